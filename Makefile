@@ -1,0 +1,53 @@
+# Every target works on a fresh clone: it makes .venv itself and reinstalls when pyproject.toml changes.
+# PYTHON chooses the interpreter that .venv is made with (3.11 or newer).
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+# Tests run in JOBS processes, so each keeps to one thread.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: help demo test bench lint format clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo    compile and run a real model, with its report"
+	@echo "make test    the test suite"
+	@echo "make bench   the benchmarks, against the peers that are installed"
+	@echo "make lint    ruff, formatting, types"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make clean   remove .venv, caches and what benchmarks wrote"
+
+demo: $(VENV)/.test
+	$(BIN)/python -m irc.demo
+
+test: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/differential
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis benchmarks/*/out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp an extra: .venv/.test means that irc[test] is installed as pyproject.toml now says.
+$(VENV)/.%: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.created:
+	@"$(PYTHON)" -c 'import sys; sys.exit("irc needs Python 3.11 or newer; set PYTHON=... (found " + sys.version.split()[0] + ")" if sys.version_info < (3, 11) else 0)'
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@
