@@ -1,0 +1,34 @@
+"""The one exception type that irc raises for anything wrong with its input.
+
+Codes are grouped by the stage that found the problem:
+
+========  ==========================================================
+IRC1xx    import: the model file or IR text cannot become a graph
+IRC2xx    verify: the graph breaks a rule of the IR
+IRC3xx    compile: a pass, the pipeline or lowering cannot go on
+IRC4xx    run: the inputs or the execution of a compiled model failed
+IRC5xx    file: reading or writing a ``.irc`` or output file failed
+========  ==========================================================
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Base of all irc errors.
+
+    Attributes:
+        code: stable identifier such as ``"IRC203"``.
+        message: what is wrong and, where known, what to do about it.
+        where: the place: a node, value, or ``file:line``; empty if there is none.
+    """
+
+    def __init__(self, code: str, message: str, where: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.where = where
+        super().__init__(code, message, where)
+
+    def __str__(self) -> str:
+        place = f" {self.where}:" if self.where else ""
+        return f"{self.code}:{place} {self.message}"

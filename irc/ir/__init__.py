@@ -1,0 +1,24 @@
+"""The IR: types, values, nodes, blocks, graphs, modules; schemas; text; verifier."""
+
+from irc.ir.block import Block
+from irc.ir.builder import Builder
+from irc.ir.graph import Graph, Module
+from irc.ir.node import Node
+from irc.ir.tensor import Tensor, WeightTable
+from irc.ir.types import DType, TensorType, Type
+from irc.ir.value import Use, Value
+
+__all__ = [
+    "Block",
+    "Builder",
+    "DType",
+    "Graph",
+    "Module",
+    "Node",
+    "Tensor",
+    "TensorType",
+    "Type",
+    "Use",
+    "Value",
+    "WeightTable",
+]

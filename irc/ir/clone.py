@@ -1,0 +1,103 @@
+"""Copying nodes, blocks, graphs and modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.ir.block import Block
+from irc.ir.graph import Graph, Module
+from irc.ir.node import Node
+from irc.ir.tensor import Tensor, WeightTable
+from irc.ir.value import Value
+
+ValueMap = dict[Value, Value]
+
+
+def clone_node(node: Node, graph: Graph, mapping: ValueMap) -> Node:
+    """A copy of ``node``, nested blocks included, for ``graph``; in no block yet.
+
+    Inputs are looked up in ``mapping`` (a value that is missing there is used
+    as it is, so it must belong to ``graph``); the copies of all values are
+    entered into it. Names are kept, made unique where they are taken.
+    """
+    copy = _clone_one(node, graph, mapping)
+    pending = [(node, copy)]
+    while pending:  # not recursive: nesting may be deep
+        old, new = pending.pop()
+        for old_block in old.blocks:
+            new_block = new.add_block()
+            pending.extend(clone_nodes(old_block, new_block, mapping, nested=False))
+    # Returns may name values of nested blocks copied later, so they are bound last.
+    _bind_returns(node, copy, mapping)
+    return copy
+
+
+def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = True) -> list[tuple[Node, Node]]:
+    """Append copies of all nodes of ``source`` to ``into``, and its parameters unless they are mapped already.
+
+    Returns the pairs (original, copy). The returns of ``into`` are left alone:
+    ``[mapping[v] for v in source.returns]`` are the copies of the source's.
+    """
+    for param in source.params:
+        if param not in mapping:
+            mapping[param] = into.add_param(param.type, param.name)
+    pairs: list[tuple[Node, Node]] = []
+    for node in source.nodes:
+        copy = clone_node(node, into.graph, mapping) if nested else _clone_one(node, into.graph, mapping)
+        into.append(copy)
+        pairs.append((node, copy))
+    return pairs
+
+
+def copy_graph(
+    graph: Graph, weights: WeightTable | None = None, module: Module | None = None, name: str | None = None
+) -> Graph:
+    """A structurally equal copy, with a weight table of its own unless one is given."""
+    weights = WeightTable(graph.weights) if weights is None else weights
+    copy = Graph(graph.name if name is None else name, weights, module or graph.module)
+    mapping: ValueMap = {}
+    clone_nodes(graph.block, copy.block, mapping)
+    copy.set_outputs([mapping[v] for v in graph.outputs])
+    return copy
+
+
+def copy_module(module: Module) -> Module:
+    """A module of copied graphs; the (immutable) tensors are shared, the table of them is not."""
+    copy = Module()
+    copy.weights.update(module.weights)
+    copy.metadata.update(module.metadata)
+    copy.graphs.clear()
+    for name, graph in module.graphs.items():
+        copied = copy_graph(graph, copy.weights, copy)
+        copy.graphs[name] = copied
+        if graph is module.main:
+            copy.main = copied
+    return copy
+
+
+def _clone_one(node: Node, graph: Graph, mapping: ValueMap) -> Node:
+    copy = Node(graph, node.kind, [mapping.get(v, v) for v in node.inputs], None, node.version, node.name)
+    copy.scope = node.scope
+    copy.attributes = {key: _copy_attribute(value, graph) for key, value in node.attributes.items()}
+    outputs = copy.add_outputs([v.type for v in node.outputs], [v.name for v in node.outputs])
+    mapping.update(zip(node.outputs, outputs, strict=True))
+    return copy
+
+
+def _bind_returns(old: Node, new: Node, mapping: ValueMap) -> None:
+    stack = [(old, new)]
+    while stack:
+        a, b = stack.pop()
+        for old_block, new_block in zip(a.blocks, b.blocks, strict=True):
+            new_block.set_returns([mapping.get(v, v) for v in old_block.returns])
+            stack.extend(zip(old_block.nodes, new_block.nodes, strict=True))
+
+
+def _copy_attribute(value: Any, graph: Graph) -> Any:
+    if isinstance(value, Graph):
+        return copy_graph(value, graph.weights, graph.module)
+    if isinstance(value, Tensor) and value.name and graph.weights.get(value.name) is not value:
+        return graph.weights.add(value.name, value)
+    if isinstance(value, list):
+        return list(value)  # type: ignore[reportUnknownArgumentType]  # of plain immutable values
+    return value

@@ -1,0 +1,213 @@
+"""Graphs and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from irc.errors import Error
+from irc.ir.block import Block, NodeList
+from irc.ir.node import Node
+from irc.ir.tensor import WeightTable
+from irc.ir.types import Type
+from irc.ir.value import Value
+
+
+class Graph:
+    """A function in SSA form: a top block, and the names of all values in it.
+
+    Attributes:
+        name: its name in the module (``"main"`` or a function's).
+        block: the top block.
+        weights: the weight table, shared by all graphs of a module.
+        module: the module it is part of, or None.
+    """
+
+    __slots__ = ("__weakref__", "_counter", "_suffix", "_values", "block", "module", "name", "weights")
+
+    def __init__(self, name: str = "main", weights: WeightTable | None = None, module: Module | None = None) -> None:
+        self.name = name
+        self.module = module
+        self.weights = WeightTable() if weights is None else weights
+        self._values: dict[str, Value] = {}
+        self._counter = 0
+        self._suffix: dict[str, int] = {}
+        self.block = Block(self, None)
+
+    # -- structure -------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The graph's inputs."""
+        return self.block.params
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The values the graph returns; their names are the names of the model's outputs."""
+        return self.block.return_node.inputs
+
+    @property
+    def nodes(self) -> NodeList:
+        """The nodes of the top block, in order."""
+        return self.block.nodes
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, nested ones too, in pre-order. Safe while nodes are erased, moved or inserted."""
+        stack = [iter(self.block.nodes)]
+        while stack:
+            node = next(stack[-1], None)
+            if node is None:
+                stack.pop()
+                continue
+            yield node
+            if node.block is not None:
+                stack.extend(iter(block.nodes) for block in reversed(node.blocks))
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, outer before inner."""
+        yield self.block
+        for node in self.walk():
+            yield from node.blocks
+
+    def add_input(self, type: Type, name: str = "") -> Value:
+        """Append an input."""
+        return self.block.add_param(type, name)
+
+    def set_outputs(self, values: Iterable[Value]) -> None:
+        """Replace all outputs."""
+        self.block.set_returns(values)
+
+    def create(
+        self,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        outputs: Sequence[Type] = (),
+        *,
+        names: Sequence[str] = (),
+        attributes: dict[str, Any] | None = None,
+        version: int | None = None,
+        name: str = "",
+    ) -> Node:
+        """A new node with outputs of the given types (and names), in no block yet."""
+        node = Node(self, kind, inputs, attributes, version, name)
+        node.add_outputs(outputs, names)
+        return node
+
+    # -- names -----------------------------------------------------------
+
+    def value(self, name: str) -> Value:
+        """The value called ``name`` (without ``%``), nested ones too; KeyError if there is none."""
+        return self._values[name]
+
+    def has_value(self, name: str) -> bool:
+        """Whether some value is called ``name``."""
+        return name in self._values
+
+    def values(self) -> Iterator[Value]:
+        """All values, in order of creation or last renaming."""
+        return iter(list(self._values.values()))
+
+    def unique_name(self, name: str = "") -> str:
+        """``name`` if it is free, else ``name.N``; "" gives the next free number."""
+        values = self._values
+        if not name:
+            while True:
+                name = str(self._counter)
+                self._counter += 1
+                if name not in values:
+                    return name
+        if name not in values:
+            return name
+        stem, dot, last = name.rpartition(".")
+        if not (dot and last.isdecimal() and stem):
+            stem = name
+        n = self._suffix.get(stem, 0)
+        while True:
+            n += 1
+            unique = f"{stem}.{n}"
+            if unique not in values:
+                self._suffix[stem] = n
+                return unique
+
+    def name_value(self, value: Value, name: str) -> None:
+        """Give a new value its name, made unique."""
+        value._name = name = self.unique_name(name)
+        self._values[name] = value
+
+    def rename(self, value: Value, name: str) -> None:
+        """Call ``value`` ``name``; whichever value held that name gets ``name.N``."""
+        if value._name == name:
+            return
+        holder = self._values.get(name)
+        if holder is not None:
+            holder._name = self.unique_name(name)
+            self._values[holder._name] = holder
+        del self._values[value._name]
+        value._name = name
+        self._values[name] = value
+
+    def forget(self, value: Value) -> None:
+        """Free the name of a value that leaves the graph."""
+        if self._values.get(value._name) is value:
+            del self._values[value._name]
+
+    # -- conveniences that other modules implement -----------------------
+
+    def verify(self) -> None:
+        """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR."""
+        from irc.ir.verifier import verify
+
+        verify(self)
+
+    def copy(self) -> Graph:
+        """A structurally equal graph that shares only the (immutable) tensors."""
+        from irc.ir.clone import copy_graph
+
+        return copy_graph(self)
+
+    def __str__(self) -> str:
+        from irc.ir.printer import print_graph
+
+        return print_graph(self)
+
+
+class Module:
+    """Graphs (functions) and the weights they share.
+
+    Attributes:
+        graphs: all graphs by name, in order of definition.
+        main: the entry graph.
+        weights: the weight table.
+        metadata: strings about the model: producer, opset imports...
+    """
+
+    def __init__(self, main: Graph | None = None) -> None:
+        self.weights = WeightTable() if main is None else main.weights
+        self.main = Graph("main", self.weights, self) if main is None else main
+        self.main.module = self
+        self.graphs: dict[str, Graph] = {self.main.name: self.main}
+        self.metadata: dict[str, str] = {}
+
+    def add_graph(self, name: str) -> Graph:
+        """A new, empty function called ``name``."""
+        if name in self.graphs:
+            raise Error("IRC202", "a module cannot hold two functions of one name", name)
+        graph = Graph(name, self.weights, self)
+        self.graphs[name] = graph
+        return graph
+
+    def verify(self) -> None:
+        """Verify every graph."""
+        for graph in self.graphs.values():
+            graph.verify()
+
+    def copy(self) -> Module:
+        """A module of copied graphs; tensors are shared."""
+        from irc.ir.clone import copy_module
+
+        return copy_module(self)
+
+    def __str__(self) -> str:
+        from irc.ir.printer import print_module
+
+        return print_module(self)

@@ -1,0 +1,280 @@
+"""Nodes: operators applied to values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.ir.block import Block
+    from irc.ir.graph import Graph
+    from irc.ir.types import Type
+
+
+class Node:
+    """An operator with inputs, outputs, attributes and nested blocks.
+
+    ``inputs``, ``outputs`` and ``blocks`` are tuples: change them only through
+    the methods, which keep the use lists right.
+
+    Attributes:
+        kind: ``namespace::name``, such as ``onnx::Conv`` or ``prim::If``.
+        version: for ONNX operators, the ``since_version`` it is bound to; None: the newest.
+        attributes: name -> int, float, str, bool, None, Tensor, Type, Graph or a list of these.
+        name: the ONNX node's name, or where in the source it comes from; may be "".
+        scope: TorchScript's module scope; may be "".
+        block: the block it stands in; None before insertion and after erasure.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_next",
+        "_order",
+        "_prev",
+        "attributes",
+        "block",
+        "blocks",
+        "graph",
+        "inputs",
+        "kind",
+        "name",
+        "outputs",
+        "scope",
+        "version",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        attributes: dict[str, Any] | None = None,
+        version: int | None = None,
+        name: str = "",
+    ) -> None:
+        self.graph = graph
+        self.kind = kind
+        self.version = version
+        self.name = name
+        self.scope = ""
+        self.attributes: dict[str, Any] = {} if attributes is None else attributes
+        self.inputs: tuple[Value, ...] = tuple(inputs)
+        self.outputs: tuple[Value, ...] = ()
+        self.blocks: tuple[Block, ...] = ()
+        self.block: Block | None = None
+        self._prev: Node | None = None
+        self._next: Node | None = None
+        self._order = 0  # position label in the block, see Block
+        for value in self.inputs:
+            users = value._users
+            users[self] = users.get(self, 0) + 1
+
+    # -- outputs ---------------------------------------------------------
+
+    def add_output(self, type: Type, name: str = "") -> Value:
+        """Append an output; ``name`` is made unique, "" gives a number."""
+        value = Value(self.graph, type, self, None, len(self.outputs))
+        self.outputs += (value,)
+        self.graph.name_value(value, name)
+        return value
+
+    def add_outputs(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
+        """Append several outputs at once and return them."""
+        first = len(self.outputs)
+        added = tuple(Value(self.graph, t, self, None, first + i) for i, t in enumerate(types))
+        self.outputs += added
+        for i, value in enumerate(added):
+            self.graph.name_value(value, names[i] if i < len(names) else "")
+        return added
+
+    def erase_output(self, index: int) -> None:
+        """Remove an output that nothing uses; later ones move down."""
+        value = self.outputs[index]
+        if value.has_uses:
+            raise ValueError(f"%{value.name} still has uses")
+        self.outputs = self.outputs[:index] + self.outputs[index + 1 :]
+        for i, later in enumerate(self.outputs[index:], index):
+            later.index = i
+        self.graph.forget(value)
+
+    @property
+    def output(self) -> Value:
+        """The only output; ValueError if there is not exactly one."""
+        (value,) = self.outputs
+        return value
+
+    # -- inputs ----------------------------------------------------------
+
+    def replace_input(self, index: int, value: Value) -> None:
+        """Make input ``index`` be ``value``."""
+        old = self.inputs[index]
+        if old is value:
+            return
+        self._drop_use(old)
+        self._add_use(value)
+        self.inputs = self.inputs[:index] + (value,) + self.inputs[index + 1 :]
+
+    def append_input(self, value: Value) -> None:
+        """Append an input."""
+        self.insert_input(len(self.inputs), value)
+
+    def insert_input(self, index: int, value: Value) -> None:
+        """Insert an input before position ``index``."""
+        self._add_use(value)
+        self.inputs = self.inputs[:index] + (value,) + self.inputs[index:]
+
+    def erase_input(self, index: int) -> None:
+        """Remove input ``index``; later ones move down."""
+        self._drop_use(self.inputs[index])
+        self.inputs = self.inputs[:index] + self.inputs[index + 1 :]
+
+    def set_inputs(self, values: Iterable[Value]) -> None:
+        """Replace all inputs."""
+        for old in self.inputs:
+            self._drop_use(old)
+        self.inputs = tuple(values)
+        for new in self.inputs:
+            self._add_use(new)
+
+    def _add_use(self, value: Value) -> None:
+        value._users[self] = value._users.get(self, 0) + 1
+
+    def _drop_use(self, value: Value) -> None:
+        left = value._users[self] - 1
+        if left:
+            value._users[self] = left
+        else:
+            del value._users[self]
+
+    # -- blocks ----------------------------------------------------------
+
+    def add_block(self) -> Block:
+        """Append an empty nested block."""
+        from irc.ir.block import Block
+
+        block = Block(self.graph, self)
+        self.blocks += (block,)
+        return block
+
+    # -- position --------------------------------------------------------
+
+    @property
+    def prev(self) -> Node | None:
+        """The node before this one in its block, or None."""
+        before = self._prev
+        return None if before is None or before.is_return else before
+
+    @property
+    def next(self) -> Node | None:
+        """The node after this one in its block, or None."""
+        after = self._next
+        return None if after is None or after.is_return else after
+
+    @property
+    def is_return(self) -> bool:
+        """Whether this is the ``return_node`` of a block, whose inputs are the block's returns."""
+        return self.kind == "prim::Return"
+
+    def insert_before(self, point: Node) -> Node:
+        """Put this node, which is in no block, right before ``point``. Returns it."""
+        assert point.block is not None, "the point is in no block"
+        point.block._link(self, point)
+        return self
+
+    def insert_after(self, point: Node) -> Node:
+        """Put this node, which is in no block, right after ``point``. Returns it."""
+        assert point.block is not None and point._next is not None, "the point is in no block"
+        point.block._link(self, point._next)
+        return self
+
+    def move_before(self, point: Node) -> None:
+        """Move to right before ``point``, in this or another block. Checks nothing: see ``AliasDb.move_before``."""
+        if point is not self:
+            self._unlink()
+            self.insert_before(point)
+
+    def move_after(self, point: Node) -> None:
+        """Move to right after ``point``, in this or another block. Checks nothing: see ``AliasDb.move_after``."""
+        if point is not self:
+            self._unlink()
+            self.insert_after(point)
+
+    def _unlink(self) -> None:
+        assert self.block is not None, "the node is in no block"
+        self.block._unlink(self)
+
+    def is_before(self, other: Node) -> bool:
+        """Whether this node runs before ``other``, both in the same graph, at whatever nesting.
+
+        Of a node and one nested inside it, the outer one comes first. O(1) in
+        one block; O(depth) across blocks.
+        """
+        if self.block is other.block:
+            return self._order < other._order
+        mine, its = self._path(), other._path()
+        for a, b in zip(mine, its, strict=False):
+            if a is not b:
+                if a.block is b.block:
+                    return a._order < b._order
+                owner = a.block.node if a.block else None  # different blocks of one node
+                assert owner is not None and a.block and b.block
+                return owner.blocks.index(a.block) < owner.blocks.index(b.block)
+        return len(mine) < len(its)
+
+    def ancestor_in(self, block: Block) -> Node | None:
+        """This node or the one around it that stands in ``block``; None if there is none."""
+        node: Node | None = self
+        while node is not None and node.block is not block:
+            node = node.block.node if node.block else None
+        return node
+
+    def _path(self) -> list[Node]:
+        path: list[Node] = []
+        node: Node | None = self
+        while node is not None:
+            path.append(node)
+            node = node.block.node if node.block else None
+        return path[::-1]
+
+    # -- removal ---------------------------------------------------------
+
+    def erase(self) -> None:
+        """Remove this node, with all nested blocks, from the graph; nothing may use its outputs."""
+        for value in self.outputs:
+            if value.has_uses:
+                users = ", ".join(user.kind for user in value.users[:3])
+                raise ValueError(f"cannot erase {self.kind}: %{value.name} is used by {users}")
+        # Nested nodes go first, innermost and last first, so that uses vanish before what they use.
+        for node in [*self._nested()][::-1]:
+            node._detach()
+        self._detach()
+
+    def _nested(self) -> Iterable[Node]:
+        stack = list(self.blocks)
+        while stack:
+            block = stack.pop()
+            for node in block.nodes:
+                yield node
+                stack.extend(node.blocks)
+            yield block.return_node
+
+    def _detach(self) -> None:
+        for value in self.inputs:
+            users = value._users
+            if self in users:
+                del users[self]
+        self.inputs = ()
+        for value in self.outputs:
+            self.graph.forget(value)
+        for block in self.blocks:
+            for param in block.params:
+                self.graph.forget(param)
+        if self.block is not None and not self.is_return:
+            self._unlink()
+
+    def __repr__(self) -> str:
+        outs = ", ".join(f"%{v.name}" for v in self.outputs)
+        ins = ", ".join(f"%{v.name}" for v in self.inputs)
+        return f"{outs} = {self.kind}({ins})"

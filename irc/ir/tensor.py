@@ -1,0 +1,173 @@
+"""Constant tensors: the values of weights and of tensor attributes.
+
+A tensor is *dense* (an array, possibly loaded on first use), a *splat* (one
+scalar and a shape: VGG's all-equal weights would fill 548 MB otherwise) or
+*absent* (IR text that was read without its weights).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType, TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+class Tensor:
+    """An immutable constant tensor.
+
+    Attributes:
+        dtype: element type.
+        shape: sizes of all dimensions.
+        name: key in the weight table, or "" for a tensor that prints in line.
+    """
+
+    __slots__ = ("_array", "_load", "_scalar", "dtype", "name", "shape")
+
+    def __init__(
+        self,
+        dtype: DType,
+        shape: tuple[int, ...],
+        *,
+        name: str = "",
+        array: Array | None = None,
+        scalar: Array | None = None,
+        load: Callable[[], Array] | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.name = name
+        self._array = array
+        self._scalar = scalar
+        self._load = load
+
+    @staticmethod
+    def of(value: Any, name: str = "", dtype: DType | None = None) -> Tensor:
+        """A tensor with the contents of ``value`` (array or nested numbers); all-equal arrays become splats.
+
+        The array is not copied; the caller must not write to it afterwards.
+        """
+        array: Array = np.asarray(value, None if dtype is None else dtype.numpy)
+        found = dtype or DType.from_numpy(array.dtype)
+        if array.size > 1 and found is not DType.STRING and _all_equal(array):
+            return Tensor.splat(found, array.shape, array.flat[0], name)
+        return Tensor(found, array.shape, name=name, array=_read_only(array))
+
+    @staticmethod
+    def splat(dtype: DType, shape: tuple[int, ...], value: Any, name: str = "") -> Tensor:
+        """A tensor of ``shape`` whose elements all equal ``value``."""
+        return Tensor(dtype, shape, name=name, scalar=_read_only(np.array(value, dtype.numpy)))
+
+    @staticmethod
+    def lazy(dtype: DType, shape: tuple[int, ...], load: Callable[[], Array], name: str = "") -> Tensor:
+        """A tensor whose array ``load`` returns when it is first needed."""
+        return Tensor(dtype, shape, name=name, load=load)
+
+    @property
+    def type(self) -> TensorType:
+        """The exact type of this tensor."""
+        return TensorType(self.dtype, self.shape)
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the contents take as a NumPy array (splats: if they were written out)."""
+        return self.numel * self.dtype.numpy.itemsize
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether only one scalar is stored."""
+        return self._scalar is not None
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the contents are not known (IR text read without its weights)."""
+        return self._array is None and self._scalar is None and self._load is None
+
+    @property
+    def scalar(self) -> Array:
+        """The element of a splat, or of a one-element tensor, as a 0-d array."""
+        if self._scalar is not None:
+            return self._scalar
+        if self.numel != 1:
+            raise ValueError(f"tensor of shape {self.shape} is not a scalar")
+        return self.numpy().reshape(())
+
+    def numpy(self) -> Array:
+        """The contents, read-only; a splat is a broadcast view of its scalar."""
+        if self._scalar is not None:
+            return np.broadcast_to(self._scalar, self.shape)
+        if self._array is None:
+            if self._load is None:
+                raise Error(
+                    "IRC306", "the contents of this weight are not known: pass weights= with the text", self.name
+                )
+            self._array = _read_only(self._load())
+            self._load = None
+        return self._array
+
+    def renamed(self, name: str) -> Tensor:
+        """The same contents under another name (not copied)."""
+        return Tensor(self.dtype, self.shape, name=name, array=self._array, scalar=self._scalar, load=self._load)
+
+    def key(self) -> tuple[Any, ...]:
+        """A hashable key; tensors with equal keys have equal contents, bit for bit."""
+        if self._scalar is not None:
+            return (self.dtype, self.shape, "splat", _bytes(self._scalar))
+        if self.name:
+            return (self.dtype, self.shape, "weight", self.name)
+        return (self.dtype, self.shape, "dense", _bytes(self.numpy()))
+
+    def same_contents(self, other: Tensor) -> bool:
+        """Whether both have equal type and contents, bit for bit."""
+        if self.dtype is not other.dtype or self.shape != other.shape or self.is_absent != other.is_absent:
+            return False
+        return self.is_absent or _bytes(self.numpy()) == _bytes(other.numpy())
+
+    def __repr__(self) -> str:
+        kind = "splat" if self.is_splat else "absent" if self.is_absent else "dense"
+        return f"<{kind} tensor {self.name!r} {self.type}>"
+
+
+class WeightTable(dict[str, Tensor]):
+    """Named tensors of a module: what ``@"name"`` in IR text refers to."""
+
+    def add(self, name: str, tensor: Tensor) -> Tensor:
+        """Enter ``tensor`` under ``name`` (``name.N`` if that is taken) and return it so named."""
+        unique, n = name, 0
+        while unique in self:
+            n += 1
+            unique = f"{name}.{n}"
+        named = tensor.renamed(unique)
+        self[unique] = named
+        return named
+
+
+def _read_only(array: Array) -> Array:
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _bytes(array: Array) -> Any:
+    return tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
+
+
+def _all_equal(array: Array) -> bool:
+    if array.dtype.hasobject:
+        return False
+    # Bit patterns are compared, so that 0.0 and -0.0 differ and a NaN equals itself.
+    flat = np.ascontiguousarray(array).reshape(-1)
+    raw = flat.view(np.uint8).reshape(flat.size, -1)
+    return bool((raw[-1] == raw[0]).all() and (raw[raw.shape[0] // 2] == raw[0]).all() and (raw == raw[0]).all())

@@ -1,0 +1,264 @@
+"""Types of IR values, in TorchScript's notation.
+
+Every type is immutable, hashable and prints exactly as the parser reads it:
+``Tensor``, ``Float(batch, 3, 224, 224)``, ``int[]``, ``(Tensor, int)``,
+``Tensor?``, ``Dict(str, Tensor)``, ``Union(int, Tensor)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Dim = int | str | None
+"""One dimension: a size, a named (symbolic) size, or unknown."""
+
+Shape = tuple[Dim, ...]
+
+
+class DType(Enum):
+    """Element types: every ``TensorProto.DataType`` of ONNX, by TorchScript's name.
+
+    Each member carries ``label`` (as printed), ``onnx`` (the ``TensorProto``
+    number) and ``numpy_name`` (a NumPy or ml_dtypes name).
+    """
+
+    FLOAT = ("Float", 1, "float32")
+    UINT8 = ("Byte", 2, "uint8")
+    INT8 = ("Char", 3, "int8")
+    UINT16 = ("UInt16", 4, "uint16")
+    INT16 = ("Short", 5, "int16")
+    INT32 = ("Int", 6, "int32")
+    INT64 = ("Long", 7, "int64")
+    STRING = ("String", 8, "object")
+    BOOL = ("Bool", 9, "bool")
+    FLOAT16 = ("Half", 10, "float16")
+    DOUBLE = ("Double", 11, "float64")
+    UINT32 = ("UInt32", 12, "uint32")
+    UINT64 = ("UInt64", 13, "uint64")
+    COMPLEX64 = ("ComplexFloat", 14, "complex64")
+    COMPLEX128 = ("ComplexDouble", 15, "complex128")
+    BFLOAT16 = ("BFloat16", 16, "bfloat16")
+    FLOAT8E4M3FN = ("Float8_e4m3fn", 17, "float8_e4m3fn")
+    FLOAT8E4M3FNUZ = ("Float8_e4m3fnuz", 18, "float8_e4m3fnuz")
+    FLOAT8E5M2 = ("Float8_e5m2", 19, "float8_e5m2")
+    FLOAT8E5M2FNUZ = ("Float8_e5m2fnuz", 20, "float8_e5m2fnuz")
+    UINT4 = ("UInt4", 21, "uint4")
+    INT4 = ("Int4", 22, "int4")
+    FLOAT4E2M1 = ("Float4_e2m1fn", 23, "float4_e2m1fn")
+    FLOAT8E8M0 = ("Float8_e8m0fnu", 24, "float8_e8m0fnu")
+    UINT2 = ("UInt2", 25, "uint2")
+    INT2 = ("Int2", 26, "int2")
+    FLOAT6E2M3 = ("Float6_e2m3fn", 27, "float6_e2m3fn")
+    FLOAT6E3M2 = ("Float6_e3m2fn", 28, "float6_e3m2fn")
+
+    def __init__(self, label: str, onnx: int, numpy_name: str) -> None:
+        self.label = label
+        self.onnx = onnx
+        self.numpy_name = numpy_name
+
+    def __repr__(self) -> str:
+        return f"DType.{self.name}"
+
+    # Members are singletons; hashing the value tuple on each look-up is 5x slower.
+    __hash__ = object.__hash__
+
+    @cached_property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype that holds elements of this type."""
+        try:
+            return np.dtype(self.numpy_name)
+        except TypeError:
+            import ml_dtypes  # slow to import, needed only for the rare small floats and ints
+
+            return np.dtype(getattr(ml_dtypes, self.numpy_name))
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits an element takes in ONNX's raw encoding (0 for strings)."""
+        if self is DType.STRING:
+            return 0
+        packed = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
+        packed |= {DType.FLOAT6E2M3: 6, DType.FLOAT6E3M2: 6}
+        return packed.get(self) or self.numpy.itemsize * 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether elements are real floating-point numbers."""
+        return "Float" in self.label and "Complex" not in self.label or self in (DType.FLOAT16, DType.DOUBLE)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether elements are signed or unsigned integers (bool is not)."""
+        return "int" in self.numpy_name
+
+    @staticmethod
+    def from_onnx(number: int) -> DType:
+        """The member with ``TensorProto`` number ``number``; KeyError if there is none."""
+        return _BY_ONNX[number]
+
+    @staticmethod
+    def from_label(label: str) -> DType | None:
+        """The member that prints as ``label``, or None."""
+        return _BY_LABEL.get(label)
+
+    @staticmethod
+    def from_numpy(dtype: np.dtype[np.generic]) -> DType:
+        """The member that holds arrays of ``dtype`` (any string dtype: STRING); KeyError if none does."""
+        if dtype.kind in "OUST":
+            return DType.STRING
+        return _BY_NUMPY[dtype.name]
+
+
+_BY_ONNX = {d.onnx: d for d in DType}
+_BY_LABEL = {d.label: d for d in DType}
+_BY_NUMPY = {d.numpy_name: d for d in DType}
+
+
+class Type:
+    """Base of all types. Two types are the same type if they compare equal."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class TensorType(Type):
+    """A tensor; ``dtype`` and ``shape`` are None where not known."""
+
+    dtype: DType | None = None
+    shape: Shape | None = None
+
+    def __str__(self) -> str:
+        name = self.dtype.label if self.dtype else "Tensor"
+        if self.shape is None:
+            return name
+        return f"{name}({', '.join('*' if d is None else str(d) for d in self.shape)})"
+
+    @property
+    def rank(self) -> int | None:
+        """Number of dimensions, or None."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape if every dimension is a known size, else None."""
+        if self.shape is None:
+            return None
+        sizes = tuple(d for d in self.shape if isinstance(d, int))
+        return sizes if len(sizes) == len(self.shape) else None
+
+
+@dataclass(frozen=True)
+class PrimType(Type):
+    """A type without parameters, known by its name: ``int``, ``str``, ``Device``..."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class ListType(Type):
+    """A list; also ONNX's sequence."""
+
+    elem: Type
+
+    def __str__(self) -> str:
+        return f"{self.elem}[]"
+
+
+@dataclass(frozen=True)
+class OptionalType(Type):
+    """A value or None; also ONNX's optional."""
+
+    elem: Type
+
+    def __str__(self) -> str:
+        return f"{self.elem}?"
+
+
+@dataclass(frozen=True)
+class TupleType(Type):
+    """A fixed number of values of their own types."""
+
+    elems: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elems))})"
+
+
+@dataclass(frozen=True)
+class DictType(Type):
+    """A dictionary; also ONNX's map."""
+
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Dict({self.key}, {self.value})"
+
+
+@dataclass(frozen=True)
+class UnionType(Type):
+    """One of several types."""
+
+    members: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"Union({', '.join(map(str, self.members))})"
+
+
+@dataclass(frozen=True)
+class FutureType(Type):
+    """The result of an asynchronous call."""
+
+    elem: Type
+
+    def __str__(self) -> str:
+        return f"Future({self.elem})"
+
+
+@dataclass(frozen=True)
+class ClassType(Type):
+    """An object of a named class, ``__torch__.pkg.Name``; attributes may be known to the module."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class TypeVar(Type):
+    """A type variable in a schema, such as ``t`` in ``t[]``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TENSOR = TensorType()
+INT = PrimType("int")
+FLOAT = PrimType("float")
+BOOL = PrimType("bool")
+STR = PrimType("str")
+COMPLEX = PrimType("complex")
+SCALAR = PrimType("Scalar")
+NONE = PrimType("NoneType")
+ANY = PrimType("Any")
+DEVICE = PrimType("Device")
+FUNCTION = PrimType("Function")
+
+
+def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> TensorType:
+    """Shorthand for ``TensorType(dtype, tuple(shape))``."""
+    return TensorType(dtype, None if shape is None else tuple(shape))

@@ -1,0 +1,99 @@
+"""SSA values and their uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from irc.ir.block import Block
+    from irc.ir.graph import Graph
+    from irc.ir.node import Node
+    from irc.ir.types import Type
+
+
+class Use(NamedTuple):
+    """One use of a value: input number ``index`` of ``node`` (a block's ``return_node`` for its returns)."""
+
+    node: Node
+    index: int
+
+
+class Value:
+    """One SSA value: an output of a node or a parameter of a block.
+
+    Attributes:
+        type: its type.
+        node: the node that produces it; None for a block parameter.
+        index: which output of ``node``, or which parameter of ``block``.
+        graph: the graph it belongs to.
+    """
+
+    __slots__ = ("__weakref__", "_name", "_param_of", "_users", "graph", "index", "node", "type")
+
+    def __init__(self, graph: Graph, type: Type, node: Node | None, param_of: Block | None, index: int) -> None:
+        self.graph = graph
+        self.type = type
+        self.node = node
+        self.index = index
+        self._param_of = param_of
+        self._name = ""
+        # How many inputs of each user are this value. One entry a user keeps adding
+        # and removing a use O(1), and needs no object for a use.
+        self._users: dict[Node, int] = {}
+
+    @property
+    def name(self) -> str:
+        """The name without ``%``, unique in the graph."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        """Take ``name``; whichever value held it before gets ``name.N`` instead."""
+        self.graph.rename(self, name)
+
+    @property
+    def block(self) -> Block | None:
+        """The block it is defined in; None while its node is in no block."""
+        return self._param_of if self.node is None else self.node.block
+
+    @property
+    def is_param(self) -> bool:
+        """Whether it is a block parameter (a graph input, if the block is a graph's own)."""
+        return self._param_of is not None
+
+    @property
+    def uses(self) -> list[Use]:
+        """All uses, grouped by user, users in order of their first use."""
+        return [Use(node, i) for node in self._users for i, v in enumerate(node.inputs) if v is self]
+
+    @property
+    def users(self) -> list[Node]:
+        """The distinct nodes that use it (``return_node`` of blocks included)."""
+        return list(self._users)
+
+    @property
+    def has_uses(self) -> bool:
+        """Whether anything uses it."""
+        return bool(self._users)
+
+    @property
+    def use_count(self) -> int:
+        """Number of uses; ``Add(x, x)`` counts 2."""
+        return sum(self._users.values())
+
+    def iter_users(self) -> Iterator[Node]:
+        """Like ``users`` without a copy; the uses must not change meanwhile."""
+        return iter(self._users)
+
+    def replace_all_uses_with(self, other: Value) -> None:
+        """Make every user use ``other`` instead. O(uses)."""
+        if other is self:
+            return
+        for user in self.users:
+            for i, v in enumerate(user.inputs):
+                if v is self:
+                    user.replace_input(i, other)
+
+    def __repr__(self) -> str:
+        return f"%{self._name} : {self.type}"

@@ -1,0 +1,56 @@
+"""Where kernels are found: operator kind and version -> binder.
+
+A *binder* is called once, when a graph is lowered: it reads the node's
+attributes and returns the *kernel*, a plain function of arrays that is called
+at each run. So running never looks at attributes, names or versions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Kernel = Callable[..., Any]
+"""Takes one argument an input (an ndarray; None for an absent optional input; a
+list for a sequence) and returns the node's output, or a tuple of them if the
+node does not have exactly one."""
+
+Binder = Callable[["Node"], Kernel]
+
+_BINDERS: dict[str, tuple[list[int], list[Binder]]] = {}
+
+
+def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
+    """Register a binder for ``kind``, for operator versions from ``since`` on.
+
+    It serves every version up to the next registered ``since`` of that kind.
+    For ONNX operators versions are ``since_version`` numbers.
+    """
+
+    def register(binder: Binder) -> Binder:
+        sinces, binders = _BINDERS.setdefault(kind, ([], []))
+        at = bisect_right(sinces, since)
+        sinces.insert(at, since)
+        binders.insert(at, binder)
+        return binder
+
+    return register
+
+
+def find_binder(kind: str, version: int | None) -> Binder | None:
+    """The binder for ``kind`` at ``version`` (None: the newest), or None if irc has no own kernel."""
+    entry = _BINDERS.get(kind)
+    if entry is None:
+        return None
+    sinces, binders = entry
+    at = len(sinces) if version is None else bisect_right(sinces, version)
+    return binders[at - 1] if at else None
+
+
+def registered() -> dict[str, tuple[int, ...]]:
+    """Every kind with a kernel of irc's own, and the versions its binders start at."""
+    return {kind: tuple(sinces) for kind, (sinces, _) in sorted(_BINDERS.items())}
