@@ -1,0 +1,42 @@
+"""Work memory for kernels, kept from run to run.
+
+Fresh memory costs page faults and cold caches; columns and padded images need
+it at every convolution. Each thread has its own, so kernels may run in several
+threads at once.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from irc.runtime.kernels.support import AnyDType, Array, check_size
+
+KEEP_BYTES = 32 << 20
+"""Larger buffers are not kept."""
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.buffers: dict[str, Array] = {}
+
+
+_LOCAL = _Local()
+
+
+def scratch(purpose: str, shape: Sequence[int], dtype: AnyDType) -> Array:
+    """An uninitialised C-order array, valid until this thread asks for the same ``purpose`` again.
+
+    Must not become part of a result.
+    """
+    check_size(shape, dtype)
+    size = math.prod(shape) * dtype.itemsize
+    buffer = _LOCAL.buffers.get(purpose)
+    if buffer is None or buffer.size < size:
+        buffer = np.empty(size, np.uint8)
+        if size <= KEEP_BYTES:
+            _LOCAL.buffers[purpose] = buffer
+    return buffer[:size].view(dtype).reshape(shape)

@@ -1,0 +1,148 @@
+"""Sliding windows: the geometry that convolution, pooling and unpooling share.
+
+Along each spatial axis, output ``o`` of a window operator looks, with tap ``t``
+of its kernel, at input position ``o * stride + t * dilation - begin``; what
+lies outside the input is padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.errors import Error
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Sizes = tuple[int, ...]
+
+AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+def inside(first: int, step: int, count: int, size: int) -> range:
+    """The indices ``i < count`` for which ``first + i * step`` lies in ``[0, size)``; ``step`` is positive."""
+    low = max(0, -(first // step))
+    return range(low, max(low, min(count, (size - 1 - first) // step + 1)))
+
+
+class Axis(NamedTuple):
+    """One spatial axis of a window operator, all sizes known."""
+
+    size: int
+    """input positions"""
+    out: int
+    """output positions"""
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    """padding before the input"""
+    end: int
+    """padding after the input"""
+
+    def reads(self, tap: int) -> tuple[slice, slice]:
+        """The outputs for which ``tap`` falls inside the input, and the input positions it then reads."""
+        first = tap * self.dilation - self.begin
+        hits = inside(first, self.stride, self.out, self.size)
+        start = first + hits.start * self.stride
+        return slice(hits.start, hits.stop), slice(start, start + max(0, (len(hits) - 1) * self.stride + 1), self.stride)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether output ``o`` reads input ``o`` and nothing else."""
+        return self.kernel == 1 and self.stride == 1 and self.begin == 0 and self.end == 0
+
+
+Axes = tuple[Axis, ...]
+
+
+class Window(NamedTuple):
+    """The window attributes of a node, checked; None where the operator's default depends on the inputs."""
+
+    kernel: Sizes | None
+    strides: Sizes | None
+    dilations: Sizes | None
+    pads: Sizes | None
+    auto_pad: str
+    ceil: bool
+
+    @staticmethod
+    def of(node: Node) -> Window:
+        """Read ``kernel_shape``, ``strides``, ``dilations``, ``pads``, ``auto_pad``, ``ceil_mode``."""
+
+        def sizes(name: str, least: int) -> Sizes | None:
+            values = node.attributes.get(name)
+            if not values:
+                return None
+            if min(values) < least:
+                raise Error("IRC322", f"{name} is {list(values)}: every entry must be at least {least}")
+            return tuple(values)
+
+        auto_pad = node.attributes.get("auto_pad") or "NOTSET"
+        if auto_pad not in AUTO_PADS:
+            raise Error("IRC322", f"auto_pad is {auto_pad!r}: it must be one of {', '.join(AUTO_PADS)}")
+        ceil = bool(node.attributes.get("ceil_mode", 0))
+        strides, dilations = sizes("strides", 1), sizes("dilations", 1)
+        return Window(sizes("kernel_shape", 1), strides, dilations, sizes("pads", 0), auto_pad, ceil)
+
+    def parameters(self, rank: int, kernel: Sizes | None = None) -> tuple[Sizes, Sizes, Sizes, Sizes]:
+        """Kernel, strides, dilations, and pads (begins, then ends) for ``rank`` axes.
+
+        ``kernel`` is the weights' spatial shape, where there are weights.
+        """
+        shape = kernel if kernel is not None else self.kernel
+        if shape is None:
+            raise Error("IRC322", "kernel_shape is missing")
+        if self.kernel is not None and self.kernel != shape:
+            raise Error("IRC423", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}")
+        strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
+        pads = (self.pads if self.auto_pad == "NOTSET" else None) or (0,) * (2 * rank)
+        named = {"kernel_shape": shape, "strides": strides, "dilations": dilations, "pads": pads}
+        for name, values in named.items():
+            wanted = 2 * rank if name == "pads" else rank
+            if len(values) != wanted:
+                raise Error(
+                    "IRC423", f"{name} is {list(values)}: the input has {rank} spatial axes, so it needs {wanted} entries"
+                )
+        return shape, strides, dilations, pads
+
+    def resolve(self, sizes: Sizes, kernel: Sizes | None = None) -> Axes:
+        """The axes for an input of spatial shape ``sizes``; Error where the window does not fit."""
+        rank = len(sizes)
+        shape, strides, dilations, pads = self.parameters(rank, kernel)
+        given = zip(sizes, shape, strides, dilations, pads[:rank], pads[rank:], strict=True)
+        return tuple(self._axis(*axis) for axis in given)
+
+    def _axis(self, size: int, kernel: int, stride: int, dilation: int, begin: int, end: int) -> Axis:
+        reach = (kernel - 1) * dilation + 1
+        if self.auto_pad.startswith("SAME"):
+            begin, end = split_padding(max(0, (-(-size // stride) - 1) * stride + reach - size), self.auto_pad)
+        span = size + begin + end - reach
+        if span < 0:
+            raise Error(
+                "IRC423", f"a window of {reach} positions does not fit into {size} with padding {begin} and {end}"
+            )
+        out = span // stride + 1
+        if self.ceil:
+            out = -(-span // stride) + 1
+            if (out - 1) * stride >= size + begin:  # a window must not start in the padding behind the input
+                out -= 1
+        return Axis(size, out, kernel, stride, dilation, begin, end)
+
+
+def split_padding(total: int, auto_pad: str) -> tuple[int, int]:
+    """``total`` padding shared out: the odd one goes to the end for SAME_UPPER, else to the beginning."""
+    small = total // 2
+    return (small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small)
+
+
+def resolver(window: Window) -> Callable[[Sizes, Sizes | None], Axes]:
+    """``window.resolve``, remembering the last few shapes: a model meets few."""
+    return lru_cache(maxsize=16)(window.resolve)
+
+
+def outputs(axes: Iterable[Axis]) -> Sizes:
+    """The spatial shape of the result."""
+    return tuple(a.out for a in axes)
