@@ -57,9 +57,7 @@ class Builder:
         name: str = "",
     ) -> Node:
         """Create and insert a node with outputs of the given types."""
-        node = self.graph.create(
-            kind, inputs, outputs, names=names, attributes=attributes, version=version, name=name
-        )
+        node = self.graph.create(kind, inputs, outputs, names=names, attributes=attributes, version=version, name=name)
         return node.insert_before(self.point)
 
     def op(

@@ -1,5 +1,8 @@
 """Nodes: operators applied to values."""
 
+# pyright: reportPrivateUsage=false
+# Value, Node, Block and Graph share the links and use counts that nobody else may touch.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

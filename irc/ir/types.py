@@ -92,7 +92,7 @@ class DType(Enum):
     @property
     def is_float(self) -> bool:
         """Whether elements are real floating-point numbers."""
-        return "Float" in self.label and "Complex" not in self.label or self in (DType.FLOAT16, DType.DOUBLE)
+        return ("Float" in self.label and "Complex" not in self.label) or self in (DType.FLOAT16, DType.DOUBLE)
 
     @property
     def is_integer(self) -> bool:

@@ -1,0 +1,29 @@
+"""Shape and type inference: one rule an operator, in files by family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.passes.shapes import index, nn, pointwise, shaping
+from irc.passes.shapes.infer import Inference
+
+if TYPE_CHECKING:
+    from irc.ir import Graph
+    from irc.passes.base import PassContext
+
+__all__ = ["FAMILIES", "Inference", "ShapeInference"]
+
+FAMILIES = (index, nn, pointwise, shaping)
+"""Modules whose import has filled the table of rules."""
+
+
+@dataclass(frozen=True)
+class ShapeInference:
+    """Infer element types and shapes, keeping ONNX's named dimensions."""
+
+    name: ClassVar[str] = "shape-inference"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Refine the type of every value; changes no node."""
+        return Inference(graph).run().changed

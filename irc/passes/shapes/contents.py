@@ -1,0 +1,230 @@
+"""Contents of small integer tensors: the shape arithmetic that exporters write.
+
+A rule gives an array of ``Dim`` (numbers, named sizes, None for unknown), so
+that ``Reshape(x, Concat(Gather(Shape(x), 0), -1))`` keeps its named sizes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.ir.types import Dim
+from irc.passes.shapes.context import Contents, NodeTypes, as_contents, product
+
+ContentsRule = Callable[[NodeTypes], "Contents | None"]
+
+
+def _shape(c: NodeTypes) -> Contents | None:
+    x = c.shape(0)
+    return None if x is None else _array(list(x[c.attr("start", 0) : c.attr("end")]))
+
+
+def _size(c: NodeTypes) -> Contents | None:
+    x = c.shape(0)
+    return None if x is None else _array(product(x))
+
+
+def _same(c: NodeTypes) -> Contents | None:
+    return c.contents_of(0)
+
+
+def _cast(c: NodeTypes) -> Contents | None:
+    # To another integer type only: to bool and float changes what the numbers mean.
+    x = c.contents_of(0)
+    return None if x is None or c.attr("to") not in (6, 7) else _elementwise(_as_int, x)
+
+
+def _as_int(d: Dim) -> Dim:
+    return int(d) if isinstance(d, bool) else d
+
+
+def _gather(c: NodeTypes) -> Contents | None:
+    x, indices = c.contents_of(0), c.ints(1)
+    shape = c.shape(1)
+    if x is None or indices is None or shape is None or len(shape) > 1 or x.ndim != 1:
+        return None
+    for i in indices:
+        if not -len(x) <= i < len(x):
+            c.fail(f"index {i} is out of range for {len(x)} elements")
+    return _array([x[i] for i in indices]) if shape else _array(x[indices[0]])
+
+
+def _slice(c: NodeTypes) -> Contents | None:
+    x = c.contents_of(0)
+    if x is None or x.ndim != 1:
+        return None
+    if c.version < 10:
+        starts, ends, steps = c.attr("starts"), c.attr("ends"), None
+    else:
+        starts, ends, steps = c.ints(1), c.ints(2), c.ints(4) if c.has(4) else [1]
+        if steps is None:
+            return None
+    if starts is None or ends is None or len(starts) != 1:
+        return None
+    step = 1 if steps is None else steps[0]
+    end = None if step < 0 and ends[0] < -len(x) else ends[0]
+    return x[slice(starts[0], end, step or 1)]
+
+
+def _concat(c: NodeTypes) -> Contents | None:
+    parts = [c.contents_of(i) for i in range(len(c.node.inputs))]
+    known = [p for p in parts if p is not None and p.ndim == 1]
+    return np.concatenate(known) if len(known) == len(parts) else None
+
+
+def _unsqueeze(c: NodeTypes) -> Contents | None:
+    x = c.contents_of(0)
+    return x.reshape(1) if x is not None and x.ndim == 0 and len(c.axes(1) or ()) == 1 else None
+
+
+def _squeeze(c: NodeTypes) -> Contents | None:
+    x = c.contents_of(0)
+    return x.reshape(()) if x is not None and x.size == 1 and (c.axes(1) or not c.has(1)) else None
+
+
+def _reshape(c: NodeTypes) -> Contents | None:
+    x, target = c.contents_of(0), c.ints(1)
+    if x is None or target is None or len(target) > 1 or (target and target[0] not in (-1, x.size)):
+        return None
+    return x.reshape(target)
+
+
+def _expand(c: NodeTypes) -> Contents | None:
+    x, target = c.contents_of(0), c.ints(1)
+    if x is None or target is None or len(target) > 1 or (target and not 0 <= target[0] <= 64):
+        return None
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(target)))
+
+
+def _constant_of_shape(c: NodeTypes) -> Contents | None:
+    sizes, given = c.ints(0), c.attr("value")
+    if sizes is None or len(sizes) > 1 or (sizes and not 0 <= sizes[0] <= 64):
+        return None
+    if given is None or not given.dtype.is_integer:
+        return None
+    return np.broadcast_to(as_contents(given.scalar), tuple(sizes))
+
+
+def _range(c: NodeTypes) -> Contents | None:
+    bounds = [c.ints(i) for i in range(3)]
+    dtype = c.dtype(0)
+    if any(not b for b in bounds) or dtype is None or not dtype.is_integer:
+        return None
+    start, limit, delta = (b[0] for b in bounds if b)
+    if delta == 0 or abs(limit - start) > 64 * abs(delta):
+        return None
+    return _array(list(range(start, limit, delta)))
+
+
+def _where(c: NodeTypes) -> Contents | None:
+    condition, a, b = (c.contents_of(i) for i in range(3))
+    if condition is None or a is None or b is None:
+        return None
+    return _elementwise(_choose, condition, a, b)
+
+
+def _choose(condition: Dim, a: Dim, b: Dim) -> Dim:
+    return None if condition is None else a if condition else b
+
+
+def _arithmetic(apply: Callable[[Any, Any], Any], neutral: int | None, commutes: bool) -> ContentsRule:
+    def combine(a: Dim, b: Dim) -> Dim:
+        if isinstance(a, int) and isinstance(b, int):
+            return apply(a, b)
+        if neutral is not None and b == neutral:
+            return a
+        if neutral is not None and commutes and a == neutral:
+            return b
+        return None
+
+    def rule(c: NodeTypes) -> Contents | None:
+        a, b = c.contents_of(0), c.contents_of(1)
+        return None if a is None or b is None or c.version < 7 else _elementwise(combine, a, b)
+
+    return rule
+
+
+def _divide(a: int, b: int) -> int | None:
+    # ONNX integer division truncates toward zero.
+    return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _equal(c: NodeTypes) -> Contents | None:
+    def same(a: Dim, b: Dim) -> Any:
+        if a is None or b is None:
+            return None
+        if (isinstance(a, int) and isinstance(b, int)) or a == b:
+            return a == b
+        # A named size is never negative, so it is no -1 (the idiom Where(Equal(shape, -1), ...)).
+        number = a if isinstance(a, int) else b
+        return False if isinstance(number, int) and number < 0 else None
+
+    a, b = c.contents_of(0), c.contents_of(1)
+    return None if a is None or b is None else _elementwise(same, a, b)
+
+
+def _minmax(apply: Callable[..., Any]) -> ContentsRule:
+    def rule(c: NodeTypes) -> Contents | None:
+        parts = [c.contents_of(i) for i in range(len(c.node.inputs))]
+        known = [p for p in parts if p is not None]
+        if len(known) < len(parts):
+            return None
+        return _elementwise(lambda *ds: apply(ds) if all(isinstance(d, int) for d in ds) else None, *known)
+
+    return rule
+
+
+def _reduce_prod(c: NodeTypes) -> Contents | None:
+    x = c.contents_of(0)
+    if x is None or x.ndim != 1 or (c.has(1) and c.axes(1) not in ([0], [-1])):
+        return None
+    result = _array(product(list(x)))
+    return result.reshape(1) if c.attr("keepdims", 1) else result
+
+
+def _array(values: Any) -> Contents:
+    if isinstance(values, list):
+        out = np.empty(len(values), object)  # type: ignore[reportUnknownArgumentType]
+        out[:] = values
+        return out
+    out = np.empty((), object)
+    out[()] = values
+    return out
+
+
+def _elementwise(apply: Callable[..., Any], *arrays: Contents) -> Contents:
+    spread = np.broadcast_arrays(*arrays)
+    flat = [apply(*items) for items in zip(*(a.reshape(-1) for a in spread), strict=True)]
+    out = np.empty(len(flat), object)
+    out[:] = flat
+    return out.reshape(spread[0].shape)
+
+
+CONTENTS_RULES: dict[str, ContentsRule] = {
+    "onnx::Shape": _shape,
+    "onnx::Size": _size,
+    "onnx::Identity": _same,
+    "onnx::Cast": _cast,
+    "onnx::Gather": _gather,
+    "onnx::Slice": _slice,
+    "onnx::Concat": _concat,
+    "onnx::Unsqueeze": _unsqueeze,
+    "onnx::Squeeze": _squeeze,
+    "onnx::Reshape": _reshape,
+    "onnx::Expand": _expand,
+    "onnx::ConstantOfShape": _constant_of_shape,
+    "onnx::Range": _range,
+    "onnx::Where": _where,
+    "onnx::Add": _arithmetic(operator.add, 0, True),
+    "onnx::Sub": _arithmetic(operator.sub, 0, False),
+    "onnx::Mul": _arithmetic(operator.mul, 1, True),
+    "onnx::Div": _arithmetic(_divide, 1, False),
+    "onnx::Equal": _equal,
+    "onnx::Min": _minmax(min),
+    "onnx::Max": _minmax(max),
+    "onnx::ReduceProd": _reduce_prod,
+}

@@ -1,0 +1,225 @@
+"""What a shape rule sees of its node, and the table of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.tensor import Tensor
+from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+Contents = np.ndarray[Any, Any]
+"""The elements of a small integer tensor, as an object array of ``Dim`` (0-d or 1-d)."""
+
+Rule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
+"""Gives the types of a node's outputs; missing trailing ones are left as they are."""
+
+_RULES: dict[str, Rule] = {}
+
+_MAX_CONTENTS = 64
+"""Tensors with more elements are not tracked: shapes are shorter."""
+
+
+def shape_rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds."""
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            kind = name if "::" in name else f"onnx::{name}"
+            assert kind not in _RULES, f"two shape rules for {kind}"
+            _RULES[kind] = rule
+        return rule
+
+    return register
+
+
+def find_rule(kind: str) -> Rule | None:
+    """The rule for ``kind``, or None."""
+    return _RULES.get(kind)
+
+
+class NodeTypes:
+    """Types and known contents of one node's inputs, with what rules share."""
+
+    __slots__ = ("contents", "node")
+
+    def __init__(self, node: Node, contents: dict[Value, Contents]) -> None:
+        self.node = node
+        self.contents = contents
+
+    # -- the node --------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The operator version; the newest is a large number."""
+        return 1 << 30 if self.node.version is None else self.node.version
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute, or its default."""
+        return self.node.attributes.get(name, default)
+
+    def has(self, index: int) -> bool:
+        """Whether input ``index`` is present (an absent optional one is None)."""
+        inputs = self.node.inputs
+        return index < len(inputs) and inputs[index].type != NONE
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise IRC310, naming the node."""
+        label = f"{self.node.kind}{f' {self.node.name!r}' if self.node.name else ''}"
+        outs = ", ".join(f"%{v.name}" for v in self.node.outputs)
+        ins = ", ".join(f"%{v.name}: {v.type}" for v in self.node.inputs)
+        raise Error("IRC310", f"{message} (inputs {ins})", f"{outs} = {label}")
+
+    # -- inputs ----------------------------------------------------------
+
+    def type(self, index: int) -> Type:
+        """The type of input ``index``; ``Tensor`` if it is absent."""
+        return self.node.inputs[index].type if self.has(index) else TENSOR
+
+    def tensor(self, index: int) -> TensorType:
+        """The type of input ``index`` as a tensor type (an unknown one if it is none)."""
+        found = self.type(index)
+        if isinstance(found, OptionalType):
+            found = found.elem
+        return found if isinstance(found, TensorType) else TENSOR
+
+    def dtype(self, index: int) -> DType | None:
+        """Element type of input ``index``, if known."""
+        return self.tensor(index).dtype
+
+    def shape(self, index: int) -> Shape | None:
+        """Shape of input ``index``, if its rank is known."""
+        return self.tensor(index).shape
+
+    def element(self, index: int) -> Type:
+        """Element type of a sequence input."""
+        found = self.type(index)
+        return found.elem if isinstance(found, ListType) else TENSOR
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The contents of input ``index`` if it is a constant tensor that is not absent."""
+        if not self.has(index):
+            return None
+        value = constant_tensor(self.node.inputs[index])
+        return None if value is None else value.numpy()
+
+    def dims(self, index: int) -> list[Dim] | None:
+        """The elements of a small integer input (a shape, axes...), named or unknown ones included."""
+        found = self.contents_of(index)
+        return None if found is None else list(found.reshape(-1))
+
+    def ints(self, index: int) -> list[int] | None:
+        """The elements of a small integer input if all are known."""
+        found = self.dims(index)
+        if found is None:
+            return None
+        known = [d for d in found if isinstance(d, int)]
+        return known if len(known) == len(found) else None
+
+    def contents_of(self, index: int) -> Contents | None:
+        """The tracked contents of input ``index``, if any."""
+        if not self.has(index):
+            return None
+        value = self.node.inputs[index]
+        found = self.contents.get(value)
+        if found is None:
+            tensor = constant_tensor(value)
+            if tensor is not None and trackable(tensor.type):
+                found = as_contents(tensor.numpy())
+                self.contents[value] = found
+        return found
+
+    def axes(self, index: int, attribute: str = "axes") -> list[int] | None:
+        """Axes given as an attribute (older versions) or as input ``index``; None if absent or unknown."""
+        given = self.attr(attribute)
+        if given is not None:
+            return [given] if isinstance(given, int) else list(given)
+        return self.ints(index) if self.has(index) else None
+
+    def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
+        """``axis`` counted from the front; IRC310 if it is out of range (``end``: ``rank`` itself is allowed)."""
+        if not -rank <= axis < rank + end:
+            self.fail(f"axis {axis} is out of range for rank {rank}")
+        return axis + rank if axis < 0 else axis
+
+    # -- dimensions ------------------------------------------------------
+
+    def broadcast(self, shapes: Sequence[Shape | None]) -> Shape | None:
+        """NumPy's broadcasting over shapes with named and unknown sizes."""
+        known = [s for s in shapes if s is not None]
+        if len(known) < len(shapes):
+            return None
+        rank = max(map(len, known), default=0)
+        out: list[Dim] = []
+        for i in range(rank):
+            dims = [s[i - rank + len(s)] for s in known if i - rank + len(s) >= 0]
+            out.append(self._broadcast_dims(dims))
+        return tuple(out)
+
+    def _broadcast_dims(self, dims: Sequence[Dim]) -> Dim:
+        sizes = {d for d in dims if isinstance(d, int) and d != 1}
+        if len(sizes) > 1:
+            self.fail(f"sizes {' and '.join(map(str, sorted(sizes)))} cannot be broadcast together")
+        if sizes:
+            return sizes.pop()
+        open_dims = {d for d in dims if d != 1}
+        if not open_dims:
+            return 1
+        # One named size against ones is that size; two different ones may turn out either.
+        return open_dims.pop() if len(open_dims) == 1 else None
+
+    def same_dim(self, dims: Sequence[Dim], what: str) -> Dim:
+        """The one size that all of ``dims`` must have: known before named before unknown."""
+        sizes = {d for d in dims if isinstance(d, int)}
+        if len(sizes) > 1:
+            self.fail(f"{what} must agree, but are {' and '.join(map(str, sorted(sizes)))}")
+        if sizes:
+            return sizes.pop()
+        names = [d for d in dims if d is not None]
+        return names[0] if names else None
+
+
+def constant_tensor(value: Value) -> Tensor | None:
+    """The tensor that ``value`` always is, or None if it is no constant tensor with known contents."""
+    node = value.node
+    if node is None or node.kind != "prim::Constant":
+        return None
+    tensor = node.attributes.get("value")
+    return tensor if isinstance(tensor, Tensor) and not tensor.is_absent else None
+
+
+def trackable(type: Type) -> bool:
+    """Whether contents of tensors of this type are tracked: integers, at most a shape's worth."""
+    if not isinstance(type, TensorType) or type.dtype is None:
+        return False
+    if not (type.dtype.is_integer or type.dtype is DType.BOOL) or type.dtype.bits < 8:
+        return False
+    sizes = type.static_shape
+    return sizes is not None and len(sizes) <= 1 and (not sizes or sizes[0] <= _MAX_CONTENTS)
+
+
+def as_contents(values: Any) -> Contents:
+    """An object array of Python ints, names and None."""
+    array = np.asarray(values)
+    out = np.empty(array.shape, object)
+    out.reshape(-1)[:] = array.reshape(-1).tolist()
+    return out
+
+
+def product(dims: Sequence[Dim]) -> Dim:
+    """The product of sizes; a single named size times ones is that name; 0 times anything is 0."""
+    size, open_dims = 1, list[Dim]()
+    for d in dims:
+        if isinstance(d, int):
+            size *= d
+        else:
+            open_dims.append(d)
+    if size == 0 or not open_dims:
+        return size
+    return open_dims[0] if size == 1 and len(open_dims) == 1 else None

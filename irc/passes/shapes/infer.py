@@ -1,0 +1,214 @@
+"""Forward shape and type inference over a graph, control flow included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irc.ir.graph import Graph
+from irc.ir.types import NONE, DType, ListType, OptionalType, TensorType, Type
+from irc.passes.shapes.contents import CONTENTS_RULES
+from irc.passes.shapes.context import Contents, NodeTypes, find_rule, trackable
+
+if TYPE_CHECKING:
+    from irc.ir import Block, Node, Value
+
+
+class Inference:
+    """Infers the types of all values of a graph and, for small integer tensors, their contents.
+
+    After ``run``, ``contents`` maps values to what is known of their elements,
+    and ``changed`` tells whether any type in the graph became different.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.contents: dict[Value, Contents] = {}
+        self.changed = False
+        # A tensor that something writes into has no fixed contents.
+        self._pure = not any(is_in_place(node) for node in graph.walk())
+        self._outputs = set(graph.outputs)
+
+    def run(self) -> Inference:
+        """Infer everything. Raises IRC310 where types contradict each other."""
+        self._block(self.graph.block)
+        return self
+
+    def _block(self, block: Block) -> None:
+        for node in block.nodes:
+            self.infer_node(node)
+
+    def infer_node(self, node: Node) -> None:
+        """Infer the outputs of one node from its inputs (and its blocks)."""
+        control = _CONTROL.get(node.kind)
+        if control is not None:
+            control(self, node)
+            return
+        rule = find_rule(node.kind)
+        if rule is None:
+            return
+        context = NodeTypes(node, self.contents)
+        found = rule(context)
+        types = [found] if isinstance(found, Type) else found
+        for value, type in zip(node.outputs, types, strict=False):
+            # What a model declares of its outputs is kept where nothing better is known, for users to see.
+            self.set_type(value, refine(type, value.type) if value in self._outputs else type)
+        contents_rule = CONTENTS_RULES.get(node.kind)
+        if contents_rule is not None and self._pure and trackable(node.outputs[0].type):
+            contents = contents_rule(context)
+            if contents is not None:
+                self.contents[node.outputs[0]] = contents
+
+    def set_type(self, value: Value, type: Type) -> None:
+        """Give ``value`` its type, noting a change."""
+        if value.type != type:
+            value.type = type
+            self.changed = True
+
+    # -- control flow ----------------------------------------------------
+
+    def _if(self, node: Node) -> None:
+        for block in node.blocks:
+            self._block(block)
+        first, second = (block.returns for block in node.blocks)
+        for out, a, b in zip(node.outputs, first, second, strict=True):
+            self.set_type(out, join(a.type, b.type))
+
+    def _loop(self, node: Node) -> None:
+        """``prim::Loop`` and ``onnx::Loop``: (trips, condition, carried...), block (i, [condition], carried...)."""
+        (body,) = node.blocks
+        onnx = node.kind == "onnx::Loop"
+        carried = node.inputs[2:]
+        if onnx:
+            self.set_type(body.params[0], TensorType(DType.INT64, ()))
+            self.set_type(body.params[1], TensorType(DType.BOOL, ()))
+        params = body.params[2 if onnx else 1 :]
+        self._to_fixed_point(body, params, [v.type for v in carried], body.returns[1 : 1 + len(carried)])
+        # Zero trips give the initial value, others what the body returns: the parameters' types cover both.
+        for out, param in zip(node.outputs, params, strict=False):
+            self.set_type(out, param.type)
+        for out, scanned in zip(node.outputs[len(carried) :], body.returns[1 + len(carried) :], strict=True):
+            self.set_type(out, stacked(scanned.type, None))
+
+    def _scan(self, node: Node) -> None:
+        (body,) = node.blocks
+        scanned_count = node.attributes.get("num_scan_inputs", 0)
+        batched = node.version is not None and node.version < 9
+        inputs = node.inputs[1:] if batched else node.inputs
+        states = len(inputs) - scanned_count
+        if batched:  # Scan 8 has a batch axis that the body does not see
+            self._block(body)
+            return
+        axes = node.attributes.get("scan_input_axes") or [0] * scanned_count
+        length = None
+        for param, value, axis in zip(body.params[states:], inputs[states:], axes, strict=True):
+            shape = value.type.shape if isinstance(value.type, TensorType) else None
+            if shape is None:
+                self.set_type(param, TensorType(getattr(value.type, "dtype", None)))
+                continue
+            at = NodeTypes(node, self.contents).axis(axis, len(shape))
+            length = shape[at] if length is None else length
+            self.set_type(param, TensorType(_dtype(value.type), (*shape[:at], *shape[at + 1 :])))
+        self._to_fixed_point(body, body.params[:states], [v.type for v in inputs[:states]], body.returns[:states])
+        for out, param in zip(node.outputs, body.params[:states], strict=False):
+            self.set_type(out, param.type)
+        out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
+        for out, value, axis in zip(node.outputs[states:], body.returns[states:], out_axes, strict=True):
+            self.set_type(out, stacked(value.type, length, axis))
+
+    def _to_fixed_point(
+        self, body: Block, params: Sequence[Value], initial: Sequence[Type], returned: Sequence[Value]
+    ) -> None:
+        """Types of carried values: what they start with, joined with what the body hands on, until stable."""
+        for param, type in zip(params, initial, strict=True):
+            self.set_type(param, type)
+        while True:  # ends: a join only ever forgets, and there is little to forget
+            self._block(body)
+            joined = [join(p.type, r.type) for p, r in zip(params, returned, strict=True)]
+            if all(p.type == t for p, t in zip(params, joined, strict=True)):
+                return
+            for param, type in zip(params, joined, strict=True):
+                self.set_type(param, type)
+            for node in _nested(body):
+                for value in node.outputs:
+                    self.contents.pop(value, None)
+
+    def _group(self, node: Node) -> None:
+        subgraph = node.attributes["Subgraph"]
+        for inner, outer in zip(subgraph.inputs, node.inputs, strict=True):
+            self.set_type(inner, outer.type)
+        inference = Inference(subgraph).run()
+        self.changed |= inference.changed
+        for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
+            self.set_type(outer, inner.type)
+
+
+_CONTROL = {
+    "prim::If": Inference._if,  # type: ignore[reportPrivateUsage]
+    "prim::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
+    "onnx::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
+    "onnx::Scan": Inference._scan,  # type: ignore[reportPrivateUsage]
+    "prim::FusionGroup": Inference._group,  # type: ignore[reportPrivateUsage]
+}
+
+
+def is_in_place(node: Node) -> bool:
+    """Whether the operator's name says that it writes into an input (``add_``, ``Relu_``)."""
+    return node.kind.endswith("_") and not node.kind.endswith("__")
+
+
+def join(a: Type, b: Type) -> Type:
+    """The most exact type that covers both."""
+    if a == b:
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        dtype = a.dtype if a.dtype is b.dtype else None
+        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+            return TensorType(dtype)
+        return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
+    if isinstance(a, ListType) and isinstance(b, ListType):
+        return ListType(join(a.elem, b.elem))
+    if isinstance(a, OptionalType) or isinstance(b, OptionalType):
+        first = a.elem if isinstance(a, OptionalType) else a
+        second = b.elem if isinstance(b, OptionalType) else b
+        if NONE in (first, second):
+            return OptionalType(second if first == NONE else first)
+        return OptionalType(join(first, second))
+    if NONE in (a, b):
+        return OptionalType(b if a == NONE else a)
+    return TensorType() if isinstance(a, TensorType) and isinstance(b, TensorType) else a
+
+
+def refine(inferred: Type, declared: Type) -> Type:
+    """``inferred``, with what it leaves open filled in from ``declared``."""
+    if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
+        return inferred
+    dtype = inferred.dtype or declared.dtype
+    if inferred.shape is None or declared.shape is None:
+        return TensorType(dtype, inferred.shape if inferred.shape is not None else declared.shape)
+    if len(inferred.shape) != len(declared.shape):
+        return TensorType(dtype, inferred.shape)
+    pairs = zip(inferred.shape, declared.shape, strict=True)
+    return TensorType(dtype, tuple(d if i is None else i for i, d in pairs))
+
+
+def stacked(type: Type, length: int | str | None, axis: int = 0) -> Type:
+    """The type of ``length`` tensors of ``type`` stacked along a new axis."""
+    if not isinstance(type, TensorType) or type.shape is None:
+        return TensorType(_dtype(type))
+    at = axis + len(type.shape) + 1 if axis < 0 else axis
+    return TensorType(type.dtype, (*type.shape[:at], length, *type.shape[at:]))
+
+
+def _dtype(type: Type) -> DType | None:
+    return type.dtype if isinstance(type, TensorType) else None
+
+
+def _nested(block: Block) -> list[Node]:
+    found: list[Node] = []
+    stack = [block]
+    while stack:
+        for node in stack.pop().nodes:
+            found.append(node)
+            stack.extend(node.blocks)
+    return found

@@ -1,0 +1,307 @@
+"""Shape rules of operators that make or change shapes."""
+
+from __future__ import annotations
+
+import math
+
+from irc.ir.types import Dim, DType, Shape, TensorType, Type
+from irc.passes.shapes.context import NodeTypes, product, shape_rule
+
+
+@shape_rule("Shape")
+def shape(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    if x is None:
+        return TensorType(DType.INT64, (None,))
+    return TensorType(DType.INT64, (len(x[c.attr("start", 0) : c.attr("end")]),))
+
+
+@shape_rule("Size")
+def size(c: NodeTypes) -> Type:
+    return TensorType(DType.INT64, ())
+
+
+@shape_rule("Reshape")
+def reshape(c: NodeTypes) -> Type:
+    target = list(c.attr("shape", ())) if c.version < 5 else c.dims(1)
+    if target is None:
+        count = c.shape(1)
+        rank = count[0] if count else None
+        return TensorType(c.dtype(0), (None,) * rank if isinstance(rank, int) else None)
+    return TensorType(c.dtype(0), reshaped(c, c.shape(0), target, bool(c.attr("allowzero", 0))))
+
+
+def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool) -> Shape:
+    """Resolve 0 (copy) and -1 (rest) in a target shape."""
+    out = list(target)
+    if not allow_zero:
+        for i, d in enumerate(target):
+            if d == 0:
+                if x is not None and i >= len(x):
+                    c.fail(f"the 0 at position {i} of the new shape {target} has no dimension to copy")
+                out[i] = None if x is None else x[i]
+    if any(isinstance(d, int) and d < -1 for d in out) or out.count(-1) > 1:
+        c.fail(f"{target} is no shape: at most one -1, otherwise sizes")
+    if -1 in out:
+        at = out.index(-1)
+        out[at] = None if x is None else _rest(c, list(x), [d for d in out if d != -1], target)
+    elif x is not None:
+        have, want = product(x), product(out)
+        if isinstance(have, int) and isinstance(want, int) and have != want:
+            c.fail(f"{have} elements cannot be reshaped to {target}")
+    return tuple(out)
+
+
+def _rest(c: NodeTypes, have: list[Dim], want: list[Dim], target: list[Dim]) -> Dim:
+    """What is left of ``have`` after dividing by ``want``; named sizes cancel."""
+    left = list(have)
+    for d in want:
+        if isinstance(d, str) and d in left:
+            left.remove(d)
+        elif not isinstance(d, int):
+            return None
+    fixed = math.prod(d for d in want if isinstance(d, int))
+    names = [d for d in left if not isinstance(d, int)]
+    total = math.prod(d for d in left if isinstance(d, int))
+    if fixed == 0:
+        return None
+    if not names:
+        if total % fixed:
+            c.fail(f"{total} elements cannot be reshaped to {target}")
+        return total // fixed
+    return names[0] if total == fixed and len(names) == 1 else None
+
+
+@shape_rule("Flatten")
+def flatten(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    if x is None:
+        return TensorType(c.dtype(0), (None, None))
+    axis = c.axis(c.attr("axis", 1), len(x), end=True)
+    return TensorType(c.dtype(0), (product(x[:axis]), product(x[axis:])))
+
+
+@shape_rule("Squeeze")
+def squeeze(c: NodeTypes) -> Type:
+    x, axes = c.shape(0), c.axes(1)
+    if x is None:
+        return TensorType(c.dtype(0))
+    if axes is None:
+        known = not c.has(1) and all(isinstance(d, int) for d in x)
+        return TensorType(c.dtype(0), tuple(d for d in x if d != 1) if known else None)
+    gone = {c.axis(a, len(x)) for a in axes}
+    for a in gone:
+        if isinstance(x[a], int) and x[a] != 1:
+            c.fail(f"axis {a} of size {x[a]} cannot be squeezed")
+    return TensorType(c.dtype(0), tuple(d for i, d in enumerate(x) if i not in gone))
+
+
+@shape_rule("Unsqueeze")
+def unsqueeze(c: NodeTypes) -> Type:
+    x, axes = c.shape(0), c.axes(1)
+    if x is None or axes is None:
+        return TensorType(c.dtype(0))
+    rank = len(x) + len(axes)
+    new = {c.axis(a, rank) for a in axes}
+    if len(new) < len(axes):
+        c.fail(f"axes {axes} name a dimension twice")
+    rest = iter(x)
+    return TensorType(c.dtype(0), tuple(1 if i in new else next(rest) for i in range(rank)))
+
+
+@shape_rule("Transpose")
+def transpose(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    if x is None:
+        return TensorType(c.dtype(0))
+    perm = c.attr("perm") or list(range(len(x)))[::-1]
+    if sorted(perm) != list(range(len(x))):
+        c.fail(f"perm {perm} is no permutation of {len(x)} dimensions")
+    return TensorType(c.dtype(0), tuple(x[p] for p in perm))
+
+
+@shape_rule("Expand")
+def expand(c: NodeTypes) -> Type:
+    target = c.dims(1)
+    if target is None:
+        count = c.shape(1)
+        x = c.shape(0)
+        if count and isinstance(count[0], int) and x is not None:
+            return TensorType(c.dtype(0), (None,) * max(count[0], len(x)))
+        return TensorType(c.dtype(0))
+    return TensorType(c.dtype(0), c.broadcast([c.shape(0), tuple(target)]))
+
+
+@shape_rule("Tile")
+def tile(c: NodeTypes) -> Type:
+    x, repeats = c.shape(0), c.dims(1)
+    if x is None or c.version < 6:
+        return TensorType(c.dtype(0), None if x is None else (None,) * len(x))
+    if repeats is None:
+        return TensorType(c.dtype(0), (None,) * len(x))
+    if len(repeats) != len(x):
+        c.fail(f"{len(repeats)} repeats for {len(x)} dimensions")
+    return TensorType(c.dtype(0), tuple(product([d, r]) for d, r in zip(x, repeats, strict=True)))
+
+
+@shape_rule("ConstantOfShape")
+def constant_of_shape(c: NodeTypes) -> Type:
+    given, target = c.attr("value"), c.dims(0)
+    dtype = DType.FLOAT if given is None else given.dtype
+    if target is None:
+        count = c.shape(0)
+        rank = count[0] if count else None
+        return TensorType(dtype, (None,) * rank if isinstance(rank, int) else None)
+    if any(isinstance(d, int) and d < 0 for d in target):
+        c.fail(f"{target} is no shape: sizes must not be negative")
+    return TensorType(dtype, tuple(target))
+
+
+@shape_rule("Range")
+def range_(c: NodeTypes) -> Type:
+    start, limit, delta = c.constant(0), c.constant(1), c.constant(2)
+    count: Dim = None
+    if start is not None and limit is not None and delta is not None and delta != 0:
+        count = max(0, math.ceil((limit.item() - start.item()) / delta.item()))
+    elif start is not None and start == 0 and delta is not None and delta == 1:
+        named = c.dims(1)
+        count = named[0] if named and isinstance(named[0], str) else None
+    return TensorType(c.dtype(0), (count,))
+
+
+@shape_rule("OneHot")
+def one_hot(c: NodeTypes) -> Type:
+    x, depth = c.shape(0), c.constant(1)
+    if x is None:
+        return TensorType(c.dtype(2))
+    axis = c.axis(c.attr("axis", -1), len(x) + 1)
+    size = None if depth is None else int(depth.reshape(()))
+    return TensorType(c.dtype(2), (*x[:axis], size, *x[axis:]))
+
+
+@shape_rule("Concat")
+def concat(c: NodeTypes) -> Type:
+    shapes = [c.shape(i) for i in range(len(c.node.inputs))]
+    known = [s for s in shapes if s is not None]
+    dtype = next((d for d in map(c.dtype, range(len(shapes))) if d is not None), None)
+    if not known:
+        return TensorType(dtype)
+    rank = len(known[0])
+    if any(len(s) != rank for s in known):
+        c.fail("inputs of Concat must have one rank")
+    axis = c.axis(c.attr("axis", 1), rank)
+    out = [c.same_dim([s[i] for s in known], f"sizes of dimension {i}") for i in range(rank)]
+    sizes = [s[axis] for s in known]
+    numbers = [d for d in sizes if isinstance(d, int)]
+    out[axis] = sum(numbers) if len(numbers) == len(shapes) else sizes[0] if len(shapes) == 1 else None
+    return TensorType(dtype, tuple(out))
+
+
+@shape_rule("Split")
+def split(c: NodeTypes) -> list[Type]:
+    x, count = c.shape(0), len(c.node.outputs)
+    if x is None:
+        return [TensorType(c.dtype(0))] * count
+    axis = c.axis(c.attr("axis", 0), len(x))
+    whole = x[axis]
+    parts = _parts(c, whole, count)
+    if len(parts) != count:
+        c.fail(f"{len(parts)} sizes for {count} outputs")
+    numbers = [p for p in parts if isinstance(p, int)]
+    if isinstance(whole, int) and len(numbers) == count and sum(numbers) != whole:
+        c.fail(f"parts {parts} do not add up to {whole}")
+    return [TensorType(c.dtype(0), (*x[:axis], p, *x[axis + 1 :])) for p in parts]
+
+
+def _parts(c: NodeTypes, whole: Dim, count: int) -> list[Dim]:
+    given: list[Dim] | None = c.attr("split") or (c.dims(1) if c.has(1) else None)
+    if given is not None:
+        return list(given)
+    if c.has(1) or not isinstance(whole, int):
+        return [None for _ in range(count)]
+    each = -(-whole // count)
+    last = whole - each * (count - 1)
+    if last != each and c.version < 18:
+        c.fail(f"size {whole} cannot be split in {count} equal parts")
+    return [*[each] * (count - 1), last]
+
+
+@shape_rule("Slice")
+def slice_(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    if x is None:
+        return TensorType(c.dtype(0))
+    if c.version < 10:
+        starts, ends, axes, steps = c.attr("starts"), c.attr("ends"), c.attr("axes"), None
+    else:
+        starts, ends = c.ints(1), c.ints(2)
+        axes, steps = (c.ints(3) if c.has(3) else None), (c.ints(4) if c.has(4) else None)
+        if (c.has(3) and axes is None) or (c.has(4) and steps is None):
+            return TensorType(c.dtype(0), (None,) * len(x))
+    known_axes = axes if axes is not None else list(range(len(starts))) if starts is not None else None
+    if known_axes is None:
+        return TensorType(c.dtype(0), (None,) * len(x))
+    out = list(x)
+    for i, a in enumerate(known_axes):
+        axis = c.axis(a, len(x))
+        step = 1 if steps is None else steps[i]
+        whole = x[axis]
+        if starts is None or ends is None or not isinstance(whole, int):
+            full = starts is not None and ends is not None and starts[i] == 0 and step == 1 and ends[i] >= 1 << 31
+            out[axis] = whole if full else None
+        elif step == 0:
+            c.fail("a slice cannot have step 0")
+        else:
+            out[axis] = len(range(*slice(starts[i], _end(ends[i], whole, step), step).indices(whole)))
+    return TensorType(c.dtype(0), tuple(out))
+
+
+def _end(end: int, size: int, step: int) -> int | None:
+    # A negative end beyond the front means "through element 0" when stepping backwards.
+    return None if step < 0 and end < -size else end
+
+
+@shape_rule("Pad")
+def pad(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    if x is None:
+        return TensorType(c.dtype(0))
+    pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.dims(1)
+    axes = c.ints(3) if c.version >= 18 and c.has(3) else list(range(len(x)))
+    if pads is None or axes is None:
+        return TensorType(c.dtype(0), (None,) * len(x))
+    if len(pads) != 2 * len(axes):
+        c.fail(f"{len(pads)} pads for {len(axes)} axes")
+    out = list(x)
+    for i, a in enumerate(axes):
+        axis = c.axis(a, len(x))
+        parts = [x[axis], pads[i], pads[i + len(axes)]]
+        numbers = [p for p in parts if isinstance(p, int)]
+        out[axis] = sum(numbers) if len(numbers) == 3 else x[axis] if parts[1:] == [0, 0] else None
+        if isinstance(out[axis], int) and sum(numbers) < 0:
+            c.fail(f"pads {pads} remove more than dimension {axis} has")
+    return TensorType(c.dtype(0), tuple(out))
+
+
+def _times(size: Dim, factor: int) -> Dim:
+    return size * factor if isinstance(size, int) else size if factor == 1 else None
+
+
+def _over(size: Dim, factor: int) -> Dim:
+    return size // factor if isinstance(size, int) else size if factor == 1 else None
+
+
+@shape_rule("DepthToSpace")
+def depth_to_space(c: NodeTypes) -> Type:
+    x, block = c.shape(0), c.attr("blocksize", 1)
+    if x is None or len(x) != 4:
+        return TensorType(c.dtype(0))
+    return TensorType(c.dtype(0), (x[0], _over(x[1], block * block), _times(x[2], block), _times(x[3], block)))
+
+
+@shape_rule("SpaceToDepth")
+def space_to_depth(c: NodeTypes) -> Type:
+    x, block = c.shape(0), c.attr("blocksize", 1)
+    if x is None or len(x) != 4:
+        return TensorType(c.dtype(0))
+    return TensorType(c.dtype(0), (x[0], _times(x[1], block * block), _over(x[2], block), _over(x[3], block)))
