@@ -1,0 +1,109 @@
+"""Which ONNX operators are pointwise: each element of the result depends on one element of each input.
+
+Such operators fuse into one pass over memory, may run in tiles, and may write
+their result over an input of the same shape and type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+
+UNARY = frozenset(
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BitwiseNot",
+        "Cast",
+        "Ceil",
+        "Celu",
+        "Cos",
+        "Cosh",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "IsInf",
+        "IsNaN",
+        "LeakyRelu",
+        "Log",
+        "Mish",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Shrink",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Swish",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+    ]
+)
+"""One input; attributes do not change that."""
+
+BINARY = frozenset(
+    [
+        "Add",
+        "And",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Mod",
+        "Mul",
+        "Or",
+        "PRelu",
+        "Pow",
+        "Sub",
+        "SwiGLU",
+        "Xor",
+    ]
+)
+"""Two inputs that broadcast as in NumPy (PRelu and SwiGLU: the result has the first one's shape)."""
+
+VARIADIC = frozenset(["Max", "Mean", "Min", "Sum"])
+"""Any number of inputs, at least one, that broadcast as in NumPy."""
+
+OTHERS = frozenset(["Clip", "Where"])
+"""Clip: one input and two bounds of one element, optional; Where: three inputs that broadcast."""
+
+POINTWISE = frozenset(f"onnx::{name}" for name in UNARY | BINARY | VARIADIC | OTHERS)
+"""The kinds of all pointwise operators. Their kernels take ``out=``."""
+
+LEGACY_BROADCAST = frozenset(
+    ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor"]
+)
+"""Operators whose second input was aligned by attributes (PRelu: to the channels) before version 7."""
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether ``node`` is pointwise and its inputs broadcast as in NumPy."""
+    if node.kind not in POINTWISE:
+        return False
+    legacy = node.version is not None and node.version < 7
+    return not (legacy and node.kind.removeprefix("onnx::") in LEGACY_BROADCAST)

@@ -1,0 +1,149 @@
+"""Cast and CastLike: conversion between any two element types.
+
+Numbers convert as C and ONNX Runtime do: floats to integers by truncation,
+integers by dropping high bits, floats to floats to the nearest, ties to even.
+Strings hold numbers in Python's notation; floats print with 8 significant digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import AnyDType, Array, numpy_dtype
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Conversion = Callable[[Array], Array]
+
+_SATURATING = (DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ)
+
+
+@kernel("onnx::Cast")
+def cast(node: Node) -> Kernel:
+    to: int | str = node.attributes["to"]
+    dtype = DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
+    convert = conversion(dtype, *_options(node))
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        if out is None:
+            return convert(x)
+        np.copyto(out, convert(x))
+        return out
+
+    return run
+
+
+@kernel("onnx::CastLike")
+def cast_like(node: Node) -> Kernel:
+    saturate, round_mode = _options(node)
+
+    def run(x: Array, like: Array) -> Array:
+        return conversion(like.dtype, saturate, round_mode)(x)
+
+    return run
+
+
+@kernel("onnx::BitCast")
+def bit_cast(node: Node) -> Kernel:
+    dtype = numpy_dtype(node.attributes["to"])
+
+    def run(x: Array) -> Array:
+        if x.dtype.hasobject or dtype.hasobject or DType.from_numpy(x.dtype).bits != DType.from_numpy(dtype).bits:
+            raise Error("IRC424", f"elements of type {x.dtype} do not have the size of {dtype}")
+        return x.copy().view(dtype)
+
+    return run
+
+
+def _options(node: Node) -> tuple[bool, str]:
+    return bool(node.attributes.get("saturate", 1)), node.attributes.get("round_mode", "up")
+
+
+def conversion(dtype: AnyDType, saturate: bool = True, round_mode: str = "up") -> Conversion:
+    """A function that converts arrays of any element type to new arrays of ``dtype``, in C order.
+
+    Args:
+        dtype: the target; object for strings.
+        saturate: for 8-bit floats: the largest number instead of infinity or NaN for what is out of range.
+        round_mode: ``up``, ``down`` or ``nearest``, for the powers of two of float8e8m0.
+    """
+    target = DType.from_numpy(dtype)
+    if target is DType.STRING:
+        return _to_string
+    if target is DType.FLOAT8E8M0:
+        numeric: Conversion = lambda x: _to_power_of_two(x, dtype, saturate, round_mode)  # noqa: E731
+    elif target in _SATURATING and saturate:
+        largest = _largest(dtype)
+        numeric = lambda x: np.clip(_wide(x), -largest, largest).astype(dtype, order="C")  # noqa: E731
+    else:
+        numeric = lambda x: x.astype(dtype, order="C")  # noqa: E731
+    return lambda x: numeric(x if x.dtype.kind not in "OUST" else _parse(x, target))
+
+
+def _largest(dtype: AnyDType) -> float:
+    """The largest finite number of an 8-bit type."""
+    numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    return float(numbers[np.isfinite(numbers)].max())
+
+
+def _wide(x: Array) -> Array:
+    return x if x.dtype == np.float64 else x.astype(np.float32)
+
+
+def _to_power_of_two(x: Array, dtype: AnyDType, saturate: bool, round_mode: str) -> Array:
+    """Powers of two from 2^-127 to 2^127, coded as the exponent of a float32; 255 is NaN."""
+    bits = x.astype(np.float32, order="C").view(np.uint32)
+    exponent, fraction = (bits >> 23) & 0xFF, bits & 0x7FFFFF
+    nan = (exponent == 255) & (fraction != 0)
+    if round_mode == "up":
+        exponent = exponent + (fraction != 0)
+    elif round_mode == "nearest":
+        exponent = exponent + (fraction >= 0x400000)
+    elif round_mode != "down":
+        raise Error("IRC320", f"round_mode is {round_mode!r}; it must be 'up', 'down' or 'nearest'")
+    if saturate:
+        exponent = np.minimum(exponent, 254)
+    else:
+        nan |= (exponent > 254) | ((bits & 0x7FFFFFFF) == 0)
+    return np.asarray(np.where(nan, 255, exponent)).astype(np.uint8).view(dtype)
+
+
+def _to_string(x: Array) -> Array:
+    if x.dtype.kind in "OUST":
+        return x.astype(object, order="C")
+    if x.dtype.kind == "b":
+        x = x.astype(np.int8)
+    as_text: Callable[[Any], str] = str if x.dtype.kind in "iu" else _float_text
+    out = np.empty(x.shape, object)
+    out.reshape(-1)[:] = [as_text(v) for v in x.reshape(-1).tolist()]
+    return out
+
+
+def _float_text(value: Any) -> str:
+    text = format(float(value), ".8g")
+    return {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(text, text)
+
+
+def _parse(x: Array, target: DType) -> Array:
+    """The numbers that strings hold, in a type that has room for them."""
+    read = _read_integer if target.is_integer else float
+    try:
+        numbers = [read(s) for s in x.reshape(-1).tolist()]
+        wide = np.float64 if not target.is_integer else np.uint64 if target is DType.UINT64 else np.int64
+        return np.array(numbers, wide).reshape(x.shape)
+    except (ValueError, OverflowError) as error:
+        raise Error("IRC424", f"a string cannot be cast to {target.label}: {error}") from None
+
+
+def _read_integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))

@@ -1,0 +1,245 @@
+"""Elementwise arithmetic, comparisons and logic: tables from operator to kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.pointwise import copy, of_many, of_one, of_two
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+class Constants(dict[AnyDType, Array]):
+    """One number as a 0-d array of each element type asked for."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def __missing__(self, dtype: AnyDType) -> Array:
+        found = self[dtype] = np.array(self.value, np.float64).astype(dtype)
+        return found
+
+
+_ZERO, _INFINITY, _MINUS_INFINITY = Constants(0), Constants(np.inf), Constants(-np.inf)
+_maximum, _minimum = of_two(np.maximum), of_two(np.minimum)
+_sum = of_many(np.add)
+_floor_divide, _true_divide = of_two(np.floor_divide), of_two(np.divide)
+_power, _square = of_two(np.power), of_one(np.square)
+_equal = of_two(np.equal)
+
+
+def relu(x: Array, out: Array | None = None) -> Array:
+    """max(x, 0)."""
+    return _maximum(x, _ZERO[x.dtype], out)
+
+
+def divide(x: Array, y: Array, out: Array | None = None) -> Array:
+    """Quotient; of integers, rounded towards zero."""
+    if x.dtype.kind == "i":
+        x = x - np.fmod(x, y)  # now a multiple of y, so that floor and truncation agree
+    return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
+
+
+def power(x: Array, y: Array, out: Array | None = None) -> Array:
+    """Power ``x ** y``, whose types may differ; the result has that of ``x``.
+
+    Integers to non-negative integer powers are exact modulo 2^bits; what mixes
+    types or has a negative integer exponent is computed in float64.
+    """
+    if x.dtype == y.dtype and x.dtype.kind not in "iu":
+        if y.size == 1 and y.ndim <= x.ndim and y.item() == 2:
+            return _square(x, out)
+        return _power(x, y, out)
+    exact = x.dtype.kind in "iu" and (y.dtype.kind == "u" or (y.dtype.kind == "i" and not (y < 0).any()))
+    wide = np.float64 if not exact else np.int64 if x.dtype.kind == "i" else np.uint64
+    result: Array = _power(x.astype(wide), y.astype(wide)).astype(x.dtype)
+    return result if out is None else copy(result, out)
+
+
+def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
+    """Selection: x where the condition holds, else y."""
+    try:
+        result = np.where(condition, x, y)
+    except ValueError as error:
+        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
+        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None
+    return c_order(result) if out is None else copy(result, out)
+
+
+def mean(*inputs: Array, out: Array | None = None) -> Array:
+    """The mean of the inputs; of small floats, computed in float32."""
+    dtype = inputs[0].dtype
+    if is_half(dtype):
+        inputs = tuple(x.astype(np.float32) for x in inputs)
+    total = _sum(*inputs)
+    np.divide(total, len(inputs), total)
+    if out is not None:
+        np.copyto(out, total, casting="unsafe")
+        return out
+    return total.astype(dtype, copy=False)
+
+
+def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = None) -> Array:
+    """min(high, max(low, x)); a bound has one element or is None."""
+    if low is None and high is None:
+        return copy(x, out)
+    if low is None:
+        return _minimum(x, high.reshape(()), out)  # pyright: ignore[reportOptionalMemberAccess]
+    if high is None:
+        return _maximum(x, low.reshape(()), out)
+    # A 0-d `out` may be the upper bound, which is still to be read.
+    result = _maximum(x, low.reshape(()), out if out is not None and out.ndim else None)
+    return _minimum(result, high.reshape(()), result if out is None else out)
+
+
+UNARY: dict[str, Kernel] = {
+    "Abs": of_one(np.absolute),
+    "Acos": of_one(np.arccos),
+    "Acosh": of_one(np.arccosh),
+    "Asin": of_one(np.arcsin),
+    "Asinh": of_one(np.arcsinh),
+    "Atan": of_one(np.arctan),
+    "Atanh": of_one(np.arctanh),
+    "BitwiseNot": of_one(np.invert),
+    "Ceil": of_one(np.ceil),
+    "Cos": of_one(np.cos),
+    "Cosh": of_one(np.cosh),
+    "Exp": of_one(np.exp),
+    "Floor": of_one(np.floor),
+    "IsNaN": of_one(np.isnan),
+    "Log": of_one(np.log),
+    "Neg": of_one(np.negative),
+    "Not": of_one(np.logical_not),
+    "Reciprocal": of_one(np.reciprocal),
+    "Relu": relu,
+    "Round": of_one(np.rint),
+    "Sign": of_one(np.sign),
+    "Sin": of_one(np.sin),
+    "Sinh": of_one(np.sinh),
+    "Sqrt": of_one(np.sqrt),
+    "Tan": of_one(np.tan),
+    "Tanh": of_one(np.tanh),
+}
+
+BINARY: dict[str, Kernel] = {
+    "Add": of_two(np.add),
+    "And": of_two(np.logical_and),
+    "Div": divide,
+    "Equal": _equal,
+    "Greater": of_two(np.greater),
+    "Less": of_two(np.less),
+    "Mul": of_two(np.multiply),
+    "Or": of_two(np.logical_or),
+    "Pow": power,
+    "Sub": of_two(np.subtract),
+    "Xor": of_two(np.logical_xor),
+}
+"""Those that had attributes for broadcasting before version 7."""
+
+OTHERS: dict[str, Kernel] = {
+    "BitwiseAnd": of_two(np.bitwise_and),
+    "BitwiseOr": of_two(np.bitwise_or),
+    "BitwiseXor": of_two(np.bitwise_xor),
+    "GreaterOrEqual": of_two(np.greater_equal),
+    "LessOrEqual": of_two(np.less_equal),
+    "Max": of_many(np.maximum),
+    "Mean": mean,
+    "Min": of_many(np.minimum),
+    "Sum": _sum,
+    "Where": where,
+}
+
+
+def _register(name: str, run: Kernel) -> None:
+    kernel(f"onnx::{name}", since=7 if name in BINARY else 1)(lambda node: run)
+    if name in BINARY:
+
+        @kernel(f"onnx::{name}", since=1)
+        def limited_broadcast(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
+            return _limited_broadcast(node, run)
+
+
+def _limited_broadcast(node: Node, run: Kernel) -> Kernel:
+    """Before version 7: the second shape is a run of the first's dimensions, from ``axis`` or at the end."""
+    broadcast: int = node.attributes.get("broadcast", 0)
+    axis: int = node.attributes.get("axis", -1)
+
+    def aligned(x: Array, y: Array, out: Array | None = None) -> Array:
+        if not broadcast and x.shape != y.shape:
+            raise Error("IRC421", f"the shapes {list(x.shape)} and {list(y.shape)} differ and broadcast is not set")
+        if broadcast and axis >= 0 and y.size != 1:
+            y = y.reshape(y.shape + (1,) * (x.ndim - axis - y.ndim))
+        return run(x, y, out)
+
+    return aligned
+
+
+for _name, _run in (UNARY | BINARY | OTHERS).items():
+    _register(_name, _run)
+
+
+@kernel("onnx::Mod")
+def mod(node: Node) -> Kernel:
+    return of_two(np.fmod if node.attributes.get("fmod", 0) else np.remainder)
+
+
+@kernel("onnx::BitShift")
+def bit_shift(node: Node) -> Kernel:
+    shifts = {"LEFT": np.left_shift, "RIGHT": np.right_shift}
+    direction = node.attributes.get("direction")
+    if direction not in shifts:
+        raise Error("IRC320", f"BitShift's direction is {direction!r}; it must be 'LEFT' or 'RIGHT'")
+    return of_two(shifts[direction])
+
+
+@kernel("onnx::IsInf")
+def is_inf(node: Node) -> Kernel:
+    positive: int = node.attributes.get("detect_positive", 1)
+    negative: int = node.attributes.get("detect_negative", 1)
+    if positive and negative:
+        return of_one(np.isinf)
+    sought = _INFINITY if positive else _MINUS_INFINITY
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        found = _equal(x, sought[x.dtype], out)
+        if not positive and not negative:
+            found.fill(False)
+        return found
+
+    return run
+
+
+@kernel("onnx::Clip", since=11)
+def clip_to_inputs(node: Node) -> Kernel:
+    def run(x: Array, low: Array | None = None, high: Array | None = None, out: Array | None = None) -> Array:
+        return clip(x, low, high, out)
+
+    return run
+
+
+@kernel("onnx::Clip", since=6)
+def clip_to_attributes(node: Node) -> Kernel:
+    largest = float(np.finfo(np.float32).max)
+    return _clip_to(node.attributes.get("min", -largest), node.attributes.get("max", largest))
+
+
+@kernel("onnx::Clip", since=1)
+def clip_to_given_attributes(node: Node) -> Kernel:
+    return _clip_to(node.attributes.get("min"), node.attributes.get("max"))
+
+
+def _clip_to(low: float | None, high: float | None) -> Kernel:
+    lows = None if low is None else Constants(low)
+    highs = None if high is None else Constants(high)
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        return clip(x, None if lows is None else lows[x.dtype], None if highs is None else highs[x.dtype], out)
+
+    return run

@@ -1,0 +1,130 @@
+"""How elementwise functions become kernels that take ``out=``.
+
+Every pointwise kernel has the form ``run(*inputs, out=None)``: it broadcasts its
+inputs, and with ``out`` (of the result's shape and dtype; it may be one of the
+inputs) writes there instead of into a new array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import Array, is_half
+
+BLOCK = 1 << 15
+"""Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
+
+
+def of_one(ufunc: Callable[..., Any]) -> Kernel:
+    """A kernel that is one ufunc of one input."""
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        if out is None:
+            return np.asarray(ufunc(x, order="C"))  # a ufunc of 0-d arrays returns a scalar
+        return ufunc(x, out)
+
+    return run
+
+
+def of_two(ufunc: Callable[..., Any]) -> Kernel:
+    """A kernel that is one ufunc of two inputs."""
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        try:
+            if out is None:
+                return np.asarray(ufunc(x, y, order="C"))
+            return ufunc(x, y, out)
+        except ValueError as error:
+            raise shapes_differ(error, x, y) from None
+
+    return run
+
+
+def of_many(ufunc: Callable[..., Any]) -> Kernel:
+    """A kernel that folds any number of inputs, at least one, with a ufunc of two."""
+    pair = of_two(ufunc)
+
+    def run(*inputs: Array, out: Array | None = None) -> Array:
+        if len(inputs) == 1:
+            return copy(inputs[0], out)
+        total = inputs[0]
+        for x in inputs[1:-1]:  # not in `out` yet, which may be an input that is still to be read
+            total = pair(total, x)
+        return pair(total, inputs[-1], out)
+
+    return run
+
+
+def of_function(function: Function) -> Kernel:
+    """A kernel that applies a function of `numerics`.
+
+    What is neither float32 nor float64 is computed in float32 (small floats) or
+    float64 (integers) and rounded once, at the end.
+    """
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty(x.shape, x.dtype)
+        if x.dtype.char in "fd":
+            _blockwise(function, x, out)
+        else:
+            wide = x.astype(wide_dtype(x))
+            _blockwise(function, wide, wide)
+            np.copyto(out, wide, casting="unsafe")
+        return out
+
+    return run
+
+
+def of_function_of_two(function: Callable[[Array, Array, Array], Any]) -> Kernel:
+    """A kernel that applies ``function(x, y, out)``, which broadcasts its inputs; widened as in `of_function`."""
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        try:
+            if out is None:
+                out = np.empty(np.broadcast(x, y).shape, x.dtype)
+            if x.dtype.char in "fd":
+                function(x, y, out)
+            else:
+                wide = np.empty(out.shape, wide_dtype(x))
+                function(x.astype(wide.dtype), y.astype(wide.dtype), wide)
+                np.copyto(out, wide, casting="unsafe")
+        except ValueError as error:
+            raise shapes_differ(error, x, y) from None
+        return out
+
+    return run
+
+
+def copy(x: Array, out: Array | None) -> Array:
+    """``x`` written to ``out``, or to a new array."""
+    if out is None:
+        return x.copy()
+    np.copyto(out, x)
+    return out
+
+
+def wide_dtype(x: Array) -> np.dtype[Any]:
+    """The element type to compute in, for functions of several steps: float32 for small floats, else float64."""
+    return np.dtype(np.float32 if is_half(x.dtype) else np.float64)
+
+
+def shapes_differ(error: ValueError, *inputs: Array) -> Error:
+    """What to raise when NumPy refuses to broadcast ``inputs``."""
+    shapes = " and ".join(str(list(x.shape)) for x in inputs)
+    return Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})")
+
+
+def _blockwise(function: Function, x: Array, out: Array) -> None:
+    if x.size <= BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        function(x, out)
+        return
+    source, target = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, BLOCK):
+        function(source[start : start + BLOCK], target[start : start + BLOCK])

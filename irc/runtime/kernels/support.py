@@ -1,0 +1,84 @@
+"""What kernels of all families need: axes, sizes, element types, fresh arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType
+
+Array = np.ndarray[Any, Any]
+AnyDType = np.dtype[Any]
+
+MAX_BYTES = 1 << 40
+"""A result larger than this is taken for an error in the model, not for work to do."""
+
+
+def axis_in(axis: int, rank: int) -> int:
+    """``axis`` counted from the front; Error if it is outside ``[-rank, rank)``."""
+    if not -rank <= axis < rank:
+        raise Error("IRC420", f"axis {axis} is out of range: the tensor has {rank} dimensions")
+    return axis + rank if axis < 0 else axis
+
+
+def axes_in(axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """All ``axes`` counted from the front; Error if one is out of range or given twice."""
+    found = tuple(axis_in(int(a), rank) for a in axes)
+    if len(set(found)) != len(found):
+        raise Error("IRC420", f"an axis is given twice in {list(found)}")
+    return found
+
+
+def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
+    """``shape`` as a tuple; Error if a size is negative or the array would be absurdly large.
+
+    Shapes that come from data are checked here before anything is allocated.
+    """
+    sizes = tuple(int(s) for s in shape)
+    if any(s < 0 for s in sizes):
+        raise Error("IRC422", f"a size is negative in the shape {list(sizes)}")
+    if math.prod(sizes) * dtype.itemsize > MAX_BYTES:
+        raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
+    return sizes
+
+
+def ints(values: Array) -> list[int]:
+    """The elements of a 0-d or 1-d tensor of integers."""
+    found = values.tolist()
+    return found if values.ndim else [found]
+
+
+def scalar(value: Array, what: str) -> Any:
+    """The one element of ``value``, of whatever rank; Error if it has more or none."""
+    if value.size != 1:
+        raise Error("IRC421", f"{what} must have exactly one element; its shape is {list(value.shape)}")
+    return value.item()
+
+
+def numpy_dtype(number: int) -> AnyDType:
+    """The NumPy dtype for ``TensorProto`` element type ``number``; Error if there is none."""
+    try:
+        return DType.from_onnx(number).numpy
+    except KeyError:
+        raise Error("IRC320", f"{number} is not an element type of ONNX") from None
+
+
+def c_order(array: Any) -> Array:
+    """``array`` (or NumPy scalar) as an ndarray in C order, copied only if it must be."""
+    return np.asarray(array, order="C")
+
+
+def fresh(array: Array, *inputs: Array) -> Array:
+    """``array`` in C order, copied if its memory may be that of one of ``inputs``."""
+    if any(np.may_share_memory(array, x) for x in inputs):
+        return array.copy()
+    return np.asarray(array, order="C")
+
+
+def is_half(dtype: AnyDType) -> bool:
+    """Whether arithmetic on ``dtype`` is to be done in float32: float16, bfloat16 and smaller floats."""
+    return (dtype.kind == "f" and dtype.itemsize < 4) or dtype.kind == "V"
