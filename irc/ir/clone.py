@@ -66,6 +66,7 @@ def copy_module(module: Module) -> Module:
     copy = Module()
     copy.weights.update(module.weights)
     copy.metadata.update(module.metadata)
+    copy.defaults.update(module.defaults)
     copy.graphs.clear()
     for name, graph in module.graphs.items():
         copied = copy_graph(graph, copy.weights, copy)

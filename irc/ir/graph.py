@@ -11,7 +11,7 @@ from typing import Any
 from irc.errors import Error
 from irc.ir.block import Block, NodeList
 from irc.ir.node import Node
-from irc.ir.tensor import WeightTable
+from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
 
@@ -182,6 +182,8 @@ class Module:
         main: the entry graph.
         weights: the weight table.
         metadata: strings about the model: producer, opset imports...
+        defaults: inputs of ``main`` that a caller may leave out, and the tensor each then has
+            (ONNX: initializers that are also listed as graph inputs, IR version 4 on).
     """
 
     def __init__(self, main: Graph | None = None) -> None:
@@ -190,6 +192,7 @@ class Module:
         self.main.module = self
         self.graphs: dict[str, Graph] = {self.main.name: self.main}
         self.metadata: dict[str, str] = {}
+        self.defaults: dict[str, Tensor] = {}
 
     def add_graph(self, name: str) -> Graph:
         """A new, empty function called ``name``."""
