@@ -1,0 +1,1 @@
+"""Models and measurements that compare irc with its peers."""

@@ -1,0 +1,128 @@
+"""The layers of irc import only downwards, and no module grows beyond what a reader takes in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "irc"
+MAX_LINES = 500
+
+# In this order: a layer imports only those before it. What else it must know nothing of stands beside it.
+LAYERS: dict[str, set[str]] = {
+    "ir": set(),
+    "alias": set(),
+    "passes": set(),
+    "fuser": set(),
+    "runtime": {"passes"},
+    "frontend": {"fuser", "runtime"},
+}
+EVERYWHERE = {"errors"}
+TOP = "the top"  # compiler, cli, backend...: what puts the layers together, and `irc` itself
+
+
+def allowed(layer: str) -> set[str]:
+    """The layers that ``layer`` may import, itself included."""
+    if layer in EVERYWHERE:
+        return set()
+    if layer == TOP:
+        return {*LAYERS, TOP, *EVERYWHERE}
+    names = list(LAYERS)
+    return {*names[: names.index(layer) + 1], *EVERYWHERE} - LAYERS[layer]
+
+
+def layer_of(module: str) -> str:
+    """The layer of ``irc.<layer>.…``."""
+    name = module.split(".")[1] if "." in module else ""
+    return name if name in LAYERS or name in EVERYWHERE else TOP
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module of irc that ``source`` imports, wherever in it."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            # `from irc import ir` imports irc.ir; from anywhere deeper, the origin says enough.
+            names = [f"irc.{alias.name}" for alias in node.names] if origin == "irc" else [origin]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            names = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        for name in names:
+            if name.split(".")[0] == "irc":
+                yield node.lineno, name
+
+
+def violations(source: str, module: str, is_package: bool = False) -> list[str]:
+    layer = layer_of(module)
+    return [
+        f"{module}:{line}: {layer} must not import {name}"
+        for line, name in imports(source, module, is_package)
+        if layer_of(name) not in allowed(layer)
+    ]
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_layers_import_only_those_above_them() -> None:
+    found = [
+        violation
+        for path, module in modules()
+        for violation in violations(path.read_text("utf-8"), module, path.name == "__init__.py")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_every_layer_is_there() -> None:
+    assert {layer_of(module) for _, module in modules()} == {*LAYERS, *EVERYWHERE, TOP}
+
+
+def test_no_module_is_too_long() -> None:
+    lengths = {module: len(path.read_text("utf-8").splitlines()) for path, module in modules()}
+    assert {module: n for module, n in lengths.items() if n > MAX_LINES} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("irc.ir.graph", "import irc.alias"),
+        ("irc.ir.graph", "def f():\n    from irc.passes.registry import find"),
+        ("irc.ir.graph", "from irc import compiler"),
+        ("irc.ir.graph", "import irc"),
+        ("irc.ir.graph", "from ..alias import db"),
+        ("irc.ir.graph", "from .. import alias"),
+        ("irc.alias.db", "from irc.runtime.plan import Plan"),
+        ("irc.passes.fold", "import importlib\nimportlib.import_module('irc.runtime.kernels')"),
+        ("irc.passes.fold", "from irc.frontend.onnx import import_model"),
+        ("irc.runtime.plan", "from irc.passes import PassManager"),
+        ("irc.runtime.plan", "if TYPE_CHECKING:\n    import irc.frontend.onnx"),
+        ("irc.frontend.onnx", "from irc.fuser import groups"),
+        ("irc.errors", "from irc.ir import Node"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, source: str) -> None:
+    assert len(violations(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "is_package"),
+    [
+        ("irc.ir.graph", "import numpy, irc.errors\nfrom irc.ir.types import Type\nfrom . import node", False),
+        ("irc.ir", "from .graph import Graph", True),
+        ("irc.alias.db", "from irc import ir\nfrom ..ir.node import Node", False),
+        ("irc.fuser.fuse", "from irc.passes import Pass\nfrom irc.alias import AliasDb", False),
+        ("irc.compiler", "import irc.fuser, irc.runtime, irc.frontend.onnx, irc.cli", False),
+    ],
+)
+def test_an_allowed_import_is_not(module: str, source: str, is_package: bool) -> None:
+    assert violations(source, module, is_package) == []
