@@ -1,12 +1,10 @@
 """The convolution algorithm: columns and matrix multiplication, by groups, in blocks.
 
-Three cases, chosen from the shapes alone:
-
-- *pointwise* (1×1, stride 1, no padding): a matrix product on the input itself;
-- *depthwise* (one input channel a group): shifted multiply-adds, since a matrix
-  product with one row has no reuse to win;
-- everything else: the input is gathered into columns, a block of output rows at
-  a time so that the columns stay in cache, and multiplied with the weights.
+A pointwise convolution (1×1, stride 1, no padding) is a matrix product on the
+input itself. For every other one the input is gathered into columns, a block of
+output rows at a time so that the columns stay in cache, and multiplied with the
+weights; groups are a batch of matrix products. (Depthwise convolution too: as
+shifted multiply-adds it was measured no faster than with columns.)
 
 Strides are dealt with once, while padding: the padded image is stored by its
 *phases*, the positions that are equal modulo the stride. Every tap of the kernel
@@ -26,13 +24,13 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
-from irc.runtime.kernels.windows import Axes, Sizes, inside, outputs
+from irc.runtime.kernels.windows import Axes, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
 
-DEPTHWISE_ELEMENTS = 1 << 15
-"""Elements of a block of channels in depthwise convolution: three such blocks stay in the second-level cache."""
+COLUMNS = 512
+"""At least so many columns a block: with fewer, reading the weights once a block would cost too much."""
 
 
 class Tap(NamedTuple):
@@ -43,89 +41,86 @@ class Tap(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How an image is stored for the taps: phases of ``sizes`` positions each."""
+    """How an image is stored for the taps of a kernel."""
 
-    sizes: Sizes
-    fills: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
-    """for each phase: the positions that hold input, and the input they hold"""
+    margin: Sizes
+    """positions an axis needs beyond the number of outputs"""
+    phases: tuple[Sizes, ...]
+    """for each phase: its number, from 0 to stride - 1, on each axis"""
     taps: tuple[Tap, ...]
-    plain: bool
-    """whether the one phase is just the input itself"""
 
 
 @lru_cache(maxsize=256)
 def layout(axes: Axes) -> Layout:
-    """The storage by phases that the window ``axes`` need."""
-    sizes: list[int] = []
-    phases: list[list[int]] = []
-    fills: list[list[tuple[slice, slice]]] = []
-    for a in axes:
-        starts = [t * a.dilation for t in range(a.kernel)]
-        found = sorted({s % a.stride for s in starts})
-        count = a.out + starts[-1] // a.stride
-        sizes.append(count)
-        phases.append(found)
-        fill: list[tuple[slice, slice]] = []
-        for p in found:
-            first = p - a.begin
-            hits = inside(first, a.stride, count, a.size)
-            start = first + hits.start * a.stride
-            stop = start + len(hits) * a.stride
-            fill.append((slice(hits.start, hits.stop), slice(start, max(start, min(stop, a.size)), a.stride)))
-        fills.append(fill)
-    index = {combo: i for i, combo in enumerate(itertools.product(*phases))}
+    """The storage by phases that windows along ``axes`` need."""
+    starts = [[t * a.dilation for t in range(a.kernel)] for a in axes]
+    used = [sorted({s % a.stride for s in on_axis}) for on_axis, a in zip(starts, axes, strict=True)]
+    phases = list(itertools.product(*used))
+    index = {phase: i for i, phase in enumerate(phases)}
     taps: list[Tap] = []
-    for combo in itertools.product(*(range(a.kernel) for a in axes)):
-        starts = [t * a.dilation for t, a in zip(combo, axes, strict=True)]
-        phase = tuple(s % a.stride for s, a in zip(starts, axes, strict=True))
-        taps.append(Tap(index[phase], tuple(s // a.stride for s, a in zip(starts, axes, strict=True))))
-    together = [tuple(zip(*combo, strict=True)) for combo in itertools.product(*fills)]
-    return Layout(
-        tuple(sizes),
-        tuple((tuple(to), tuple(source)) for to, source in together),
-        tuple(taps),
-        all(a.stride == 1 and a.begin == 0 and a.end == 0 for a in axes),
-    )
+    for tap in itertools.product(*starts):
+        steps = [divmod(s, a.stride) for s, a in zip(tap, axes, strict=True)]
+        taps.append(Tap(index[tuple(phase for _, phase in steps)], tuple(offset for offset, _ in steps)))
+    return Layout(tuple(s[-1] // a.stride for s, a in zip(starts, axes, strict=True)), tuple(phases), tuple(taps))
 
 
-def by_phases(x: Array, plan: Layout) -> Array:
-    """``x`` (C, spatial...), padded with zeros and split: (phases, C, sizes...), in scratch memory."""
-    if plan.plain:
-        return x[None]
-    stored = scratch("phases", (len(plan.fills), x.shape[0], *plan.sizes), x.dtype)
-    for phase, (to, source) in zip(stored, plan.fills, strict=True):
-        for axis, filled in enumerate(to, 1):  # zero the borders only
-            lead = (slice(None),) * axis
-            phase[(*lead, slice(0, filled.start))] = 0
-            phase[(*lead, slice(filled.stop, None))] = 0
-        np.copyto(phase[(slice(None), *to)], x[(slice(None), *source)])
+def by_phases(x: Array, axes: Axes, plan: Layout, start: int, count: int) -> Array:
+    """What ``count`` outputs along the first axis, from ``start`` on, need of ``x`` (C, spatial...).
+
+    Padded with zeros and split: (phases, C, positions...), in scratch memory. Position ``q`` of a
+    phase ``p`` is input ``q * stride + p - begin``.
+    """
+    counts = (count, *outputs(axes[1:]))
+    if len(plan.phases) == 1 and all(a.stride == 1 and a.begin == 0 and a.end == 0 for a in axes):
+        return x[None, :, start : start + count + plan.margin[0]]
+    sizes = tuple(c + m for c, m in zip(counts, plan.margin, strict=True))
+    stored = scratch("phases", (len(plan.phases), x.shape[0], *sizes), x.dtype)
+    for number, phase in zip(plan.phases, stored, strict=True):
+        source: list[slice] = [slice(None)]
+        target: list[slice] = [slice(None)]
+        for p, a, size in zip(number, axes, sizes, strict=True):
+            first = p - a.begin + (start * a.stride if len(source) == 1 else 0)
+            filled, read = pairing(first, a.stride, size, a.size)
+            for border in (slice(0, filled.start), slice(filled.stop, None)):
+                phase[(*target, border)] = 0
+            source.append(read)
+            target.append(filled)
+        np.copyto(phase[tuple(target)], x[tuple(source)])
     return stored
+
+
+def check_operands(x: Array, w: Array, b: Array | None, group: int, *, features: int, channels: int) -> None:
+    """Error unless weights made for ``channels`` inputs and ``features`` outputs fit the input and the bias."""
+    if x.ndim < 3 or w.ndim != x.ndim:
+        raise Error(
+            "IRC423",
+            f"the input has shape {list(x.shape)} and the weights {list(w.shape)}: both must have the same number "
+            "of dimensions, at least 3 (batch, channels, spatial axes)",
+        )
+    if group < 1 or x.shape[1] != channels or channels % group or features % group:
+        raise Error(
+            "IRC423",
+            f"weights of shape {list(w.shape)} in {group} groups take {channels} channels to {features}: "
+            f"the input has {x.shape[1]} channels, and {group} must divide both numbers",
+        )
+    if b is not None and b.shape != (features,):
+        raise Error("IRC423", f"the bias has shape {list(b.shape)}, expected [{features}]")
 
 
 def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None) -> Array:
     """Cross-correlation of ``x`` (N, C, spatial...) with ``w`` (O, C / group, kernel...), plus ``b`` (O).
 
-    Returns (N, O, out...) of x's dtype. float16 and smaller floats are computed in float32.
+    Returns (N, O, out...) of x's dtype, in ``out`` if given: in C order, sharing with no operand.
+    float16 and smaller floats are computed in float32.
     """
-    images, channels, features = x.shape[0], x.shape[1], w.shape[0]
-    if channels != w.shape[1] * group or features % group:
-        raise Error(
-            "IRC423",
-            f"weights of shape {list(w.shape)} in {group} groups do not fit an input of {channels} channels: "
-            f"they need {w.shape[1] * group} channels and a multiple of {group} outputs",
-        )
-    if b is not None and b.shape != (features,):
-        raise Error("IRC423", f"the bias has shape {list(b.shape)}, expected [{features}]")
-    if is_half(x.dtype):
-        wide = [None if v is None else v.astype(np.float32) for v in (x, w, b)]
-        assert wide[0] is not None and wide[1] is not None
-        return convolve(wide[0], wide[1], wide[2], group, axes).astype(x.dtype)
+    check_operands(x, w, b, group, features=w.shape[0], channels=w.shape[1] * group)
     if out is None:
-        out = np.empty(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
-    if all(a.trivial for a in axes):
+        out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
+    if is_half(x.dtype):
+        wide = None if b is None else b.astype(np.float32)
+        np.copyto(out, convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes), casting="same_kind")
+    elif all(a.trivial for a in axes):
         _pointwise(x, w, b, group, out)
-    elif group == channels and group > 1:
-        _depthwise(x, w, b, axes, out)
     else:
         _columns(x, w, b, group, axes, out)
     return out
@@ -139,7 +134,7 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
     result = out.reshape(images, group, features // group, length)
     bias = None if b is None else b.reshape(group, features // group, 1)
     # In blocks, so that the bias is added while the result is still in cache.
-    step = length if bias is None else _share(length, COLUMN_ELEMENTS // max(1, features))
+    step = length if bias is None else share(length, COLUMN_ELEMENTS // max(1, features))
     for start in range(0, length, max(1, step)):
         block = result[..., start : start + step]
         np.matmul(weights, source[..., start : start + step], out=block)
@@ -156,14 +151,14 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     depth = channels * taps
     weights = w.reshape(group, features // group, depth // group)
     bias = None if b is None else b.reshape(group, features // group, 1)
-    step = _share(rows, COLUMN_ELEMENTS // max(1, depth * width))
+    step = share(rows, max(COLUMN_ELEMENTS // max(1, depth), COLUMNS) // max(1, width))
     for image, result in zip(x, out.reshape(x.shape[0], group, features // group, rows * width), strict=True):
-        stored = by_phases(image, plan)
         for start in range(0, rows, step):
             count = min(step, rows - start)
+            stored = by_phases(image, axes, plan, start, count)
             columns = scratch("columns", (channels, taps, count, *inner), x.dtype)
-            for t, (phase, (first, *offset)) in enumerate(plan.taps):
-                window = (slice(first + start, first + start + count), *map(_window, offset, inner))
+            for t, (phase, offset) in enumerate(plan.taps):
+                window = tuple(slice(o, o + n) for o, n in zip(offset, (count, *inner), strict=True))
                 np.copyto(columns[:, t], stored[phase][(slice(None), *window)])
             block = result[..., start * width : (start + count) * width]
             np.matmul(weights, columns.reshape(group, depth // group, count * width), out=block)
@@ -171,49 +166,7 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
                 block += bias
 
 
-def _depthwise(x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> None:
-    """One input channel a group: each output channel is a weighted sum of shifted images.
-
-    Images are laid out flat, padding included, so that a shift is an offset and
-    every operation runs over long contiguous rows; what is computed in the
-    padding is left behind by the final copy.
-    """
-    channels, multiplier = x.shape[1], w.shape[0] // x.shape[1]
-    plan = layout(axes)
-    inner = outputs(axes)
-    pitch = [math.prod(plan.sizes[i + 1 :]) for i in range(len(inner))]
-    starts = [sum(map(int.__mul__, tap.offset, pitch)) for tap in plan.taps]
-    length = inner[0] * pitch[0]
-    span = sum((n - 1) * p for n, p in zip(inner, pitch, strict=True)) + 1
-    weights = w.reshape(channels, multiplier, len(plan.taps), 1)
-    bias = None if b is None else b.reshape(channels, multiplier, *(1,) * len(inner))
-    step = max(1, DEPTHWISE_ELEMENTS // math.prod(plan.sizes))
-    window = (slice(None), slice(None), *(slice(0, n) for n in inner[1:]))
-    for image, result in zip(x, out.reshape(x.shape[0], channels, multiplier, *inner), strict=True):
-        for start in range(0, channels, step):
-            block = slice(start, start + step)
-            stored = by_phases(image[block], plan)
-            flat = stored.reshape(*stored.shape[:2], -1)
-            total, term = scratch("depthwise", (2, flat.shape[1], length), x.dtype)
-            for j in range(multiplier):
-                for t, (tap, at) in enumerate(zip(plan.taps, starts, strict=True)):
-                    source = flat[tap.phase, :, at : at + span]
-                    target = (term if t else total)[:, :span]
-                    np.multiply(source, weights[block, j, t], out=target)
-                    if t:
-                        total[:, :span] += target
-                sums = total.reshape(-1, inner[0], *plan.sizes[1:])[window]
-                if bias is None:
-                    np.copyto(result[block, j], sums)
-                else:
-                    np.add(sums, bias[block, j], out=result[block, j])
-
-
-def _share(total: int, most: int) -> int:
-    """Size of equal parts of ``total``, each at most ``most`` (at least 1)."""
+def share(total: int, most: int) -> int:
+    """The size of equal parts of ``total``, each at most ``most`` (at least 1)."""
     parts = -(-total // max(1, most))
     return max(1, -(-total // max(1, parts)))
-
-
-def _window(offset: int, count: int) -> slice:
-    return slice(offset, offset + count)

@@ -21,10 +21,16 @@ Sizes = tuple[int, ...]
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-def inside(first: int, step: int, count: int, size: int) -> range:
-    """The indices ``i < count`` for which ``first + i * step`` lies in ``[0, size)``; ``step`` is positive."""
+def pairing(first: int, step: int, count: int, size: int) -> tuple[slice, slice]:
+    """The indices ``i < count`` for which ``first + i * step`` lies in ``[0, size)``, and those positions.
+
+    ``step`` is positive. Both are slices of equal length, possibly empty.
+    """
     low = max(0, -(first // step))
-    return range(low, max(low, min(count, (size - 1 - first) // step + 1)))
+    high = max(low, min(count, (size - 1 - first) // step + 1))
+    if high == low:
+        return slice(0, 0), slice(0, 0)
+    return slice(low, high), slice(first + low * step, first + (high - 1) * step + 1, step)
 
 
 class Axis(NamedTuple):
@@ -44,10 +50,11 @@ class Axis(NamedTuple):
 
     def reads(self, tap: int) -> tuple[slice, slice]:
         """The outputs for which ``tap`` falls inside the input, and the input positions it then reads."""
-        first = tap * self.dilation - self.begin
-        hits = inside(first, self.stride, self.out, self.size)
-        start = first + hits.start * self.stride
-        return slice(hits.start, hits.stop), slice(start, start + max(0, (len(hits) - 1) * self.stride + 1), self.stride)
+        return pairing(tap * self.dilation - self.begin, self.stride, self.out, self.size)
+
+    def writes(self, tap: int) -> tuple[slice, slice]:
+        """Transposed: the inputs whose ``tap`` falls inside the output, and the output positions they add to."""
+        return pairing(tap * self.dilation - self.begin, self.stride, self.size, self.out)
 
     @property
     def trivial(self) -> bool:
@@ -96,7 +103,9 @@ class Window(NamedTuple):
         if shape is None:
             raise Error("IRC322", "kernel_shape is missing")
         if self.kernel is not None and self.kernel != shape:
-            raise Error("IRC423", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}")
+            raise Error(
+                "IRC423", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}"
+            )
         strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
         pads = (self.pads if self.auto_pad == "NOTSET" else None) or (0,) * (2 * rank)
         named = {"kernel_shape": shape, "strides": strides, "dilations": dilations, "pads": pads}
@@ -104,7 +113,8 @@ class Window(NamedTuple):
             wanted = 2 * rank if name == "pads" else rank
             if len(values) != wanted:
                 raise Error(
-                    "IRC423", f"{name} is {list(values)}: the input has {rank} spatial axes, so it needs {wanted} entries"
+                    "IRC423",
+                    f"{name} is {list(values)}: the input has {rank} spatial axes, so it needs {wanted} entries",
                 )
         return shape, strides, dilations, pads
 

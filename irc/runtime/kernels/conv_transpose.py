@@ -1,0 +1,86 @@
+"""ConvTranspose: matrix multiplication into columns, which are added into the result tap by tap."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, check_operands, share
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, split_padding
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+@kernel("onnx::ConvTranspose")
+def conv_transpose(node: Node) -> Kernel:
+    window = Window.of(node)
+    group = int(node.attributes.get("group", 1))
+    adjust = tuple(node.attributes.get("output_padding") or ())
+    wanted = tuple(node.attributes.get("output_shape") or ())
+
+    def run(x: Array, w: Array, b: Array | None = None) -> Array:
+        check_operands(x, w, b, group, features=w.shape[1] * group, channels=w.shape[0])
+        axes = transposed_axes(window, x.shape[2:], w.shape[2:], adjust, wanted)
+        if is_half(x.dtype):
+            wide = None if b is None else b.astype(np.float32)
+            return transposed(x.astype(np.float32), w.astype(np.float32), wide, group, axes).astype(x.dtype)
+        return transposed(x, w, b, group, axes)
+
+    return run
+
+
+def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, wanted: Sizes) -> Axes:
+    """The axes of the transposed convolution: of each, ``out`` is the larger side, the result.
+
+    ``wanted`` is the attribute ``output_shape``: of the spatial axes, or of all.
+    """
+    rank = len(sizes)
+    shape, strides, dilations, pads = window.parameters(rank, kernel)
+    adjust = adjust or (0,) * rank
+    if len(adjust) != rank or min(adjust) < 0:
+        raise Error("IRC423", f"output_padding is {list(adjust)}: it needs {rank} entries, none negative")
+    if wanted and len(wanted) not in (rank, rank + 2):
+        raise Error("IRC423", f"output_shape is {list(wanted)}: the input has {rank} spatial axes")
+    targets: tuple[int | None, ...] = wanted[-rank:] if wanted else (None,) * rank
+    axes: list[Axis] = []
+    for i, (size, k, s, d, target) in enumerate(zip(sizes, shape, strides, dilations, targets, strict=True)):
+        full = (size - 1) * s + (k - 1) * d + 1 + adjust[i]
+        begin, end = pads[i], pads[rank + i]
+        if target is None and window.auto_pad.startswith("SAME"):
+            target = size * s
+        if target is not None:
+            begin, end = split_padding(max(0, full - target), window.auto_pad)
+        out = full - begin - end if target is None else target
+        axes.append(Axis(size, out, k, s, d, begin, end))
+    return tuple(axes)
+
+
+def transposed(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
+    """The transpose of the convolution with ``w`` (C, O / group, kernel...) on ``x`` (N, C, spatial...), plus ``b``."""
+    images, channels, features = x.shape[0], x.shape[1], w.shape[1] * group
+    result = np.zeros(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
+    if b is not None:
+        result += b.reshape(-1, *(1,) * len(axes))
+    taps = list(itertools.product(*(range(a.kernel) for a in axes)))
+    # (group, O / group * taps, C / group): each block of columns is one batched product
+    weights = w.reshape(group, channels // group, -1).transpose(0, 2, 1)
+    rows, width = axes[0].size, math.prod(x.shape[3:])
+    step = share(rows, COLUMN_ELEMENTS // max(1, features * len(taps) * width))
+    for image, sums in zip(x, result, strict=True):
+        for start in range(0, rows, step):
+            part = image[:, start : start + step]
+            columns = np.matmul(weights, part.reshape(group, channels // group, -1))
+            columns = columns.reshape(features, len(taps), *part.shape[1:])
+            # The rows of this block, as an axis of its own: it begins `start` strides further on.
+            block = axes[0]._replace(size=part.shape[1], begin=axes[0].begin - start * axes[0].stride)
+            for t, tap in enumerate(taps):
+                pairs = [a.writes(i) for i, a in zip(tap, (block, *axes[1:]), strict=True)]
+                sums[(slice(None), *(to for _, to in pairs))] += columns[(slice(None), t, *(of for of, _ in pairs))]
+    return result

@@ -1,0 +1,86 @@
+"""DeformConv: convolution whose taps are displaced by learned offsets (Dai et al. 2017; Zhu et al. 2018)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.convolution import check_operands
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+@kernel("onnx::DeformConv")
+def deform_conv(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    group = int(node.attributes.get("group", 1))
+    offset_group = int(node.attributes.get("offset_group", 1))
+
+    def run(x: Array, w: Array, offset: Array, b: Array | None = None, mask: Array | None = None) -> Array:
+        check_operands(x, w, b, group, features=w.shape[0], channels=w.shape[1] * group)
+        axes = resolve(x.shape[2:], w.shape[2:])
+        _check_offsets(x, offset, mask, offset_group, axes)
+        wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+        columns = _sample(x.astype(wide), offset.astype(wide), None if mask is None else mask.astype(wide), axes)
+        images, features = x.shape[0], w.shape[0]
+        # (group, O / group, K) @ (N, group, K, positions), where K runs over channels and taps
+        weights = w.astype(wide).reshape(group, features // group, -1)
+        result = np.matmul(weights, columns.reshape(images, group, weights.shape[2], -1))
+        result = result.reshape(images, features, *outputs(axes))
+        if b is not None:
+            result += b.astype(wide).reshape(-1, *(1,) * len(axes))
+        return result.astype(x.dtype, copy=False)
+
+    return run
+
+
+def _check_offsets(x: Array, offset: Array, mask: Array | None, offset_group: int, axes: Axes) -> None:
+    taps, counts = math.prod(a.kernel for a in axes), outputs(axes)
+    if offset_group < 1 or x.shape[1] % offset_group:
+        raise Error("IRC423", f"offset_group {offset_group} does not divide the {x.shape[1]} channels")
+    for name, given, each in (("offset", offset, len(axes)), ("mask", mask, 1)):
+        expected = (x.shape[0], offset_group * taps * each, *counts)
+        if given is not None and given.shape != expected:
+            raise Error("IRC423", f"{name} has shape {list(given.shape)}, expected {list(expected)}")
+
+
+def _sample(x: Array, offset: Array, mask: Array | None, axes: Axes) -> Array:
+    """The input at every displaced tap, by multilinear interpolation: (N, C, taps, positions...).
+
+    Outside the input everything is zero.
+    """
+    images, channels = x.shape[:2]
+    rank, counts = len(axes), outputs(axes)
+    taps = math.prod(a.kernel for a in axes)
+    check_size((images, channels, taps, *counts), x.dtype)
+    offsets = offset.reshape(images, -1, taps, rank, *counts)
+    groups = offsets.shape[1]
+    places: list[Array] = []  # for each axis: (N, offset groups, taps, positions...)
+    for i, a in enumerate(axes):
+        tap = np.indices([b.kernel for b in axes])[i].reshape(taps, *(1,) * rank) * a.dilation
+        at = (np.arange(a.out) * a.stride - a.begin).reshape(-1, *(1,) * (rank - 1 - i))
+        places.append(offsets[:, :, :, i] + (tap + at).astype(x.dtype))
+    floors = [np.floor(p) for p in places]
+    flat = x.reshape(images, groups, channels // groups, -1)
+    total = np.zeros((images, groups, channels // groups, taps, *counts), x.dtype)
+    for corner in itertools.product((0, 1), repeat=rank):
+        weight = np.ones_like(places[0])
+        index = np.zeros(places[0].shape, np.intp)
+        for c, p, low, a in zip(corner, places, floors, axes, strict=True):
+            at = low + c
+            inside = (at >= 0) & (at < a.size)
+            weight *= (1 - np.abs(p - at)) * inside
+            index = index * a.size + np.where(inside, at, 0).astype(np.intp)
+        values = np.take_along_axis(flat, index.reshape(images, groups, 1, -1), axis=3)
+        total += values.reshape(total.shape) * weight[:, :, None]
+    if mask is not None:
+        total *= mask.reshape(images, groups, 1, taps, *counts)
+    return total

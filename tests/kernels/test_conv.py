@@ -1,0 +1,318 @@
+"""Convolutions against ONNX Runtime and the ONNX node suite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.kernels import conv, conv_transpose, convolution, deform_conv  # noqa: F401
+from tests.kernels.helpers import (
+    assert_same,
+    bind,
+    check_against_ort,
+    node_suite_cases,
+    run_case,
+    run_kernel,
+    run_ort,
+)
+
+SUITE = {
+    name: (model, sets)
+    for name, model, sets in node_suite_cases(["Conv", "ConvTranspose", "ConvInteger", "DeformConv"])
+}
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+CONV = {
+    "3x3": ((2, 4, 9, 8), (6, 4, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "asymmetric pads, strides, dilations, groups": (
+        (2, 4, 11, 12),
+        (6, 2, 3, 2),
+        {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 3], "dilations": [2, 1]},
+    ),
+    "depthwise": ((2, 4, 9, 8), (4, 1, 3, 3), {"group": 4, "pads": [1, 1, 1, 1]}),
+    "depthwise, stride 2, multiplier 2": ((2, 4, 9, 8), (8, 1, 3, 3), {"group": 4, "strides": [2, 2]}),
+    "pointwise": ((2, 4, 9, 8), (6, 4, 1, 1), {}),
+    "pointwise in groups": ((2, 4, 9, 8), (6, 2, 1, 1), {"group": 2}),
+    "1x1 stride 2": ((2, 4, 9, 8), (6, 4, 1, 1), {"strides": [2, 2]}),
+    "1x1 padded": ((1, 2, 3, 3), (3, 2, 1, 1), {"pads": [1, 2, 0, 1]}),
+    "stride beyond the kernel": ((1, 2, 11, 11), (3, 2, 2, 2), {"strides": [4, 3]}),
+    "padding beyond the kernel": ((1, 2, 3, 3), (3, 2, 2, 2), {"pads": [4, 3, 4, 5], "strides": [2, 1]}),
+    "dilation beyond the stride": ((1, 2, 12, 12), (3, 2, 3, 3), {"dilations": [3, 4], "strides": [2, 2]}),
+    "1-D": ((2, 4, 19), (6, 4, 3), {"pads": [1, 2], "strides": [2]}),
+    "1-D depthwise": ((2, 4, 19), (4, 1, 5), {"group": 4, "pads": [4, 0]}),
+    "3-D": ((2, 4, 5, 6, 7), (6, 4, 2, 3, 2), {"pads": [1, 0, 1, 0, 1, 1], "strides": [2, 1, 2]}),
+    "3-D groups": ((1, 4, 5, 6, 7), (2, 2, 3, 1, 2), {"group": 2, "dilations": [2, 1, 3]}),
+    "same upper": ((1, 2, 7, 8), (3, 2, 4, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 3]}),
+    "same lower": ((1, 2, 7, 8), (3, 2, 4, 3), {"auto_pad": "SAME_LOWER", "strides": [2, 3]}),
+    "valid": ((1, 2, 7, 8), (3, 2, 4, 3), {"auto_pad": "VALID", "strides": [2, 1]}),
+    "empty batch": ((0, 2, 7, 8), (3, 2, 4, 3), {}),
+}
+
+
+@pytest.mark.parametrize("opset", [7, 11, 22])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("case", CONV)
+def test_conv(case, bias, opset):
+    x, w, attrs = CONV[case]
+    inputs = [values(*x), values(*w), *([values(w[0])] if bias else [])]
+    check_against_ort("Conv", inputs, {"kernel_shape": list(w[2:]), **attrs}, opset)
+
+
+def test_same_padding_of_dilated_conv():
+    """The window's whole reach counts: 7 outputs of 7 inputs with a reach of 3 and 4 need 2 and 3 more."""
+    x, w = values(1, 2, 7, 7), values(3, 2, 2, 2)
+    for auto_pad, pads in (("SAME_UPPER", [1, 1, 1, 2]), ("SAME_LOWER", [1, 2, 1, 1])):
+        (ours,) = run_kernel("Conv", [x, w], {"auto_pad": auto_pad, "dilations": [2, 3]}, 11)
+        assert_same([ours], run_ort("Conv", [x, w], {"pads": pads, "dilations": [2, 3]}, 11))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+def test_conv_dtypes(dtype):
+    """Computed in at least float32: compared with the result for float64 input."""
+    x, w, b = (v.astype(dtype) for v in (values(1, 3, 8, 8), values(4, 3, 3, 3), values(4)))
+    (ours,) = run_kernel("Conv", [x, w, b], {"pads": [1, 1, 1, 1]}, 11)
+    (expected,) = run_kernel("Conv", [v.astype(np.float64) for v in (x, w, b)], {"pads": [1, 1, 1, 1]}, 11)
+    assert_same([ours], [expected.astype(dtype)], rtol=1e-3 if dtype == np.float16 else 1e-12)
+
+
+def test_conv_in_blocks(monkeypatch):
+    """However small the blocks, the result is the same: block borders are no borders of the image."""
+    inputs, attrs = [values(2, 4, 13, 9), values(6, 2, 3, 3), values(6)], {"group": 2, "pads": [2, 1, 1, 1]}
+    for strides in ([1, 1], [3, 2]):
+        (whole,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
+        for columns in (1, 20, 40):
+            monkeypatch.setattr(convolution, "COLUMNS", columns)
+            monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
+            (parts,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
+            np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
+        monkeypatch.undo()
+
+
+def test_conv_writes_into_out():
+    inputs = [values(1, 2, 5, 5), values(3, 2, 3, 3)]
+    kernel = bind("Conv", {}, 11, 2)
+    out = np.full((1, 3, 3, 3), np.nan, np.float32)
+    assert kernel(*inputs, out=out) is out
+    np.testing.assert_array_equal(out, kernel(*inputs))
+
+
+def test_conv_of_strided_input():
+    """Kernels get views: of a transposed, sliced array as well."""
+    x = values(9, 8, 2, 6).transpose(2, 3, 0, 1)[:, ::2]
+    w = values(3, 3, 5, 3).transpose(2, 0, 1, 3)
+    for kernel in (w, w[:, :, :1, :1]):
+        ours = run_kernel("Conv", [x, kernel], {}, 11)
+        assert_same(ours, run_ort("Conv", [x.copy(), kernel.copy()], {}, 11))
+
+
+@st.composite
+def conv_cases(draw):
+    rank = draw(st.integers(1, 3))
+    kernel = draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    strides = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
+    dilations = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
+    group, per_group, features = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    sizes = [draw(st.integers(1, 5)) + r - 1 for r in reach]
+    attrs = {"group": group, "strides": strides, "dilations": dilations, "kernel_shape": kernel}
+    if draw(st.booleans()):
+        attrs["pads"] = draw(st.lists(st.integers(0, 3), min_size=2 * rank, max_size=2 * rank))
+    else:
+        attrs["auto_pad"] = draw(st.sampled_from(["SAME_UPPER", "SAME_LOWER", "VALID"]))
+        if attrs["auto_pad"] != "VALID":  # ONNX Runtime refuses it, see test_same_padding_of_dilated_conv
+            attrs["dilations"] = [1] * rank
+    x = values(draw(st.integers(1, 2)), group * per_group, *sizes)
+    return x, values(group * features, per_group, *kernel), values(group * features), attrs
+
+
+@given(conv_cases())
+@settings(max_examples=60)
+def test_conv_property(case):
+    x, w, b, attrs = case
+    check_against_ort("Conv", [x, w, b], attrs, 11)
+
+
+TRANSPOSE = {
+    "plain": ((2, 4, 5, 6), (4, 3, 3, 3), {}),
+    "stride 2": ((2, 4, 5, 6), (4, 3, 2, 2), {"strides": [2, 2]}),
+    "pads, groups, dilations": (
+        (2, 4, 5, 6),
+        (4, 3, 3, 2),
+        {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 3], "dilations": [2, 1]},
+    ),
+    "output_padding": ((1, 2, 4, 4), (2, 3, 3, 3), {"strides": [3, 2], "output_padding": [2, 1], "pads": [1, 1, 1, 1]}),
+    "output_shape": ((1, 2, 4, 4), (2, 3, 3, 3), {"strides": [3, 2], "output_shape": [10, 8]}),
+    "output_shape, output_padding": (
+        (1, 2, 3, 3),
+        (2, 2, 3, 3),
+        {"strides": [3, 2], "output_shape": [10, 8], "output_padding": [1, 1]},
+    ),
+    "output_shape, same upper": (
+        (1, 2, 4, 4),
+        (2, 3, 3, 3),
+        {"strides": [3, 2], "output_shape": [11, 8], "auto_pad": "SAME_UPPER"},
+    ),
+    "same upper": ((1, 2, 4, 5), (2, 3, 3, 4), {"strides": [2, 3], "auto_pad": "SAME_UPPER"}),
+    "same lower": ((1, 2, 4, 5), (2, 3, 3, 4), {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
+    "valid": ((1, 2, 4, 5), (2, 3, 3, 4), {"strides": [2, 3], "auto_pad": "VALID"}),
+    "depthwise": ((1, 3, 4, 5), (3, 1, 4, 4), {"strides": [2, 2], "group": 3, "pads": [1, 1, 1, 1]}),
+    "1-D": ((2, 4, 9), (4, 3, 5), {"strides": [3], "pads": [2, 1]}),
+    "3-D": ((1, 2, 3, 4, 3), (2, 3, 2, 3, 2), {"strides": [2, 1, 3], "pads": [0, 1, 1, 1, 0, 0]}),
+}
+
+
+@pytest.mark.parametrize("opset", [7, 11, 22])
+@pytest.mark.parametrize("case", TRANSPOSE)
+def test_conv_transpose(case, opset):
+    x, w, attrs = TRANSPOSE[case]
+    group = attrs.get("group", 1)
+    inputs = [values(*x), values(*w), values(w[1] * group)]
+    check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, opset)
+
+
+def test_conv_transpose_in_blocks(monkeypatch):
+
+    inputs, attrs = [values(2, 4, 7, 5), values(4, 2, 3, 3)], {"group": 2, "strides": [2, 1], "pads": [1, 0, 1, 1]}
+    (whole,) = run_kernel("ConvTranspose", inputs, attrs, 11)
+    monkeypatch.setattr(conv_transpose, "COLUMN_ELEMENTS", 500)
+    (parts,) = run_kernel("ConvTranspose", inputs, attrs, 11)
+    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_conv_transpose_is_the_transpose_of_conv(data):
+    """<conv(x), y> = <x, conv_transpose(y)> for every x and y, with the same weights."""
+    x, w, _, attrs = data.draw(conv_cases())
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    (forward,) = run_kernel("Conv", [x, w], attrs, 11)
+    y = np.random.default_rng(1).standard_normal(forward.shape)
+    rank = x.ndim - 2
+    pads = attrs.get("pads")
+    if pads is None:  # as Conv resolves auto_pad, which ConvTranspose resolves in its own way
+        from irc.runtime.kernels.windows import Window
+
+        window = Window(None, tuple(attrs["strides"]), tuple(attrs["dilations"]), None, attrs["auto_pad"], False)
+        axes = window.resolve(x.shape[2:], w.shape[2:])
+        pads = [a.begin for a in axes] + [a.end for a in axes]
+    full = [
+        (o - 1) * s + (k - 1) * d + 1 - pads[i] - pads[rank + i]
+        for i, (o, s, k, d) in enumerate(
+            zip(forward.shape[2:], attrs["strides"], attrs["kernel_shape"], attrs["dilations"], strict=True)
+        )
+    ]
+    back = {k: v for k, v in attrs.items() if k != "auto_pad"} | {
+        "pads": pads,
+        "output_padding": [n - f for n, f in zip(x.shape[2:], full, strict=True)],
+    }
+    (transposed,) = run_kernel("ConvTranspose", [y, w], back, 11)
+    assert transposed.shape == x.shape
+    np.testing.assert_allclose((forward * y).sum(), (x * transposed).sum(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("channels", [2, 60])
+def test_conv_integer(signed, channels):
+    rng = np.random.default_rng(0)
+    low, high, dtype = (-128, 128, np.int8) if signed else (0, 256, np.uint8)
+    x = rng.integers(low, high, (1, channels, 6, 6)).astype(np.uint8 if not signed else np.int8)
+    w = rng.integers(low, high, (4, channels, 3, 3)).astype(dtype)
+    zero = np.array(3, dtype)
+    (ours,) = run_kernel("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10)
+    exact = run_kernel("Conv", [v.astype(np.float64) - 3 for v in (x, w)], {"pads": [1, 0, 1, 0]}, 11)[0]
+    assert ours.dtype == np.int32
+    np.testing.assert_array_equal(ours, exact.astype(np.int32))
+    if not signed:
+        assert_same([ours], run_ort("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10))
+
+
+def test_conv_integer_zero_point_for_each_output():
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8), rng.integers(0, 255, (3, 2, 3, 3)).astype(np.uint8)
+    zeros = np.array([1, 2, 250], np.uint8)
+    (ours,) = run_kernel("ConvInteger", [x, w, None, zeros], {}, 10)
+    centred = w.astype(np.float64) - zeros.reshape(3, 1, 1, 1)
+    assert_same([ours], [run_kernel("Conv", [x.astype(np.float64), centred], {}, 11)[0].astype(np.int32)])
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_deform_conv_with_whole_offsets_is_conv(data):
+    """Equal whole-number offsets shift the image: the same as a convolution of the shifted image."""
+    shift = data.draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3)))
+    group = data.draw(st.sampled_from([1, 2]))
+    attrs = {"group": group, "pads": [1, 0, 1, 2], "strides": [data.draw(st.integers(1, 2)), 1], "dilations": [1, 2]}
+    x, w, b = values(2, 4, 7, 8), values(6, 4 // group, 2, 3), values(6)
+    shifted = np.zeros((2, 4, 7 + 12, 8 + 12), np.float32)
+    shifted[:, :, 6:13, 6:14] = x
+    rows, columns = 6 + shift[0], 6 + shift[1]
+    # Padding does not move with the image, so the shifted image is cut out with what the pads see.
+    seen = shifted[:, :, rows - 1 : rows + 8, columns : columns + 10]
+    (expected,) = run_kernel("Conv", [seen, w, b], {**attrs, "pads": [0, 0, 0, 0]}, 11)
+    offset = np.empty((2, 2 * 3, 2, *expected.shape[2:]), np.float32)
+    offset[:] = np.array(shift, np.float32).reshape(1, 1, 2, 1, 1)
+    (ours,) = run_kernel("DeformConv", [x, w, offset.reshape(2, 12, *expected.shape[2:]), b], attrs, 19)
+    assert_same([ours], [expected])
+
+
+def test_deform_conv_against_the_definition():
+    """Two offset groups, fractional offsets and a mask, against the formula written as loops."""
+    x, w = values(1, 4, 5, 6), values(3, 4, 2, 2)
+    offset, mask = values(1, 2 * 4 * 2, 4, 5), values(1, 2 * 4, 4, 5)
+    (ours,) = run_kernel("DeformConv", [x, w, offset, None, mask], {"offset_group": 2}, 19)
+
+    def at(c: int, y: float, z: float) -> float:
+        total = 0.0
+        for i in range(5):
+            for j in range(6):
+                total += max(0.0, 1 - abs(y - i)) * max(0.0, 1 - abs(z - j)) * x[0, c, i, j]
+        return total
+
+    expected = np.zeros((1, 3, 4, 5))
+    for oy, ox, c, i, j in np.ndindex(4, 5, 4, 2, 2):
+        tap = (c // 2) * 4 + i * 2 + j
+        value = at(c, oy + i + offset[0, 2 * tap, oy, ox], ox + j + offset[0, 2 * tap + 1, oy, ox])
+        expected[0, :, oy, ox] += w[:, c, i, j] * value * mask[0, tap, oy, ox]
+    assert_same([ours], [expected.astype(np.float32)])
+
+
+BAD = {
+    "channels": ("Conv", [values(1, 3, 5, 5), values(4, 2, 3, 3)], {}, "channels"),
+    "groups": ("Conv", [values(1, 4, 5, 5), values(3, 2, 3, 3)], {"group": 2}, "groups"),
+    "no group": ("Conv", [values(1, 4, 5, 5), values(3, 4, 3, 3)], {"group": 0}, "groups"),
+    "bias": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3), values(3)], {}, "bias"),
+    "rank": ("Conv", [values(1, 3, 5), values(4, 3, 3, 3)], {}, "kernel|spatial"),
+    "no spatial axes": ("Conv", [values(1, 3), values(4, 3)], {}, "dimensions"),
+    "scalar": ("Conv", [values(), values(4, 3, 1)], {}, "dimensions|spatial"),
+    "window too large": ("Conv", [values(1, 3, 5, 5), values(4, 3, 7, 3)], {}, "does not fit"),
+    "kernel_shape": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"kernel_shape": [3, 2]}, "kernel_shape"),
+    "stride 0": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"strides": [0, 1]}, "strides"),
+    "negative pad": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"pads": [0, -1, 0, 0]}, "pads"),
+    "too many pads": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"pads": [1, 1, 1]}, "pads"),
+    "auto_pad": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"auto_pad": "SAME"}, "auto_pad"),
+    "huge": ("ConvTranspose", [values(1, 1, 2, 2), values(1, 1, 1, 1)], {"output_shape": [1 << 30, 1 << 30]}, "GiB"),
+    "output_padding": ("ConvTranspose", [values(1, 1, 2), values(1, 1, 1)], {"output_padding": [-1]}, "output_padding"),
+    "negative result": ("ConvTranspose", [values(1, 1, 2), values(1, 1, 1)], {"pads": [2, 2]}, "negative"),
+    "offset": ("DeformConv", [values(1, 1, 3, 3), values(1, 1, 2, 2), values(1, 8, 2, 3)], {}, "offset"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, attrs, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, attrs, None)
