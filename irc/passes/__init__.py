@@ -1,0 +1,33 @@
+"""Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
+
+from irc.passes.base import Note, Pass, PassContext, set_default_evaluate
+from irc.passes.conv_bn_fold import ConvBnFold
+from irc.passes.inline import Inline
+from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
+from irc.passes.manager import PassManager, PassReport, PassRun
+from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
+from irc.passes.registry import create, names, register
+from irc.passes.rewriter import Rewriter
+
+__all__ = [
+    "INSTRUMENTS",
+    "ConvBnFold",
+    "Inline",
+    "Instrument",
+    "Note",
+    "Pass",
+    "PassContext",
+    "PassManager",
+    "PassReport",
+    "PassRun",
+    "Pipeline",
+    "Repeat",
+    "Rewriter",
+    "create",
+    "create_instruments",
+    "names",
+    "parse_pipeline",
+    "print_pipeline",
+    "register",
+    "set_default_evaluate",
+]

@@ -1,0 +1,156 @@
+"""What a pass is, and what it is lent while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.ir import Graph, Module, Node
+    from irc.passes.rewriter import Rewriter
+
+Evaluate = Callable[["Node", Sequence[Any]], "list[Any] | None"]
+"""Computes a node's outputs from its inputs' values (arrays, Python scalars, None
+for an absent input); None if there is no kernel for it; raises if the inputs are
+bad. Must neither write into the arrays nor return memory of theirs that is writable."""
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """A transformation of one graph.
+
+    Passes are frozen dataclasses: ``name`` is what pipelines call them, fields
+    are their options (bool, int, float or str, each with a default), in Python
+    and in pipeline text alike.
+    """
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Transform ``graph`` in place; return whether anything changed. A second run must change nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why a pass left something as it is, or what the user should know.
+
+    Attributes:
+        pass_name: the pass that says so.
+        where: the node or value meant.
+        reason: one sentence.
+    """
+
+    pass_name: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.pass_name}: {self.where}: {self.reason}"
+
+
+class PassContext:
+    """What passes share while a pipeline runs.
+
+    Attributes:
+        module: the module of the graphs, or None.
+        evaluate: computes a node on constants; answers None where there is no kernel.
+        stats: how often each pass did what, by ``"pass.key"``.
+        notes: refusals and remarks, in order.
+        pass_name: the name of the running pass.
+        limit: how many transformations may still be done; None for no limit (see ``allow``).
+    """
+
+    def __init__(self, module: Module | None = None, evaluate: Evaluate | None = None) -> None:
+        self.module = module
+        self.evaluate: Evaluate = evaluate or _default_evaluate
+        self.stats: Counter[str] = Counter()
+        self.notes: list[Note] = []
+        self.pass_name = ""
+        self.limit: int | None = None
+        self.last_allowed = ""
+        self._dbs: dict[Graph, AliasDb] = {}
+
+    # -- alias analysis --------------------------------------------------
+
+    def alias_db(self, graph: Graph) -> AliasDb:
+        """The alias analysis of ``graph``: built when first asked for, then kept while passes keep it right."""
+        from irc.alias import analyze  # not needed by pipelines that never ask
+
+        db = self._dbs.get(graph)
+        if db is None:
+            self.stats["alias.built"] += 1
+            db = self._dbs[graph] = analyze(graph, self.module)
+        return db
+
+    def built_alias_db(self, graph: Graph) -> AliasDb | None:
+        """The alias analysis of ``graph`` if it has been built already."""
+        return self._dbs.get(graph)
+
+    def drop_alias_db(self, graph: Graph | None = None) -> None:
+        """Forget the analysis of ``graph`` (None: of every graph): the caller changed more than it can tell it."""
+        if graph is None:
+            self._dbs.clear()
+        else:
+            self._dbs.pop(graph, None)
+
+    def rewriter(self, graph: Graph) -> Rewriter:
+        """The means to change ``graph`` that keeps its alias analysis and output names right."""
+        from irc.passes.rewriter import Rewriter
+
+        return Rewriter(graph, self)
+
+    # -- reporting -------------------------------------------------------
+
+    def count(self, key: str, n: int = 1) -> None:
+        """Add ``n`` to the running pass's statistic ``key``."""
+        self.stats[f"{self.pass_name}.{key}"] += n
+
+    def note(self, where: Node | str, reason: str) -> None:
+        """Record why the running pass left ``where`` as it is."""
+        self.notes.append(Note(self.pass_name, where if isinstance(where, str) else describe(where), reason))
+
+    def allow(self, node: Node) -> bool:
+        """Whether the running pass may do one more transformation, at ``node``; counts it if so.
+
+        Passes ask before each transformation, so that a wrong one is found by
+        bisection over ``limit`` (see ``instruments.OptimisationLimit``).
+        """
+        if self.limit is None:
+            return True
+        if self.limit <= 0:
+            return False
+        self.limit -= 1
+        self.last_allowed = f"{self.pass_name} at {describe(node)}"
+        return True
+
+
+def describe(node: Node) -> str:
+    """A node in a few words: its outputs, kind and, if it has one, its name."""
+    outputs = ", ".join(f"%{v.name}" for v in node.outputs)
+    name = f" {node.name!r}" if node.name else ""
+    return f"{outputs} = {node.kind}{name}" if outputs else f"{node.kind}{name}"
+
+
+def set_default_evaluate(evaluate: Evaluate) -> None:
+    """Let ``evaluate`` compute constants where a ``PassManager`` is given nothing else.
+
+    Kernels live in a layer that passes know nothing of; ``irc.compiler``
+    introduces the two.
+    """
+    _DEFAULT.evaluate = evaluate
+
+
+class _DefaultEvaluate:
+    evaluate: Evaluate | None = None
+
+
+_DEFAULT = _DefaultEvaluate()
+
+
+def _default_evaluate(node: Node, arrays: Sequence[Any]) -> list[Any] | None:
+    return None if _DEFAULT.evaluate is None else _DEFAULT.evaluate(node, arrays)

@@ -1,0 +1,40 @@
+"""Reading constants: which values are known at compile time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from irc.ir import Tensor
+from irc.ir.types import NONE
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+CONSTANT = "prim::Constant"
+
+
+def is_constant(value: Value) -> bool:
+    """Whether ``value`` is a constant whose contents are known."""
+    node = value.node
+    if node is None or node.kind != CONSTANT:
+        return False
+    content = node.attributes.get("value")
+    if content is None:
+        return value.type == NONE
+    return not (isinstance(content, Tensor) and content.is_absent)
+
+
+def constant_tensor(value: Value) -> Tensor | None:
+    """The tensor that ``value`` always is, or None if it is not such a constant."""
+    content = constant_value(value)
+    return content if isinstance(content, Tensor) else None
+
+
+def constant_value(value: Value) -> Any:
+    """The tensor or Python value that ``value`` always is; None if it is not constant, or is the constant None."""
+    return value.node.attributes.get("value") if value.node is not None and is_constant(value) else None
+
+
+def is_none(value: Value) -> bool:
+    """Whether ``value`` is the None that stands for an absent optional input."""
+    return value.type == NONE

@@ -1,0 +1,176 @@
+"""Inlining: calls of functions become copies of their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.errors import Error
+from irc.ir import Graph, Module, Node, Value
+from irc.ir.clone import clone_node
+from irc.ir.types import ListType, OptionalType, TensorType, Type
+from irc.passes.registry import register
+from irc.passes.walking import with_nested, with_subgraphs
+
+if TYPE_CHECKING:
+    from irc.passes.base import PassContext
+    from irc.passes.rewriter import Rewriter
+
+CALL = "prim::CallFunction"
+
+_UNCOUNTABLE = 10**18
+
+
+@register
+@dataclass(frozen=True)
+class Inline:
+    """Replace calls of the module's functions by copies of their bodies; drop functions nothing calls any more.
+
+    Names of copied values that are taken get ``.N``. Functions that call
+    themselves, directly or not, stay calls.
+
+    Attributes:
+        max_nodes: the most nodes the graph may have afterwards. It is counted
+            before anything is expanded, so functions that double each other
+            fail at once (IRC307).
+    """
+
+    name: ClassVar[str] = "inline"
+    max_nodes: int = 1_000_000
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Inline every call in ``graph``, nested blocks included."""
+        module = graph.module
+        if module is None:
+            return False
+        calls = list(_calls(graph))
+        changed = False
+        if calls:
+            sizes = _inlined_sizes(module)
+            self._check_size(graph, calls, sizes)
+            changed = _inline_all(graph, module, calls, sizes, ctx)
+        if graph is module.main:
+            changed |= _drop_unused(module, ctx)
+        return changed
+
+    def _check_size(self, graph: Graph, calls: list[Node], sizes: dict[str, int]) -> None:
+        total = sum(1 for _ in graph.walk()) + sum(sizes.get(callee(call), 0) for call in calls)
+        if total > self.max_nodes:
+            largest = max(calls, key=lambda call: sizes.get(callee(call), 0))
+            raise Error(
+                "IRC307",
+                f"inlining would make {total} nodes, {sizes[callee(largest)]} of them for one call of "
+                f"{callee(largest)!r}; the limit is {self.max_nodes} (option max-nodes)",
+                graph.name,
+            )
+
+
+def callee(call: Node) -> str:
+    """The name of the function that a ``prim::CallFunction`` calls; "" if it is not a constant."""
+    function = call.inputs[0].node if call.inputs else None
+    return function.attributes.get("name", "") if function is not None and function.kind == "prim::Constant" else ""
+
+
+def _calls(graph: Graph) -> Iterator[Node]:
+    return (node for node in graph.walk() if node.kind == CALL)
+
+
+def _inlined_sizes(module: Module) -> dict[str, int]:
+    """How many nodes each function has once everything in it is inlined.
+
+    Functions in or above a cycle of calls have no such number and are missing.
+    Callees come first (Kahn's algorithm), so nothing is expanded to count it.
+    """
+    sizes: dict[str, int] = {}
+    own: dict[str, int] = {}
+    callees: dict[str, list[str]] = {}
+    callers: dict[str, list[str]] = {}
+    waiting: dict[str, int] = {}
+    for name, graph in module.graphs.items():
+        own[name] = sum(1 for _ in graph.walk())
+        callees[name] = [f for f in map(callee, _calls(graph)) if f in module.graphs]
+        waiting[name] = len(callees[name])
+        for f in callees[name]:
+            callers.setdefault(f, []).append(name)
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        name = ready.pop()
+        # Capped: the sum doubles with each level of calls, and has to be printed.
+        sizes[name] = min(own[name] + sum(sizes[f] for f in callees[name]), _UNCOUNTABLE)
+        for caller in callers.get(name, []):
+            waiting[caller] -= 1
+            if not waiting[caller]:
+                ready.append(caller)
+    return sizes
+
+
+def _inline_all(graph: Graph, module: Module, calls: list[Node], sizes: dict[str, int], ctx: PassContext) -> bool:
+    rewriter = ctx.rewriter(graph)
+    changed = False
+    pending = calls[::-1]
+    while pending:
+        call = pending.pop()
+        name = callee(call)
+        if name not in sizes:
+            why = "calls itself, directly or not" if name in module.graphs else "is not in this module"
+            ctx.note(call, f"function {name!r} {why}: the call stays")
+        elif ctx.allow(call):
+            if not changed:
+                ctx.drop_alias_db(graph)  # a copy of whole bodies changes too much to tell it
+            pending.extend(_inline_call(rewriter, call, module.graphs[name]))
+            ctx.count("inlined")
+            changed = True
+    return changed
+
+
+def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
+    """Replace ``call`` by a copy of the body of ``function``; return the calls in the copy, last first."""
+    mapping: dict[Value, Value] = dict(zip(function.inputs, call.inputs[1:], strict=False))
+    for param in function.inputs[len(call.inputs) - 1 :]:  # arguments left out at the end
+        mapping[param] = rewriter.constant(None, before=call)
+    copies = [clone_node(node, rewriter.graph, mapping).insert_before(call) for node in function.nodes]
+    fresh = {value for node in copies for value in node.outputs}
+    _forget_named_sizes(copies)
+    for old, result in zip(call.outputs, function.outputs, strict=False):
+        new = mapping[result]
+        rewriter.replace(old, new, keep_name=new in fresh)
+    target = call.inputs[0].node
+    rewriter.erase(call)
+    if target is not None and not target.output.has_uses:
+        rewriter.erase(target)
+    return [node for copy in reversed(copies) for node in with_nested(copy) if node.kind == CALL]
+
+
+def _forget_named_sizes(copies: list[Node]) -> None:
+    """A function's named sizes are its own: the same name in the caller may be another size."""
+    for copy in copies:
+        for node in with_nested(copy):
+            params = [param for block in node.blocks for param in block.params]
+            for value in [*node.outputs, *params]:
+                value.type = _without_names(value.type)
+
+
+def _without_names(type: Type) -> Type:
+    if isinstance(type, ListType | OptionalType):
+        return replace(type, elem=_without_names(type.elem))
+    if isinstance(type, TensorType) and type.shape is not None and any(isinstance(d, str) for d in type.shape):
+        return TensorType(type.dtype, tuple(None if isinstance(d, str) else d for d in type.shape))
+    return type
+
+
+def _drop_unused(module: Module, ctx: PassContext) -> bool:
+    """Remove functions that the main graph does not reach."""
+    reached = {module.main.name}
+    pending = [module.main]
+    while pending:
+        for node in with_subgraphs(pending.pop()):
+            name = node.attributes.get("name") if node.kind == "prim::Constant" else None
+            if isinstance(name, str) and name in module.graphs and name not in reached:
+                reached.add(name)
+                pending.append(module.graphs[name])
+    unused = [name for name in module.graphs if name not in reached]
+    for name in unused:
+        del module.graphs[name]
+        ctx.count("dropped")
+    return bool(unused)

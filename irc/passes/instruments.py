@@ -1,0 +1,217 @@
+"""What can watch a pipeline run: checks, prints, timing, bisection.
+
+An instrument gets a call before and after each pass; passes know nothing of
+it. All of them write to a stream (stderr by default), never to stdout, where
+results go.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from irc.errors import Error
+from irc.passes.pipeline import print_pass, print_pipeline
+from irc.passes.registry import suggest
+
+if TYPE_CHECKING:
+    from irc.ir import Graph
+    from irc.passes.base import Pass, PassContext
+    from irc.passes.manager import PassReport
+    from irc.passes.pipeline import Pipeline
+
+
+class Instrument:
+    """Base of all instruments: does nothing. ``stream`` is where it writes (default: stderr)."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        """Called before the first pass."""
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        """Called before ``p`` runs on ``graph``."""
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        """Called after ``p`` ran on ``graph``."""
+
+    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
+        """Called when ``p`` raised ``error``, which goes on to the caller."""
+
+    def finish(self, report: PassReport, ctx: PassContext) -> None:
+        """Called after the last pass."""
+
+    def write(self, text: str) -> None:
+        """Write a paragraph."""
+        print(text, file=self.stream or sys.stderr)
+
+
+class VerifyEach(Instrument):
+    """Verifies the graphs at the start, and after each pass the one it ran on; the error names the pass."""
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        for graph in graphs:
+            graph.verify()
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        try:
+            graph.verify()
+        except Error as e:
+            raise Error(e.code, f"after pass {print_pass(p)}: {e.message}", e.where) from e
+
+
+class VerifyAlias(Instrument):
+    """After each pass, rebuilds the alias analysis it left and compares the answers."""
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        db = ctx.built_alias_db(graph)
+        if db is not None:
+            try:
+                db.check()
+            except Error as e:
+                raise Error(e.code, f"after pass {print_pass(p)}: {e.message}", e.where) from e
+
+
+class VerifyChanged(Instrument):
+    """Checks that passes say truly whether they changed the graph, and that a second run changes nothing."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self.text = ""
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        self.text = _text(graph)
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        text = _text(graph)
+        if changed != (text != self.text):
+            claim = "a change, but there is none" if changed else "no change, but there is one"
+            raise Error("IRC305", f"pass {print_pass(p)} reports {claim}", graph.name)
+        if p.run(graph, ctx) or _text(graph) != text:
+            difference = "\n".join(_diff(text, _text(graph)))
+            raise Error("IRC305", f"pass {print_pass(p)} is not idempotent:\n{difference}", graph.name)
+
+
+class Timing(Instrument):
+    """At the end, prints the time each pass took."""
+
+    def finish(self, report: PassReport, ctx: PassContext) -> None:
+        total = sum(run.seconds for run in report.passes)
+        width = max((len(run.name) for run in report.passes), default=0)
+        self.write("\n".join([
+            f"{'pass':<{width}} {'ms':>9} {'%':>4}",
+            *(
+                f"{run.name:<{width}} {run.seconds * 1e3:>9.2f} {100 * run.seconds / (total or 1):>4.0f}"
+                f"{' changed' if run.changed else ''}"
+                for run in report.passes
+            ),
+            f"{'total':<{width}} {total * 1e3:>9.2f}",
+        ]))  # fmt: skip
+
+
+class PrintAfterAll(Instrument):
+    """Prints the graph after each pass."""
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        self.write(f"# after {print_pass(p)}{'' if changed else ' (no change)'}\n{graph}")
+
+
+class PrintAfterChange(PrintAfterAll):
+    """Prints the graph after each pass that changed it."""
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        if changed:
+            super().after(p, graph, ctx, changed)
+
+
+class PrintAfterFailure(Instrument):
+    """Prints the graph as a failing pass left it."""
+
+    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
+        self.write(f"# {print_pass(p)} failed: {error}\n{graph}")
+
+
+class Diff(Instrument):
+    """Prints what each pass changed, as a unified diff of the text."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self.text = ""
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        self.text = str(graph)
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        if changed:
+            self.write("\n".join([f"# {print_pass(p)}", *_diff(self.text, str(graph))]))
+
+
+class OptimisationLimit(Instrument):
+    """Allows only the first ``limit`` transformations, and at the end prints the last one done.
+
+    Bisection over the limit finds the transformation that breaks a program.
+    """
+
+    def __init__(self, limit: int, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self.limit = limit
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        ctx.limit = self.limit
+
+    def finish(self, report: PassReport, ctx: PassContext) -> None:
+        done = self.limit - (ctx.limit or 0)
+        self.write(f"# {done} transformations; the last: {ctx.last_allowed or 'none'}")
+
+
+class CrashReproducer(Instrument):
+    """When a pass raises, writes the graph it was given and its pipeline text to ``path``, for ``irc opt``."""
+
+    def __init__(self, path: str | Path, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self.path = Path(path)
+        self.text = ""
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        self.text = str(graph)
+
+    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
+        self.path.write_text(f"# irc opt {self.path.name} -p '{print_pipeline((p,))}'\n{self.text}", "utf-8")
+        self.write(f"# {print_pass(p)} failed; the graph before it is in {self.path}")
+
+
+INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
+    "diff": Diff,
+    "print-after-all": PrintAfterAll,
+    "print-after-change": PrintAfterChange,
+    "print-after-failure": PrintAfterFailure,
+    "timing": Timing,
+    "verify-alias": VerifyAlias,
+    "verify-changed": VerifyChanged,
+    "verify-each": VerifyEach,
+}
+"""The instruments that need no argument, by name."""
+
+
+def create_instruments(names: Sequence[str]) -> list[Instrument]:
+    """The instruments called ``names``; IRC301 if there is none of a name."""
+    for name in names:
+        if name not in INSTRUMENTS:
+            known = list(INSTRUMENTS)
+            hint = suggest(name, known)
+            raise Error("IRC301", f"no instrument is called {name!r}{hint}; instruments are: {', '.join(known)}")
+    return [INSTRUMENTS[name]() for name in names]
+
+
+def _text(graph: Graph) -> str:
+    """All that a pass on ``graph`` may change: a module's functions too, if it is the main graph."""
+    module = graph.module
+    return str(module) if module is not None and module.main is graph else str(graph)
+
+
+def _diff(before: str, after: str) -> list[str]:
+    return list(difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2))

@@ -1,0 +1,41 @@
+"""Hashable keys of attributes: equal keys mean equal attributes, bit for bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from irc.ir import Tensor
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+_UNHASHED = 1024
+"""In-line tensors of more elements are told apart by identity: looking at their bytes would cost more than it gains."""
+
+
+def attributes_key(node: Node) -> tuple[Any, ...]:
+    """A hashable key of all attributes of ``node``."""
+    attributes = node.attributes
+    if not attributes:
+        return ()
+    return tuple((name, value_key(attributes[name])) for name in sorted(attributes))
+
+
+def value_key(value: Any) -> Any:
+    """A hashable key of one attribute's value; 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    if isinstance(value, Tensor):
+        if value.is_splat or value.name or value.numel <= _UNHASHED:
+            return value.key()
+        return id(value)
+    if isinstance(value, float | complex):
+        return (type(value), repr(value))
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        return (type(items), tuple(value_key(item) for item in items))
+    if isinstance(value, int | str) or value is None:
+        return (type(value), value)
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value  # types compare by value, graphs by identity

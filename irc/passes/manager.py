@@ -1,0 +1,155 @@
+"""Running a pipeline of passes over a graph or a module."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from irc.ir import Graph, Module
+from irc.passes import registry
+from irc.passes.base import Evaluate, Note, Pass, PassContext
+from irc.passes.instruments import Instrument
+from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
+
+
+class PassRun(NamedTuple):
+    """One run of a pass: its name, the seconds it took (instruments not counted), whether it changed anything."""
+
+    name: str
+    seconds: float
+    changed: bool
+
+
+@dataclass
+class PassReport:
+    """What a pipeline did.
+
+    Attributes:
+        passes: the runs, in order; those left out because nothing had changed since the last one do not appear.
+        stats: how often each pass did what, by ``"pass.key"``.
+        notes: refusals and remarks.
+    """
+
+    passes: list[PassRun] = field(default_factory=list[PassRun])
+    stats: Counter[str] = field(default_factory=Counter[str])
+    notes: list[Note] = field(default_factory=list[Note])
+
+    @property
+    def changed(self) -> bool:
+        """Whether any pass changed anything."""
+        return any(run.changed for run in self.passes)
+
+
+class PassManager:
+    """Runs a pipeline.
+
+    Args:
+        pipeline: pipeline text, or passes, ``Repeat`` groups and pass names.
+        instruments: what watches the run, see ``irc.passes.instruments``.
+        evaluate: computes nodes on constants; irc's kernels by default.
+
+    Raises:
+        Error: IRC301 to IRC303 if the pipeline text is wrong.
+    """
+
+    def __init__(
+        self,
+        pipeline: str | Sequence[Pass | Repeat | str],
+        instruments: Sequence[Instrument] = (),
+        evaluate: Evaluate | None = None,
+    ) -> None:
+        if isinstance(pipeline, str):
+            self.pipeline: Pipeline = parse_pipeline(pipeline)
+        else:
+            self.pipeline = tuple(registry.create(item) if isinstance(item, str) else item for item in pipeline)
+        self.instruments = tuple(instruments)
+        self.evaluate = evaluate
+
+    def run(self, target: Graph | Module) -> PassReport:
+        """Run every pass on ``target`` in place: on a graph, or on each graph of a module, the main one first.
+
+        Each pass finishes all graphs before the next begins.
+        """
+        return _Run(self, target).run()
+
+    def __str__(self) -> str:
+        return print_pipeline(self.pipeline)
+
+
+class _Run:
+    """The state of one ``PassManager.run``."""
+
+    def __init__(self, manager: PassManager, target: Graph | Module) -> None:
+        self.manager = manager
+        self.target = target
+        module = target.module if isinstance(target, Graph) else target
+        self.ctx = PassContext(module, manager.evaluate)
+        self.report = PassReport([], self.ctx.stats, self.ctx.notes)
+        # Passes are idempotent: one that has seen the present version need not run again.
+        self.version = 0
+        self.settled: dict[tuple[Graph, Pass], int] = {}
+
+    def run(self) -> PassReport:
+        for instrument in self.manager.instruments:
+            instrument.start(self.manager.pipeline, self.graphs(), self.ctx)
+        self.items(self.manager.pipeline)
+        for instrument in self.manager.instruments:
+            instrument.finish(self.report, self.ctx)
+        return self.report
+
+    def graphs(self) -> list[Graph]:
+        if isinstance(self.target, Graph):
+            return [self.target]
+        main = self.target.main
+        return [main, *(graph for graph in self.target.graphs.values() if graph is not main)]
+
+    def items(self, items: Pipeline) -> None:
+        for item in items:
+            if isinstance(item, Repeat):
+                self.repeat(item)
+            else:
+                self.one_pass(item)
+
+    def repeat(self, group: Repeat) -> None:
+        for _ in range(group.rounds):
+            before = self.version
+            self.items(group.items)
+            if self.version == before:
+                return
+        self.ctx.pass_name = str(group)
+        self.ctx.note("pipeline", f"round {group.rounds} still changed the graph; raise the limit to go on")
+
+    def one_pass(self, p: Pass) -> None:
+        seconds, ran, changed = 0.0, False, False
+        for graph in self.graphs():
+            if isinstance(self.target, Module) and self.target.graphs.get(graph.name) is not graph:
+                continue  # the pass removed this function when it ran on an earlier graph
+            if self.settled.get((graph, p)) == self.version:
+                continue
+            begin = time.perf_counter()
+            altered = self.on_graph(p, graph)
+            seconds += time.perf_counter() - begin
+            ran, changed = True, changed or altered
+            for instrument in self.manager.instruments:
+                instrument.after(p, graph, self.ctx, altered)
+        if ran:
+            self.report.passes.append(PassRun(p.name, seconds, changed))
+
+    def on_graph(self, p: Pass, graph: Graph) -> bool:
+        ctx = self.ctx
+        for instrument in self.manager.instruments:
+            instrument.before(p, graph, ctx)
+        ctx.pass_name = p.name
+        try:
+            changed = p.run(graph, ctx)
+        except Exception as error:
+            for instrument in self.manager.instruments:
+                instrument.failed(p, graph, ctx, error)
+            raise
+        if changed:
+            self.version += 1
+        self.settled[graph, p] = self.version
+        return changed

@@ -1,0 +1,245 @@
+"""Pipelines as text: ``inline,(constant-fold,cse,dce)*4,fuse{max-size=64}``.
+
+    pipeline := [item {',' item}]
+    item     := NAME ['{' [option {',' option}] '}']  |  '(' pipeline ')' '*' INT
+    option   := NAME ['=' value]        # a bool's name alone means true
+    value    := JSON string | any run of characters but whitespace and , = { } ( )
+
+Options are the fields of the pass's dataclass, ``_`` written ``-``; their
+values are read by the field's type. ``(...)*N`` repeats its passes until a
+round changes nothing, at most N times.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import types
+from dataclasses import dataclass
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from irc.errors import Error
+from irc.passes import registry
+from irc.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Passes that run until a round changes nothing, at most ``rounds`` times."""
+
+    items: Pipeline
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"({print_pipeline(self.items)})*{self.rounds}"
+
+
+Pipeline = tuple["Pass | Repeat", ...]
+
+
+def print_pipeline(pipeline: Pipeline) -> str:
+    """The text of a pipeline; options at their default are left out."""
+    return ",".join(str(item) if isinstance(item, Repeat) else print_pass(item) for item in pipeline)
+
+
+def print_pass(p: Pass) -> str:
+    """A pass as pipeline text: its name and the options that are not at their default."""
+    options: list[str] = []
+    for field in dataclasses.fields(p):
+        value = getattr(p, field.name)
+        if value != field.default:
+            options.append(f"{field.name.replace('_', '-')}={_print_value(value)}")
+    return f"{p.name}{{{','.join(options)}}}" if options else p.name
+
+
+def parse_pipeline(text: str) -> Pipeline:
+    """Read pipeline text.
+
+    Raises:
+        Error: IRC301 for an unknown pass, IRC302 for bad syntax, IRC303 for a
+            bad option; the message shows the place with a caret.
+    """
+    return _Parser(text).parse()
+
+
+def _print_value(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, str):
+        return value if re.fullmatch(_WORD, value) and value != "none" else json.dumps(value)
+    return repr(value)
+
+
+_WORD = r"[^\s,={}()\"]+"
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[,={}()*]|[^\s,={}()"*]+|$)')
+
+_MAX_NESTING = 16
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0  # where the current token begins
+        self.end = 0  # and ends
+        self.token = ""
+        self.advance()
+
+    # -- tokens ----------------------------------------------------------
+
+    def advance(self) -> str:
+        """Step to the next token; return the one left behind."""
+        before = self.token
+        match = _TOKEN.match(self.text, self.end)
+        if match is None:
+            self.at = self.end
+            raise self.error("IRC302", 'a string must end with "', length=len(self.text) - self.end)
+        self.token = match[1]
+        self.at, self.end = match.span(1)
+        return before
+
+    def expect(self, token: str) -> None:
+        if self.token != token:
+            raise self.error("IRC302", f"expected {token!r}{self.found()}")
+        self.advance()
+
+    def found(self) -> str:
+        return f", found {self.token!r}" if self.token else " at the end"
+
+    def error(self, code: str, message: str, at: int | None = None, length: int | None = None) -> Error:
+        at = self.at if at is None else at
+        length = max(1, len(self.token)) if length is None else length
+        line = self.text.replace("\n", " ").replace("\t", " ")
+        return Error(code, f"{message}\n  {line}\n  {' ' * at}{'^' * length}", "pipeline")
+
+    # -- grammar ---------------------------------------------------------
+
+    def parse(self) -> Pipeline:
+        items = self.items(0) if self.token else ()
+        if self.token:
+            raise self.error("IRC302", f"expected ',' or the end{self.found()}")
+        return items
+
+    def items(self, depth: int) -> Pipeline:
+        items = [self.item(depth)]
+        while self.token == ",":
+            self.advance()
+            items.append(self.item(depth))
+        return tuple(items)
+
+    def item(self, depth: int) -> Pass | Repeat:
+        return self.repeat(depth) if self.token == "(" else self.one_pass()
+
+    def repeat(self, depth: int) -> Repeat:
+        if depth == _MAX_NESTING:
+            raise self.error("IRC302", f"groups are nested more than {_MAX_NESTING} deep")
+        self.expect("(")
+        items = self.items(depth + 1)
+        self.expect(")")
+        self.expect("*")
+        if not self.token.isdecimal() or not 1 <= int(self.token) <= 1000:
+            raise self.error("IRC302", f"expected the highest number of rounds, 1 to 1000{self.found()}")
+        return Repeat(items, int(self.advance()))
+
+    def one_pass(self) -> Pass:
+        if not re.match(r"\w", self.token):
+            raise self.error("IRC302", f"expected the name of a pass{self.found()}")
+        at, name = self.at, self.token
+        found = registry.find(name)
+        if found is None:
+            raise self.error("IRC301", registry.unknown(name))
+        self.advance()
+        options: dict[str, Any] = {}
+        if self.token == "{":
+            self.advance()
+            self.options(found, options)
+        missing = [f.name for f in _fields(found).values() if f.name not in options and not _has_default(f)]
+        if missing:
+            raise self.error("IRC303", f"pass {name!r} needs option {_kebab(missing[0])!r}", at, len(name))
+        try:
+            return found(**options)
+        except ValueError as e:  # from __post_init__, which checks ranges
+            raise self.error("IRC303", f"pass {name!r}: {e}", at, len(name)) from None
+
+    def options(self, pass_class: type[Pass], options: dict[str, Any]) -> None:
+        fields = _fields(pass_class)
+        hints = get_type_hints(pass_class)
+        while self.token != "}":
+            name = self.token
+            field = fields.get(name)
+            if field is None:
+                known = f"its options are: {', '.join(fields)}" if fields else "it has none"
+                hint = registry.suggest(name, list(fields))
+                raise self.error("IRC303", f"pass {pass_class.name!r} has no option {name!r}{hint}; {known}")
+            if field.name in options:
+                raise self.error("IRC303", f"option {name!r} is given twice")
+            self.advance()
+            if self.token == "=":
+                self.advance()
+                options[field.name] = self.value(name, hints[field.name])
+            elif bool in _alternatives(hints[field.name]):
+                options[field.name] = True
+            else:
+                raise self.error("IRC303", f"option {name!r} needs a value: {name}=...")
+            if self.token != "}":
+                self.expect(",")
+        self.advance()
+
+    def value(self, name: str, hint: Any) -> Any:
+        if self.token in ("", *",={}()"):
+            raise self.error("IRC302", f"expected the value of {name!r}{self.found()}")
+        for python in _alternatives(hint):
+            read = _READERS.get(python)
+            if read is not None:
+                try:
+                    value = read(self.token)
+                except ValueError:
+                    continue
+                self.advance()
+                return value
+        wanted = " or ".join(_NOUNS.get(t, str(t)) for t in _alternatives(hint))
+        raise self.error("IRC303", f"option {name!r} must be {wanted}, not {self.token!r}")
+
+
+def _fields(pass_class: type[Pass]) -> dict[str, dataclasses.Field[Any]]:
+    return {_kebab(f.name): f for f in dataclasses.fields(pass_class)}
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """The types a hint allows, None first, so that ``str | None`` reads ``none`` as None."""
+    found = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
+    return tuple(sorted(found, key=lambda t: t is not types.NoneType))
+
+
+def _read_bool(text: str) -> bool:
+    return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse(text)
+
+
+def _read_none(text: str) -> None:
+    return None if text == "none" else _refuse(text)
+
+
+def _read_str(text: str) -> str:
+    return json.loads(text) if text.startswith('"') else text
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+_READERS: dict[Any, Any] = {bool: _read_bool, int: int, float: float, str: _read_str, types.NoneType: _read_none}
+_NOUNS: dict[Any, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a word or string",
+    types.NoneType: "none",
+}

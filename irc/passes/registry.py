@@ -1,0 +1,80 @@
+"""The one table of passes: name -> class."""
+
+from __future__ import annotations
+
+import difflib
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from irc.errors import Error
+
+if TYPE_CHECKING:
+    from irc.passes.base import Pass
+
+ENTRY_POINT_GROUP = "irc.passes"
+"""Packages offer passes here: entry point name = pass name, object = the pass class."""
+
+_PASSES: dict[str, type[Pass]] = {}
+
+P = TypeVar("P", bound="type[Pass]")
+
+
+def register(pass_class: P) -> P:
+    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if another class has that name."""
+    name = pass_class.name
+    if _PASSES.setdefault(name, pass_class) is not pass_class:
+        raise Error("IRC304", f"two passes are called {name!r}: {_path(_PASSES[name])} and {_path(pass_class)}", name)
+    return pass_class
+
+
+def find(name: str) -> type[Pass] | None:
+    """The class of the pass called ``name``, loaded from its entry point if need be; None if there is none."""
+    found = _PASSES.get(name)
+    if found is None:
+        for point in _entry_points():
+            if point.name == name:
+                return _load(point)
+    return found
+
+
+def names() -> list[str]:
+    """The names of all passes, installed plug-ins included, sorted."""
+    return sorted({*_PASSES, *(point.name for point in _entry_points())})
+
+
+def create(name: str, options: dict[str, Any] | None = None) -> Pass:
+    """The pass called ``name`` with its fields set from ``options``; IRC301 if there is none of that name."""
+    found = find(name)
+    if found is None:
+        raise Error("IRC301", unknown(name))
+    return found(**(options or {}))
+
+
+def unknown(name: str) -> str:
+    """What to say about a pass that does not exist."""
+    known = names()
+    return f"no pass is called {name!r}{suggest(name, known)}; passes are: {', '.join(known)}"
+
+
+def suggest(name: str, known: list[str]) -> str:
+    """``", did you mean 'x'?"`` for the known name closest to ``name``, or ""."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _entry_points() -> list[EntryPoint]:
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value))
+
+
+def _load(point: EntryPoint) -> type[Pass]:
+    try:
+        loaded = point.load()
+    except Exception as e:  # whatever a plug-in's import raises, the user needs to know whose it is
+        raise Error("IRC304", f"the plug-in pass {point.name!r} cannot be loaded: {e}", point.value) from e
+    if getattr(loaded, "name", None) != point.name or not callable(getattr(loaded, "run", None)):
+        raise Error("IRC304", f"the plug-in must be a pass class whose name is {point.name!r}", point.value)
+    return register(cast("type[Pass]", loaded))
+
+
+def _path(pass_class: type[Pass]) -> str:
+    return f"{pass_class.__module__}.{pass_class.__qualname__}"

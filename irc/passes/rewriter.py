@@ -1,0 +1,196 @@
+"""The one way passes change a graph: it keeps the alias analysis and the names of outputs right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from irc.ir import Graph, Node, Tensor, Value
+from irc.ir.builder import type_of_constant
+from irc.ir.types import TENSOR, Dim, TensorType, Type
+from irc.passes.constants import CONSTANT
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.passes.base import PassContext
+
+IDENTITY = "onnx::Identity"
+
+INLINE_ELEMENTS = 16
+"""Constants with more elements, unless all are equal, are weights: named, printed by name."""
+
+
+class Rewriter:
+    """Changes one graph.
+
+    Every change is told to the graph's alias analysis, if it has been built.
+    The outputs of a main graph keep their names: a value that replaces an
+    output takes its name over or, where it cannot (it is a graph input, another
+    output, or defined in a nested block), reaches it through ``onnx::Identity``.
+    """
+
+    def __init__(self, graph: Graph, ctx: PassContext) -> None:
+        self.graph = graph
+        self.ctx = ctx
+        self._keeps_output_names = graph.module is None or graph.module.main is graph
+
+    @property
+    def db(self) -> AliasDb:
+        """The graph's alias analysis."""
+        return self.ctx.alias_db(self.graph)
+
+    # -- adding ----------------------------------------------------------
+
+    def insert(self, node: Node, *, before: Node) -> Node:
+        """Put a new node, with all of its inputs and outputs, right before ``before``. Returns it."""
+        node.insert_before(before)
+        db = self.ctx.built_alias_db(self.graph)
+        if db is not None:
+            db.add_node(node)
+        return node
+
+    def op(
+        self,
+        kind: str,
+        *inputs: Value,
+        before: Node,
+        type: Type = TENSOR,
+        name: str = "",
+        attributes: dict[str, Any] | None = None,
+        version: int | None = None,
+        node_name: str = "",
+    ) -> Value:
+        """Insert a node with one output, called ``name``, and return that output."""
+        node = self.graph.create(
+            kind, inputs, (type,), names=(name,), attributes=attributes, version=version, name=node_name
+        )
+        return self.insert(node, before=before).output
+
+    def constant(self, value: Any = None, *, before: Node, type: Type | None = None, name: str = "") -> Value:
+        """Insert a ``prim::Constant`` of a ``Tensor``, array, Python value or None, and return its value.
+
+        A tensor of more than 16 elements that are not all equal becomes a weight called ``name``.
+        """
+        if hasattr(value, "__array__"):
+            value = Tensor.of(value)
+        if isinstance(value, Tensor):
+            value = self.weight(value, name or self.graph.unique_name())
+        attributes = {} if value is None else {"value": value}
+        return self.op(CONSTANT, before=before, type=type or type_of_constant(value), name=name, attributes=attributes)
+
+    def weight(self, tensor: Tensor, name: str) -> Tensor:
+        """``tensor`` as a constant may hold it: entered in the weight table as ``name`` if it is large."""
+        if tensor.name:
+            return tensor
+        return (
+            self.graph.weights.add(name, tensor) if tensor.numel > INLINE_ELEMENTS and not tensor.is_splat else tensor
+        )
+
+    # -- replacing -------------------------------------------------------
+
+    def can_share(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b``, which hold equal contents, may become one memory.
+
+        They may not if something writes into one of them, now or, for a
+        function that returns both, in its caller; unless they are one memory already.
+        """
+        db = self.db
+        if db.must_alias(a, b):
+            return True
+        if db.has_writers(a) or db.has_writers(b):
+            return False
+        module = self.graph.module
+        is_function = module is not None and module.main is not self.graph
+        return not is_function or db.safe_to_change_aliasing([a], [b])
+
+    def replace(self, old: Value, new: Value, *, keep_name: bool = False) -> bool:
+        """Make every use of ``old`` a use of ``new``, which must hold the same contents and dominate the uses.
+
+        The caller vouches that sharing is right: ``new`` is a fresh result as
+        ``old`` was, both are views of one value, or ``can_share`` allowed it.
+
+        Args:
+            old: the value to do without.
+            new: what is used instead.
+            keep_name: whether ``new`` takes over the name of ``old`` (outputs' names are kept anyhow).
+
+        Returns:
+            Whether any use changed. The graph's output stays the use of an
+            ``onnx::Identity`` that is needed to keep its name.
+        """
+        if old is new or not old.has_uses:
+            return False
+        refine(new, old)
+        end = self.graph.block.return_node
+        is_output = self._keeps_output_names and end in old.users
+        if is_output and (new.node is None or new.block is not self.graph.block or end in new.users):
+            return self._replace_behind_identity(old, new, end)
+        may_rename = new.node is not None and not (self._keeps_output_names and end in new.users)
+        self._redirect(old, new, old.users)
+        if is_output or (keep_name and may_rename):
+            new.name = old.name
+        return True
+
+    def replace_node(self, node: Node, values: Sequence[Value], *, keep_names: bool = False) -> bool:
+        """Replace the outputs of ``node``; if nothing uses them then, erase it and the constants only it used."""
+        changed = False
+        for old, new in zip(node.outputs, values, strict=True):
+            changed |= self.replace(old, new, keep_name=keep_names)
+        if any(v.has_uses for v in node.outputs):
+            return changed
+        self.erase_with_constants(node)
+        return True
+
+    def _replace_behind_identity(self, old: Value, new: Value, end: Node) -> bool:
+        others = [user for user in old.users if user is not end]
+        if old.node is not None and old.node.kind == IDENTITY:
+            # It is the Identity that is needed: only its other users go past it.
+            if others:
+                self._redirect(old, new, others)
+            return bool(others)
+        copy = self.op(IDENTITY, new, before=end, type=old.type)
+        self._redirect(old, new, others)
+        self._redirect(old, copy, [end])
+        copy.name = old.name
+        return True
+
+    def _redirect(self, old: Value, new: Value, users: Sequence[Node]) -> None:
+        for user in users:
+            for i, value in enumerate(user.inputs):
+                if value is old:
+                    user.replace_input(i, new)
+        db = self.ctx.built_alias_db(self.graph)
+        if db is not None and not old.has_uses:
+            db.replace_value(old, new)
+
+    # -- removing and moving ---------------------------------------------
+
+    def erase(self, node: Node) -> None:
+        """Erase a node, nested blocks included; nothing may use its outputs."""
+        db = self.ctx.built_alias_db(self.graph)
+        if db is not None:
+            db.erase_node(node)
+        node.erase()
+
+    def erase_with_constants(self, node: Node) -> None:
+        """Erase a node, and the constants that only it used."""
+        inputs = dict.fromkeys(node.inputs)
+        self.erase(node)
+        for value in inputs:
+            if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
+                self.erase(value.node)
+
+
+def refine(new: Value, old: Value) -> None:
+    """Let ``new`` know what is known of the type of ``old``, an equal value of the same block."""
+    a, b = new.type, old.type
+    if new.node is None or new.block is not old.block or not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return
+    shape = b.shape if a.shape is None else a.shape
+    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+        shape = tuple(_better(x, y) for x, y in zip(a.shape, b.shape, strict=True))
+    new.type = TensorType(a.dtype or b.dtype, shape)
+
+
+def _better(a: Dim, b: Dim) -> Dim:
+    return b if a is None or (isinstance(a, str) and isinstance(b, int)) else a
