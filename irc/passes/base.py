@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ class Pass(Protocol):
     """
 
     name: ClassVar[str]
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Transform ``graph`` in place; return whether anything changed. A second run must change nothing."""

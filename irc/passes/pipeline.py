@@ -3,7 +3,7 @@
     pipeline := [item {',' item}]
     item     := NAME ['{' [option {',' option}] '}']  |  '(' pipeline ')' '*' INT
     option   := NAME ['=' value]        # a bool's name alone means true
-    value    := JSON string | any run of characters but whitespace and , = { } ( )
+    value    := JSON string | any run of characters but whitespace and , = { } ( ) *
 
 Options are the fields of the pass's dataclass, ``_`` written ``-``; their
 values are read by the field's type. ``(...)*N`` repeats its passes until a
@@ -17,7 +17,7 @@ import json
 import re
 import types
 from dataclasses import dataclass
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Union, cast, get_args, get_origin, get_type_hints
 
 from irc.errors import Error
 from irc.passes import registry
@@ -46,10 +46,10 @@ def print_pipeline(pipeline: Pipeline) -> str:
 def print_pass(p: Pass) -> str:
     """A pass as pipeline text: its name and the options that are not at their default."""
     options: list[str] = []
-    for field in dataclasses.fields(p):
+    for field in _fields(type(p)).values():
         value = getattr(p, field.name)
         if value != field.default:
-            options.append(f"{field.name.replace('_', '-')}={_print_value(value)}")
+            options.append(f"{_kebab(field.name)}={_print_value(value)}")
     return f"{p.name}{{{','.join(options)}}}" if options else p.name
 
 
@@ -71,7 +71,7 @@ def _print_value(value: object) -> str:
     return repr(value)
 
 
-_WORD = r"[^\s,={}()\"]+"
+_WORD = r"[^\s,={}()*\"]+"
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[,={}()*]|[^\s,={}()"*]+|$)')
 
 _MAX_NESTING = 16
@@ -166,6 +166,8 @@ class _Parser:
         hints = get_type_hints(pass_class)
         while self.token != "}":
             name = self.token
+            if not re.match(r"\w", name):
+                raise self.error("IRC302", f"expected an option or '}}'{self.found()}")
             field = fields.get(name)
             if field is None:
                 known = f"its options are: {', '.join(fields)}" if fields else "it has none"
@@ -186,7 +188,7 @@ class _Parser:
         self.advance()
 
     def value(self, name: str, hint: Any) -> Any:
-        if self.token in ("", *",={}()"):
+        if self.token in ("", *",={}()*"):
             raise self.error("IRC302", f"expected the value of {name!r}{self.found()}")
         for python in _alternatives(hint):
             read = _READERS.get(python)
@@ -202,7 +204,7 @@ class _Parser:
 
 
 def _fields(pass_class: type[Pass]) -> dict[str, dataclasses.Field[Any]]:
-    return {_kebab(f.name): f for f in dataclasses.fields(pass_class)}
+    return {_kebab(f.name): f for f in dataclasses.fields(cast(Any, pass_class))}
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:
