@@ -13,13 +13,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from irc.errors import Error
-from irc.runtime.kernels import activations, cast, elementwise, fallback
+from irc.runtime.kernels import (
+    activations,
+    cast,
+    conv,
+    conv_transpose,
+    deform_conv,
+    detection,
+    elementwise,
+    fallback,
+    generate,
+    index,
+    pieces,
+    quantize,
+    random,
+    reduce,
+    select,
+    sequence,
+    shape,
+)
 from irc.runtime.kernels.registry import Kernel, find_binder
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
-FAMILIES = (activations, cast, elementwise)
+FAMILIES = (
+    activations,
+    cast,
+    conv,
+    conv_transpose,
+    deform_conv,
+    detection,
+    elementwise,
+    generate,
+    index,
+    pieces,
+    quantize,
+    random,
+    reduce,
+    select,
+    sequence,
+    shape,
+)
 """The modules whose import registers irc's own kernels."""
 
 

@@ -52,6 +52,11 @@ def ints(values: Array) -> list[int]:
     return found if values.ndim else [found]
 
 
+def counting(n: int) -> Array:
+    """The numbers 0, 1, ... n - 1."""
+    return np.arange(n)
+
+
 def scalar(value: Array, what: str) -> Any:
     """The one element of ``value``, of whatever rank; Error if it has more or none."""
     if value.size != 1:

@@ -1,0 +1,179 @@
+"""Gathering and scattering: reading and writing elements at places that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, axis_in, c_order, counting
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def _out_of_range(error: IndexError) -> Error:
+    return Error("IRC423", f"an index is out of range: {error}")
+
+
+@kernel("onnx::Gather")
+def gather(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", 0)
+
+    def run(x: Array, indices: Array) -> Array:
+        try:
+            return np.asarray(x.take(indices, axis_in(axis, x.ndim)))
+        except IndexError as error:
+            raise _out_of_range(error) from None
+
+    return run
+
+
+@kernel("onnx::GatherElements")
+def gather_elements(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", 0)
+
+    def run(x: Array, indices: Array) -> Array:
+        try:
+            return c_order(x[_along(x, indices, axis)])
+        except IndexError as error:
+            raise _out_of_range(error) from None
+
+    return run
+
+
+def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
+    """Index arrays for the elements of ``x`` whose place along ``axis`` is given, and elsewhere is their own."""
+    at = axis_in(axis, x.ndim)
+    fits = all(i <= d for a, (i, d) in enumerate(zip(indices.shape, x.shape, strict=False)) if a != at)
+    if indices.ndim != x.ndim or not fits:
+        raise Error("IRC421", f"indices of shape {list(indices.shape)} do not fit data of shape {list(x.shape)}")
+    own = np.ogrid[tuple(slice(0, d) for d in indices.shape)]
+    return (*own[:at], indices, *own[at + 1 :])
+
+
+@kernel("onnx::GatherND")
+def gather_nd(node: Node) -> Kernel:
+    """The last dimension of the indices holds index tuples, after ``batch_dims`` dimensions shared with the data."""
+    batch_dims: int = node.attributes.get("batch_dims", 0)
+
+    def run(x: Array, indices: Array) -> Array:
+        batch = x.shape[:batch_dims]
+        depth = indices.shape[-1] if indices.ndim else 0
+        if indices.ndim <= batch_dims or depth > x.ndim - batch_dims or indices.shape[:batch_dims] != batch:
+            raise Error("IRC421", f"indices of shape {list(indices.shape)} do not fit data of shape {list(x.shape)}")
+        own = np.ogrid[tuple(slice(0, d) for d in batch)] if batch else ()
+        spread = (1,) * (indices.ndim - 1 - batch_dims)
+        try:
+            return c_order(x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))])
+        except IndexError as error:
+            raise _out_of_range(error) from None
+
+    return run
+
+
+_AT: dict[str, Callable[..., None]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+}
+"""By reduction: the function that combines into an array at indices, each occurrence of one counting."""
+
+
+def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    try:
+        if reduction == "none":
+            out[index] = updates
+        else:
+            _AT[reduction](out, index, updates)
+    except IndexError as error:
+        raise _out_of_range(error) from None
+    return out
+
+
+def _reduction(node: Node) -> str:
+    reduction = node.attributes.get("reduction", "none")
+    if reduction != "none" and reduction not in _AT:
+        raise Error("IRC320", f"reduction is {reduction!r}; it must be 'none' or one of {', '.join(map(repr, _AT))}")
+    return reduction
+
+
+@kernel("onnx::Scatter")
+@kernel("onnx::ScatterElements")
+def scatter_elements(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", 0)
+    reduction = _reduction(node)
+
+    def run(x: Array, indices: Array, updates: Array) -> Array:
+        if updates.shape != indices.shape:
+            raise Error("IRC421", f"updates of shape {list(updates.shape)} for indices of {list(indices.shape)}")
+        return _write(np.array(x, order="C"), _along(x, indices, axis), updates, reduction)
+
+    return run
+
+
+@kernel("onnx::ScatterND")
+def scatter_nd(node: Node) -> Kernel:
+    reduction = _reduction(node)
+
+    def run(x: Array, indices: Array, updates: Array) -> Array:
+        depth = indices.shape[-1] if indices.ndim else 0
+        if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
+            shapes = f"{list(indices.shape)} and {list(updates.shape)}"
+            raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
+        return _write(np.array(x, order="C"), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
+
+    return run
+
+
+@kernel("onnx::TensorScatter")
+def tensor_scatter(node: Node) -> Kernel:
+    """Writes ``update`` into a cache along ``axis``, from an index for each sample on; circular: wrapping around."""
+    axis: int = node.attributes.get("axis", -2)
+    mode = node.attributes.get("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise Error("IRC320", f"TensorScatter's mode is {mode!r}; it must be 'linear' or 'circular'")
+
+    def run(cache: Array, update: Array, starts: Array | None = None) -> Array:
+        at = axis_in(axis, cache.ndim)
+        length, capacity = update.shape[at], cache.shape[at]
+        rest = [d for i, d in enumerate(cache.shape) if i != at]
+        if at == 0 or update.ndim != cache.ndim or [d for i, d in enumerate(update.shape) if i != at] != rest:
+            raise Error("IRC421", f"an update of shape {list(update.shape)} does not fit {list(cache.shape)}")
+        first = np.zeros(cache.shape[0], np.int64) if starts is None else starts
+        places = first[:, None] + counting(length)
+        if mode == "circular":
+            places %= capacity
+        elif (first < 0).any() or (first + length > capacity).any():
+            raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
+        out = np.array(cache, order="C")
+        np.moveaxis(out, at, 1)[counting(out.shape[0])[:, None], places] = np.moveaxis(update, at, 1)
+        return out
+
+    return run
+
+
+@kernel("onnx::ReverseSequence")
+def reverse_sequence(node: Node) -> Kernel:
+    """The first ``lengths[i]`` steps of sample i in reverse, the others as they are."""
+    batch_axis: int = node.attributes.get("batch_axis", 1)
+    time_axis: int = node.attributes.get("time_axis", 0)
+    if sorted((batch_axis, time_axis)) != [0, 1]:
+        raise Error("IRC320", f"batch_axis {batch_axis} and time_axis {time_axis} must be 0 and 1, or 1 and 0")
+
+    def run(x: Array, lengths: Array) -> Array:
+        if x.ndim < 2 or lengths.shape != (x.shape[batch_axis],):
+            raise Error("IRC421", f"{list(lengths.shape)} lengths do not fit the shape {list(x.shape)}")
+        if ((lengths < 0) | (lengths > x.shape[time_axis])).any():
+            raise Error("IRC424", f"a length in {lengths.tolist()} is not between 0 and {x.shape[time_axis]}")
+        step = counting(x.shape[time_axis])
+        source = np.where(step < lengths[:, None], lengths[:, None] - 1 - step, step)  # [sample, step]
+        if time_axis == 0:
+            return c_order(x[source.T, counting(x.shape[1])])
+        return c_order(x[counting(x.shape[0])[:, None], source])
+
+    return run

@@ -1,0 +1,232 @@
+"""Cutting tensors up and putting them together: Slice, Split, Concat, Tile, Pad.
+
+Slices and splits are views of their input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, check_size, fresh, ints, scalar
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def slice_of(
+    x: Array, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
+) -> Array:
+    """The part of ``x`` that Python's slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select, as a view."""
+    if axes is None:
+        axes = range(len(starts))
+    if steps is None:
+        steps = (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Error("IRC421", f"{len(starts)} starts, {len(ends)} ends, {len(axes)} axes and {len(steps)} steps")
+    index = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if step == 0:
+            raise Error("IRC424", "a slice has step 0")
+        index[axis_in(axis, x.ndim)] = slice(start, end, step)
+    return x[tuple(index)]
+
+
+@kernel("onnx::Slice", since=10)
+def slice_by_inputs(node: Node) -> Kernel:
+    def run(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
+        return slice_of(
+            x, ints(starts), ints(ends), None if axes is None else ints(axes), None if steps is None else ints(steps)
+        )
+
+    return run
+
+
+@kernel("onnx::Slice", since=1)
+def slice_by_attributes(node: Node) -> Kernel:
+    starts: list[int] = node.attributes["starts"]
+    ends: list[int] = node.attributes["ends"]
+    axes: list[int] | None = node.attributes.get("axes")
+
+    def run(x: Array) -> Array:
+        return slice_of(x, starts, ends, axes, None)
+
+    return run
+
+
+def split_of(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
+    """Consecutive parts of ``x`` along ``axis``, as views; Error unless ``sizes`` add up to the whole."""
+    along = axis_in(axis, x.ndim)
+    if any(s < 0 for s in sizes) or sum(sizes) != x.shape[along]:
+        raise Error("IRC421", f"axis {axis} of the shape {list(x.shape)} cannot be split into parts of {list(sizes)}")
+    before = (slice(None),) * along
+    parts: list[Array] = []
+    start = 0
+    for size in sizes:
+        parts.append(x[(*before, slice(start, start + size))])
+        start += size
+    return parts
+
+
+def _split(x: Array, sizes: Sequence[int] | None, axis: int, count: int, uneven: bool) -> Any:
+    if sizes is None:
+        total = x.shape[axis_in(axis, x.ndim)]
+        if total % count and not uneven:
+            raise Error("IRC421", f"{total} elements along axis {axis} do not divide into {count} equal parts")
+        size = -(-total // count)
+        sizes = [max(0, min(size, total - i * size)) for i in range(count)]
+    if len(sizes) != count:
+        raise Error("IRC421", f"{len(sizes)} sizes are given for {count} outputs")
+    parts = split_of(x, sizes, axis)
+    return parts[0] if count == 1 else tuple(parts)
+
+
+@kernel("onnx::Split", since=13)
+def split_by_input(node: Node) -> Kernel:
+    """Equal parts if no sizes are given; from version 18 on the last may be smaller."""
+    axis: int = node.attributes.get("axis", 0)
+    count = len(node.outputs)
+    uneven = node.version is None or node.version >= 18
+
+    def run(x: Array, sizes: Array | None = None) -> Any:
+        return _split(x, None if sizes is None else ints(sizes), axis, count, uneven)
+
+    return run
+
+
+@kernel("onnx::Split", since=1)
+def split_by_attribute(node: Node) -> Kernel:
+    """Version 1 also takes the sizes as an input, in the element type of the data."""
+    axis: int = node.attributes.get("axis", 0)
+    given: list[int] | None = node.attributes.get("split")
+    count = len(node.outputs)
+
+    def run(x: Array, sizes: Array | None = None) -> Any:
+        return _split(x, given if sizes is None else [int(s) for s in ints(sizes)], axis, count, uneven=False)
+
+    return run
+
+
+@kernel("onnx::Concat")
+def concat(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", 1)  # required from version 4 on
+
+    def run(*inputs: Array) -> Array:
+        return concatenate(inputs, axis)
+
+    return run
+
+
+def concatenate(parts: Sequence[Array], axis: int) -> Array:
+    """The tensors one after the other along ``axis``, in a new array."""
+    try:
+        return c_order(np.concatenate(parts, axis_in(axis, parts[0].ndim)))
+    except ValueError:
+        shapes = ", ".join(str(list(p.shape)) for p in parts)
+        raise Error("IRC421", f"the shapes {shapes} do not fit together along axis {axis}") from None
+
+
+@kernel("onnx::Tile", since=6)
+def tile(node: Node) -> Kernel:
+    def run(x: Array, repeats: Array) -> Array:
+        times = ints(repeats)
+        if len(times) != x.ndim:
+            raise Error("IRC421", f"{len(times)} repeats are given for a tensor of {x.ndim} dimensions")
+        return _tile(x, times)
+
+    return run
+
+
+@kernel("onnx::Tile", since=1)
+def tile_along_axis(node: Node) -> Kernel:
+    def run(x: Array, tiles: Array, axis: Array) -> Array:
+        times = [1] * x.ndim
+        times[axis_in(int(scalar(axis, "axis")), x.ndim)] = int(scalar(tiles, "tiles"))
+        return _tile(x, times)
+
+    return run
+
+
+def _tile(x: Array, times: Sequence[int]) -> Array:
+    check_size([d * t if t >= 0 else t for d, t in zip(x.shape, times, strict=True)], x.dtype)
+    return fresh(np.tile(x, tuple(times)), x)
+
+
+@kernel("onnx::Pad", since=11)
+def pad_by_inputs(node: Node) -> Kernel:
+    mode = _mode(node)
+
+    def run(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Array:
+        fill = None if value is None else scalar(value, "constant_value")
+        return pad(x, ints(pads), mode, fill, None if axes is None else ints(axes))
+
+    return run
+
+
+@kernel("onnx::Pad", since=1)
+def pad_by_attributes(node: Node) -> Kernel:
+    mode = _mode(node)
+    pads: list[int] = node.attributes["pads" if "pads" in node.attributes else "paddings"]  # so named in version 1
+    value: float = node.attributes.get("value", 0.0)
+
+    def run(x: Array) -> Array:
+        return pad(x, pads, mode, value)
+
+    return run
+
+
+def _mode(node: Node) -> str:
+    mode = node.attributes.get("mode", "constant")
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise Error("IRC320", f"Pad's mode is {mode!r}; it must be 'constant', 'reflect', 'edge' or 'wrap'")
+    return mode
+
+
+def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Sequence[int] | None = None) -> Array:
+    """``x`` with elements added (negative: removed) at both ends of ``axes``, in a new array.
+
+    Args:
+        x: the tensor.
+        pads: how many at the beginning of each axis, then how many at the end of each.
+        mode: the new elements are ``value`` (``constant``), mirror images about the first and last element
+            (``reflect``), copies of these (``edge``), or taken from the other end (``wrap``).
+        value: a number or string; None: zero or the empty string.
+        axes: the axes that ``pads`` are for; None: all of them.
+    """
+    along = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
+    if len(pads) != 2 * len(along):
+        raise Error("IRC421", f"{len(pads)} pads are given for {len(along)} axes; it must be two an axis")
+    amounts = [(0, 0)] * x.ndim
+    for i, axis in enumerate(along):
+        amounts[axis] = (pads[i], pads[len(along) + i])
+    check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
+    kept = x[tuple(slice(max(0, -b), d - max(0, -e)) for d, (b, e) in zip(x.shape, amounts, strict=True))]
+    added = [(max(0, b), max(0, e)) for b, e in amounts]
+    if mode == "constant":
+        sizes = [d + b + e for d, (b, e) in zip(kept.shape, added, strict=True)]
+        out = np.full(sizes, ("" if x.dtype.hasobject else 0) if value is None else value, x.dtype)
+        out[tuple(slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True))] = kept
+        return out
+    out = kept
+    for axis, (begin, end) in enumerate(added):
+        if begin or end:
+            out = out.take(_sources(begin, end, kept.shape[axis], mode), axis)
+    return fresh(out, x)
+
+
+def _sources(begin: int, end: int, size: int, mode: str) -> Array:
+    """For each place along a padded axis, the index of the element that stands there."""
+    if size == 0:
+        raise Error("IRC421", f"an axis without elements cannot be padded by mode {mode!r}")
+    places = np.arange(-begin, size + end)
+    if mode == "edge":
+        return np.clip(places, 0, size - 1)
+    if mode == "wrap":
+        return places % size
+    period = max(1, 2 * (size - 1))
+    folded = places % period
+    return np.minimum(folded, period - folded) if size > 1 else folded

@@ -1,0 +1,106 @@
+"""Linear quantization: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+
+Scales and zero points are one for the tensor, one for each index of an axis, or
+one for each block along an axis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType
+from irc.runtime.kernels.cast import conversion
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, numpy_dtype
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:
+    """``scale`` (or a zero point) in a shape that broadcasts against ``x``."""
+    if scale.size == 1 and not block:
+        return scale.reshape(())
+    along = axis_in(axis, x.ndim)
+    if block:
+        wide = scale.repeat(block, along) if scale.ndim == x.ndim else scale
+        if wide.ndim != x.ndim or wide.shape[along] < x.shape[along]:
+            raise Error("IRC421", f"scales {list(scale.shape)} in blocks of {block} do not cover {list(x.shape)}")
+        return wide[(slice(None),) * along + (slice(0, x.shape[along]),)]
+    if scale.shape != (x.shape[along],):
+        raise Error("IRC421", f"scales of shape {list(scale.shape)} do not fit axis {axis} of {list(x.shape)}")
+    return scale.reshape((-1,) + (1,) * (x.ndim - along - 1))
+
+
+def _limits(dtype: AnyDType) -> tuple[int, int] | None:
+    """The range of an integer type, of whatever width; None for floats."""
+    found = DType.from_numpy(dtype)
+    if not found.is_integer:
+        return None
+    unsigned = found.numpy_name.startswith("u")
+    return (0, (1 << found.bits) - 1) if unsigned else (-(1 << (found.bits - 1)), (1 << (found.bits - 1)) - 1)
+
+
+@kernel("onnx::QuantizeLinear")
+def quantize_linear(node: Node) -> Kernel:
+    """saturate(round(x / scale) + zero point), rounding half to even; floats are not rounded to integers."""
+    axis: int = node.attributes.get("axis", 1)
+    block: int = node.attributes.get("block_size", 0)
+    output: int = node.attributes.get("output_dtype", 0)
+    precision: int = node.attributes.get("precision", 0)
+    saturate = bool(node.attributes.get("saturate", 1))
+
+    def run(x: Array, scale: Array, zero: Array | None = None) -> Array:
+        dtype = numpy_dtype(output) if output else np.dtype(np.uint8) if zero is None else zero.dtype
+        # Before version 23 all have one type; then the scale's type, or the attribute, is the division's.
+        exact = numpy_dtype(precision) if precision else x.dtype if scale.dtype.kind in "iu" else scale.dtype
+        if DType.from_numpy(exact) is DType.FLOAT8E8M0 or exact.kind in "iu":
+            exact = np.dtype(np.float32)
+        divided = x.astype(exact) / _spread(scale, x, axis, block).astype(exact)
+        offset: Any = 0 if zero is None else _spread(zero, x, axis, block).astype(np.float32)
+        limits = _limits(dtype)
+        wide = divided.astype(np.float32) if exact != np.float64 else divided
+        if limits is None:
+            return conversion(dtype, saturate)(np.asarray(wide + offset))
+        return np.asarray(np.clip(np.rint(wide) + offset, *limits)).astype(np.int32).astype(dtype, order="C")
+
+    return run
+
+
+@kernel("onnx::DequantizeLinear")
+def dequantize_linear(node: Node) -> Kernel:
+    """(x - zero point) scale, in the type of the scale or of ``output_dtype``."""
+    axis: int = node.attributes.get("axis", 1)
+    block: int = node.attributes.get("block_size", 0)
+    output: int = node.attributes.get("output_dtype", 0)
+
+    def run(x: Array, scale: Array, zero: Array | None = None) -> Array:
+        dtype = numpy_dtype(output) if output else scale.dtype
+        wide = np.dtype(np.int64 if x.dtype.kind in "iu" else np.float32)  # differences of integers are exact
+        shifted = x.astype(wide)
+        if zero is not None:
+            shifted = shifted - _spread(zero, x, axis, block).astype(wide)
+        scaled = shifted.astype(np.float32) * _spread(scale, x, axis, block).astype(np.float32)
+        return np.asarray(scaled).astype(dtype, order="C")
+
+    return run
+
+
+@kernel("onnx::DynamicQuantizeLinear")
+def dynamic_quantize_linear(node: Node) -> Kernel:
+    """To uint8 by the range of the data, widened to hold 0; returns that, the scale and the zero point."""
+
+    def run(x: Array) -> tuple[Array, Array, Array]:
+        low = np.minimum(x.min(initial=np.float32(0)), np.float32(0))
+        high = np.maximum(x.max(initial=np.float32(0)), np.float32(0))
+        scale = np.asarray((high - low) / np.float32(255), np.float32)
+        if scale == 0:
+            scale = np.array(1, np.float32)
+        zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255)).astype(np.uint8)
+        quantized = np.clip(np.rint(x / scale) + zero.astype(np.float32), 0, 255)
+        return np.asarray(quantized).astype(np.uint8, order="C"), scale, zero
+
+    return run

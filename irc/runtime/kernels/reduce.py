@@ -1,0 +1,200 @@
+"""Reductions over axes, argmax and argmin, cumulative sums and products.
+
+Axes are an attribute up to version 17 (ReduceSum: 12) and an input from then
+on. Small floats are reduced in float32; functions that leave the integers
+(means, roots, logarithms) compute in float64 and truncate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Axes = tuple[int, ...]
+Reduction = Callable[[Array, Axes, bool], Any]
+"""``(x, axes, keepdims)``: reduces ``x`` over ``axes``, none of them meaning each element by itself."""
+
+
+def _sum(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.add.reduce(x, axes, dtype=x.dtype, keepdims=keep)
+
+
+def _prod(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.multiply.reduce(x, axes, dtype=x.dtype, keepdims=keep)
+
+
+def _max(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.maximum.reduce(x, axes, keepdims=keep, initial=_extreme(x.dtype, -1))
+
+
+def _min(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.minimum.reduce(x, axes, keepdims=keep, initial=_extreme(x.dtype, 1))
+
+
+def _extreme(dtype: AnyDType, sign: int) -> Any:
+    """The largest (``sign`` 1) or smallest value of ``dtype``: what reducing no values yields."""
+    if dtype.kind == "b":
+        return sign > 0
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+    return np.array(sign * np.inf, np.float32).astype(dtype)[()]
+
+
+def _mean(x: Array, axes: Axes, keep: bool) -> Any:
+    count = 1
+    for a in axes:
+        count *= x.shape[a]
+    return _sum(x, axes, keep) / x.dtype.type(count)
+
+
+def _l1(x: Array, axes: Axes, keep: bool) -> Any:
+    return _sum(np.absolute(x), axes, keep)
+
+
+def _sum_square(x: Array, axes: Axes, keep: bool) -> Any:
+    return _sum(np.square(x), axes, keep)
+
+
+def _l2(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.sqrt(_sum_square(x, axes, keep))
+
+
+def _log_sum(x: Array, axes: Axes, keep: bool) -> Any:
+    return np.log(_sum(x, axes, keep))
+
+
+def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Any:
+    """The largest element is taken out of the exponents, which then cannot overflow."""
+    largest = np.asarray(_max(x, axes, True))
+    largest = np.where(np.isfinite(largest), largest, 0).astype(x.dtype)
+    total = np.log(_sum(np.exp(x - largest), axes, True)) + largest
+    return total if keep else np.squeeze(total, axes)
+
+
+REDUCTIONS: dict[str, tuple[Reduction, bool]] = {
+    "ReduceSum": (_sum, False),
+    "ReduceMean": (_mean, True),
+    "ReduceMax": (_max, False),
+    "ReduceMin": (_min, False),
+    "ReduceProd": (_prod, False),
+    "ReduceL1": (_l1, False),
+    "ReduceL2": (_l2, True),
+    "ReduceSumSquare": (_sum_square, False),
+    "ReduceLogSum": (_log_sum, True),
+    "ReduceLogSumExp": (_log_sum_exp, True),
+}
+"""Operator: its function, and whether that leaves the integers."""
+
+_SELECTING = (_max, _min)  # these round nothing, so that small floats need no widening
+
+
+def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) -> Array:
+    """``function`` of ``x`` over ``axes``, computed in a type that is wide enough, as a new array of its dtype."""
+    if is_half(x.dtype) and function not in _SELECTING:
+        wide = x.astype(np.float32)
+    elif real and x.dtype.kind in "iu":
+        wide = x.astype(np.float64)
+    else:
+        wide = x
+    result = c_order(function(wide, axes, keep))
+    return result.astype(x.dtype, copy=False)
+
+
+def _register(name: str, function: Reduction, real: bool) -> None:
+    @kernel(f"onnx::{name}", since=1)
+    def axes_as_attribute(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
+        keep = bool(node.attributes.get("keepdims", 1))
+        given: list[int] | None = node.attributes.get("axes")
+
+        def run(x: Array) -> Array:
+            axes = axes_in(given, x.ndim) if given else tuple(range(x.ndim))
+            return reduce(x, axes, keep, function, real)
+
+        return run
+
+    @kernel(f"onnx::{name}", since=13 if name == "ReduceSum" else 18)
+    def axes_as_input(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
+        keep = bool(node.attributes.get("keepdims", 1))
+        none_means_none = bool(node.attributes.get("noop_with_empty_axes", 0))
+
+        def run(x: Array, axes: Array | None = None) -> Array:
+            if axes is not None and axes.size:
+                reduced = axes_in(ints(axes), x.ndim)
+            else:
+                reduced = () if none_means_none else tuple(range(x.ndim))
+            return reduce(x, reduced, keep, function, real)
+
+        return run
+
+
+for _name, (_function, _real) in REDUCTIONS.items():
+    _register(_name, _function, _real)
+
+
+@kernel("onnx::ArgMax")
+def argmax(node: Node) -> Kernel:
+    return _arg(node, np.argmax)
+
+
+@kernel("onnx::ArgMin")
+def argmin(node: Node) -> Kernel:
+    return _arg(node, np.argmin)
+
+
+def _arg(node: Node, find: Callable[..., Any]) -> Kernel:
+    """Index of the extreme element along an axis, the first or (``select_last_index``) the last of equal ones."""
+    axis: int = node.attributes.get("axis", 0)
+    keep = bool(node.attributes.get("keepdims", 1))
+    last = bool(node.attributes.get("select_last_index", 0))
+
+    def run(x: Array) -> Array:
+        along = axis_in(axis, x.ndim)
+        if x.shape[along] == 0:
+            raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
+        if last:
+            found = x.shape[along] - 1 - find(np.flip(x, along), along, keepdims=keep)
+        else:
+            found = find(x, along, keepdims=keep)
+        return np.asarray(found, np.int64, order="C")
+
+    return run
+
+
+@kernel("onnx::CumSum")
+def cumsum(node: Node) -> Kernel:
+    return _cumulative(node, np.add, 0)
+
+
+@kernel("onnx::CumProd")
+def cumprod(node: Node) -> Kernel:
+    return _cumulative(node, np.multiply, 1)
+
+
+def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
+    """Running total along an axis; exclusive: of what comes before each element; reverse: from the end."""
+    exclusive = bool(node.attributes.get("exclusive", 0))
+    reverse = bool(node.attributes.get("reverse", 0))
+
+    def run(x: Array, axis: Array) -> Array:
+        along = axis_in(scalar(axis, "axis"), x.ndim)
+        source = np.flip(x, along) if reverse else x
+        wide = np.float32 if is_half(x.dtype) else x.dtype
+        out = np.empty(x.shape, wide)
+        target = np.flip(out, along) if reverse else out
+        if exclusive:
+            before = (slice(None),) * along
+            target[(*before, slice(0, 1))] = neutral
+            source, target = source[(*before, slice(0, -1))], target[(*before, slice(1, None))]
+        ufunc.accumulate(source, along, dtype=wide, out=target)
+        return out.astype(x.dtype, copy=False)
+
+    return run

@@ -1,0 +1,110 @@
+"""Operators whose result's size depends on the data, and sorting: Compress, NonZero, Unique, TopK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, axis_in, c_order, fresh, scalar
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+@kernel("onnx::Compress")
+def compress(node: Node) -> Kernel:
+    """What stands where the condition is true, along an axis or in the flattened tensor."""
+    axis: int | None = node.attributes.get("axis")
+
+    def run(x: Array, condition: Array) -> Array:
+        source = x.reshape(-1) if axis is None else x
+        along = 0 if axis is None else axis_in(axis, x.ndim)
+        chosen = np.flatnonzero(condition)
+        if chosen.size and chosen[-1] >= source.shape[along]:
+            raise Error(
+                "IRC423", f"the condition is true at {chosen[-1]}, but there are {source.shape[along]} elements"
+            )
+        return fresh(source.take(chosen, along), x)
+
+    return run
+
+
+@kernel("onnx::NonZero")
+def nonzero(node: Node) -> Kernel:
+    """Indices of the elements that are not zero, [rank, count]; of a scalar [0, 1] or [0, 0]."""
+
+    def run(x: Array) -> Array:
+        if x.ndim == 0:
+            return np.empty((0, int(bool(x))), np.int64)
+        return np.array(np.nonzero(x), np.int64)
+
+    return run
+
+
+@kernel("onnx::Unique")
+def unique(node: Node) -> Kernel:
+    """Distinct elements, or distinct parts along an axis; sorted, or in the order of their first occurrence."""
+    axis: int | None = node.attributes.get("axis")
+    in_order = not node.attributes.get("sorted", 1)
+    count = len(node.outputs)
+
+    def run(x: Array) -> Any:
+        along = None if axis is None else axis_in(axis, x.ndim)
+        values, first, inverse, counts = np.unique(
+            x, return_index=True, return_inverse=True, return_counts=True, axis=along
+        )
+        inverse = inverse.reshape(-1)
+        if in_order:
+            order = np.argsort(first)
+            values = values.take(order, 0 if along is None else along)
+            first, counts = first[order], counts[order]
+            rank = np.empty_like(order)
+            rank[order] = np.arange(order.size)
+            inverse = rank[inverse]
+        results = [fresh(values, x), *(c_order(a.astype(np.int64)) for a in (first, inverse, counts))][:count]
+        return results[0] if count == 1 else tuple(results)
+
+    return run
+
+
+@kernel("onnx::TopK", since=10)
+def top_k_of_input(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", -1)
+    largest = bool(node.attributes.get("largest", 1))
+    both = len(node.outputs) > 1
+
+    def run(x: Array, k: Array) -> Any:
+        found = top_k(x, int(scalar(k, "K")), axis, largest)
+        return found if both else found[0]
+
+    return run
+
+
+@kernel("onnx::TopK", since=1)
+def top_k_of_attribute(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", -1)
+    k: int = node.attributes["k"]
+    both = len(node.outputs) > 1
+
+    def run(x: Array) -> Any:
+        found = top_k(x, k, axis)
+        return found if both else found[0]
+
+    return run
+
+
+def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Array]:
+    """The ``k`` largest (smallest) elements along ``axis`` in order, and their indices; of equal ones the first."""
+    along = axis_in(axis, x.ndim)
+    if not 0 <= k <= x.shape[along]:
+        raise Error("IRC424", f"K is {k}, but axis {axis} has {x.shape[along]} elements")
+    if largest:
+        # Sorted backwards, then read backwards: so equal elements stay in order.
+        order = x.shape[along] - 1 - np.flip(np.argsort(np.flip(x, along), along, kind="stable"), along)
+    else:
+        order = np.argsort(x, along, kind="stable")
+    indices = np.array(order[(slice(None),) * along + (slice(0, k),)], np.int64, order="C")
+    return fresh(np.take_along_axis(x, indices, along), x), indices

@@ -1,0 +1,229 @@
+"""Operators on shapes: what reads a shape, and what gives the same elements another one.
+
+Results of the second kind are views of their input wherever NumPy can make one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, ints
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+@kernel("onnx::Identity")
+def identity(node: Node) -> Kernel:
+    return lambda x: x  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]  of any type
+
+
+@kernel("onnx::Shape")
+def shape(node: Node) -> Kernel:
+    """The shape, or from version 15 on a part of it: ``start`` and ``end`` clamp as slices do."""
+    part = slice(node.attributes.get("start", 0), node.attributes.get("end"))
+
+    def run(x: Array) -> Array:
+        return np.array(x.shape[part], np.int64)
+
+    return run
+
+
+@kernel("onnx::Size")
+def size(node: Node) -> Kernel:
+    def run(x: Array) -> Array:
+        return np.array(x.size, np.int64)
+
+    return run
+
+
+def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
+    """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred."""
+    sizes = target
+    if 0 in target and not allowzero:
+        if any(d == 0 and i >= x.ndim for i, d in enumerate(target)):
+            raise Error("IRC421", f"0 in the shape {target} copies a dimension that {list(x.shape)} does not have")
+        sizes = [x.shape[i] if d == 0 else d for i, d in enumerate(target)]
+    try:
+        return x.reshape(sizes)
+    except ValueError:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {target}") from None
+
+
+@kernel("onnx::Reshape", since=5)
+def reshape_to_input(node: Node) -> Kernel:
+    allowzero = bool(node.attributes.get("allowzero", 0))
+
+    def run(x: Array, target: Array) -> Array:
+        return reshape(x, ints(target), allowzero)
+
+    return run
+
+
+@kernel("onnx::Reshape", since=1)
+def reshape_to_attribute(node: Node) -> Kernel:
+    target: list[int] = list(node.attributes.get("shape", ()))
+
+    def run(x: Array) -> Array:
+        return reshape(x, target)
+
+    return run
+
+
+@kernel("onnx::Flatten")
+def flatten(node: Node) -> Kernel:
+    """To two dimensions: those before ``axis`` and those from it on."""
+    axis: int = node.attributes.get("axis", 1)
+
+    def run(x: Array) -> Array:
+        at = axis if axis == x.ndim else axis_in(axis, x.ndim)
+        return x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:]))
+
+    return run
+
+
+def squeeze(x: Array, axes: Iterable[int] | None) -> Array:
+    """``x`` without the dimensions ``axes``, which must be 1; without all that are 1 if None."""
+    if axes is None:
+        return x.reshape([d for d in x.shape if d != 1])
+    dropped = axes_in(axes, x.ndim)
+    if any(x.shape[a] != 1 for a in dropped):
+        raise Error("IRC421", f"axes {list(dropped)} of the shape {list(x.shape)} cannot be squeezed: not all are 1")
+    return x.reshape([d for i, d in enumerate(x.shape) if i not in dropped])
+
+
+def unsqueeze(x: Array, axes: list[int]) -> Array:
+    """``x`` with dimensions of 1 that stand at ``axes`` in the result."""
+    added = axes_in(axes, x.ndim + len(axes))
+    rest = iter(x.shape)
+    return x.reshape([1 if i in added else next(rest) for i in range(x.ndim + len(axes))])
+
+
+@kernel("onnx::Squeeze", since=13)
+def squeeze_by_input(node: Node) -> Kernel:
+    def run(x: Array, axes: Array | None = None) -> Array:
+        return squeeze(x, None if axes is None else ints(axes))
+
+    return run
+
+
+@kernel("onnx::Squeeze", since=1)
+def squeeze_by_attribute(node: Node) -> Kernel:
+    axes: list[int] | None = node.attributes.get("axes")
+
+    def run(x: Array) -> Array:
+        return squeeze(x, axes)
+
+    return run
+
+
+@kernel("onnx::Unsqueeze", since=13)
+def unsqueeze_by_input(node: Node) -> Kernel:
+    def run(x: Array, axes: Array) -> Array:
+        return unsqueeze(x, ints(axes))
+
+    return run
+
+
+@kernel("onnx::Unsqueeze", since=1)
+def unsqueeze_by_attribute(node: Node) -> Kernel:
+    axes: list[int] = node.attributes["axes"]
+
+    def run(x: Array) -> Array:
+        return unsqueeze(x, axes)
+
+    return run
+
+
+@kernel("onnx::Transpose")
+def transpose(node: Node) -> Kernel:
+    perm: list[int] | None = node.attributes.get("perm")
+
+    def run(x: Array) -> Array:
+        if perm is None:
+            return x.T
+        try:
+            return x.transpose(perm)
+        except ValueError:
+            raise Error("IRC420", f"{list(perm)} is no permutation of the axes of the shape {list(x.shape)}") from None
+
+    return run
+
+
+@kernel("onnx::Expand")
+def expand(node: Node) -> Kernel:
+    """Both shapes broadcast against each other, so that a target dimension may be 1 where the input's is not."""
+
+    def run(x: Array, target: Array) -> Array:
+        asked = check_size(ints(target), x.dtype)
+        try:
+            sizes = np.broadcast_shapes(x.shape, asked)
+        except ValueError:
+            raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be expanded to {list(asked)}") from None
+        return np.broadcast_to(x, check_size(sizes, x.dtype))
+
+    return run
+
+
+@kernel("onnx::DepthToSpace")
+def depth_to_space(node: Node) -> Kernel:
+    """Blocks of channels become squares of pixels; DCR: the block's place is the outer part of the channel."""
+    block = _block_size(node)
+    outer = _outer(node)
+
+    def run(x: Array) -> Array:
+        n, c, h, w = _four(x)
+        if c % (block * block):
+            raise Error("IRC421", f"{c} channels do not divide into blocks of {block} × {block}")
+        depth = c // (block * block)
+        if outer:
+            cells = x.reshape(n, block, block, depth, h, w).transpose(0, 3, 4, 1, 5, 2)
+        else:
+            cells = x.reshape(n, depth, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
+        return np.array(cells, order="C").reshape(n, depth, h * block, w * block)
+
+    return run
+
+
+@kernel("onnx::SpaceToDepth")
+def space_to_depth(node: Node) -> Kernel:
+    """Squares of pixels become blocks of channels: the reverse of DepthToSpace."""
+    block = _block_size(node)
+    outer = _outer(node)
+
+    def run(x: Array) -> Array:
+        n, c, h, w = _four(x)
+        if h % block or w % block:
+            raise Error("IRC421", f"{h} × {w} pixels do not divide into blocks of {block} × {block}")
+        cells = x.reshape(n, c, h // block, block, w // block, block)
+        order = (0, 3, 5, 1, 2, 4) if outer else (0, 1, 3, 5, 2, 4)
+        return np.array(cells.transpose(order), order="C").reshape(n, c * block * block, h // block, w // block)
+
+    return run
+
+
+def _block_size(node: Node) -> int:
+    block: int = node.attributes["blocksize"]
+    if block < 1:
+        raise Error("IRC320", f"blocksize is {block}; it must be at least 1")
+    return block
+
+
+def _outer(node: Node) -> bool:
+    mode = node.attributes.get("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise Error("IRC320", f"mode is {mode!r}; it must be 'DCR' or 'CRD'")
+    return mode == "DCR"
+
+
+def _four(x: Array) -> tuple[int, int, int, int]:
+    if x.ndim != 4:
+        raise Error("IRC421", f"the input must have 4 dimensions; its shape is {list(x.shape)}")
+    n, c, h, w = x.shape
+    return n, c, h, w
