@@ -1,0 +1,192 @@
+"""Pooling: MaxPool, AveragePool, LpPool and their global forms.
+
+A window reduction is separable: reducing along one axis after the other takes
+the sum of the kernel's sides in operations where the window has their product.
+Each pass is, for each tap, one operation over shifted views; windows that reach
+into the padding simply have fewer taps, so nothing is padded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any) -> Array:
+    """Reduce ``x`` (N, C, spatial...) over the windows of ``axes``; the padding counts as ``identity``.
+
+    Returns ``x`` itself if every window is one element.
+    """
+    check_spatial(x)
+    check_size((*x.shape[:2], *outputs(axes)), x.dtype)
+    for i, axis in enumerate(axes, 2):
+        if not axis.trivial:
+            x = _along(x, i, axis, ufunc, identity)
+    return x
+
+
+def _along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -> Array:
+    result = np.empty((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
+    lead = (slice(None),) * i
+    pairs = [axis.reads(t) for t in range(axis.kernel)]
+    full = next((t for t, (to, _) in enumerate(pairs) if to == slice(0, axis.out)), None)
+    if full is None:
+        result.fill(identity)
+    else:
+        np.copyto(result, x[(*lead, pairs[full][1])])
+    for t, (to, of) in enumerate(pairs):
+        if t != full:
+            target = result[(*lead, to)]
+            ufunc(target, x[(*lead, of)], out=target)
+    return result
+
+
+def check_spatial(x: Array) -> None:
+    """Error unless ``x`` is (N, C, spatial...)."""
+    if x.ndim < 3:
+        raise Error("IRC423", f"the input has shape {list(x.shape)}: it must be (batch, channels, spatial axes...)")
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The least value of ``dtype``, the identity of max."""
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+@kernel("onnx::MaxPool")
+def max_pool(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    by_columns = bool(node.attributes.get("storage_order", 0))
+
+    def run(x: Array) -> Array:
+        check_spatial(x)
+        result = reduce_windows(x, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype))
+        return result.copy() if result is x else result
+
+    def run_with_indices(x: Array) -> tuple[Array, Array]:
+        check_spatial(x)
+        return _argmax_windows(x, resolve(x.shape[2:], None), by_columns)
+
+    return run if len(node.outputs) == 1 else run_with_indices
+
+
+def _argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array]:
+    """The maxima of the windows and where they are: indices into ``x``, flat; the first of equal ones.
+
+    ``by_columns``: spatial positions are counted with the first axis running fastest.
+    """
+    shape = check_size((*x.shape[:2], *outputs(axes)), np.dtype(np.int64))
+    best, index = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, -1, np.int64)
+    sizes = x.shape[2:]
+    rank = len(sizes)
+    pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
+    images: Array = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *(1,) * rank)
+    for tap in itertools.product(*(range(a.kernel) for a in axes)):
+        pairs = [a.reads(t) for t, a in zip(tap, axes, strict=True)]
+        target = (slice(None), slice(None), *(to for to, _ in pairs))
+        source = (slice(None), slice(None), *(of for _, of in pairs))
+        place = images * math.prod(sizes)
+        for i, (n, (_, of), p) in enumerate(zip(sizes, pairs, pitch, strict=True)):
+            on_axis: Array = np.arange(n, dtype=np.int64)[of] * p
+            place = place + on_axis.reshape(-1, *(1,) * (rank - 1 - i))
+        better = (x[source] > best[target]) | (index[target] < 0)
+        np.copyto(best[target], x[source], where=better)
+        np.copyto(index[target], place, where=better)
+    return best, index
+
+
+@kernel("onnx::AveragePool")
+def average_pool(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    include = bool(node.attributes.get("count_include_pad", 0))
+
+    def run(x: Array) -> Array:
+        check_spatial(x)
+        axes = resolve(x.shape[2:], None)
+        sums = reduce_windows(x.astype(np.float32) if is_half(x.dtype) else x, axes, np.add, 0)
+        counts = np.array(1, sums.dtype)
+        for axis in axes:
+            counts = np.multiply.outer(counts, _count(axis, include).astype(sums.dtype))
+        return (sums / counts).astype(x.dtype, copy=False)
+
+    return run
+
+
+def _count(axis: Axis, include: bool) -> Array:
+    """For each output, how many taps fall inside the input, or inside input and padding."""
+    if include:
+        axis = axis._replace(size=axis.size + axis.begin + axis.end, begin=0, end=0)
+    counts = np.zeros(axis.out, np.int64)
+    for t in range(axis.kernel):
+        counts[axis.reads(t)[0]] += 1
+    return counts
+
+
+@kernel("onnx::LpPool")
+def lp_pool(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    p = float(node.attributes.get("p", 2))
+
+    def run(x: Array) -> Array:
+        check_spatial(x)
+        sums = reduce_windows(_powers(x, p), resolve(x.shape[2:], None), np.add, 0)
+        return _root(sums, p).astype(x.dtype, copy=False)
+
+    return run
+
+
+def _powers(x: Array, p: float) -> Array:
+    """``|x| ** p``, in at least float32."""
+    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    if p == 2:
+        return np.square(wide)
+    return np.abs(wide) if p == 1 else np.abs(wide) ** wide.dtype.type(p)
+
+
+def _root(sums: Array, p: float) -> Array:
+    if p == 2:
+        return np.sqrt(sums)
+    return sums if p == 1 else sums ** sums.dtype.type(1 / p)
+
+
+def _spatial(x: Array) -> tuple[int, ...]:
+    check_spatial(x)
+    return tuple(range(2, x.ndim))
+
+
+@kernel("onnx::GlobalMaxPool")
+def global_max_pool(node: Node) -> Kernel:
+    def run(x: Array) -> Array:
+        return np.max(x, axis=_spatial(x), keepdims=True)
+
+    return run
+
+
+@kernel("onnx::GlobalAveragePool")
+def global_average_pool(node: Node) -> Kernel:
+    def run(x: Array) -> Array:
+        wide = np.float32 if is_half(x.dtype) else x.dtype
+        return np.mean(x, axis=_spatial(x), keepdims=True, dtype=wide).astype(x.dtype, copy=False)
+
+    return run
+
+
+@kernel("onnx::GlobalLpPool")
+def global_lp_pool(node: Node) -> Kernel:
+    p = float(node.attributes.get("p", 2))
+
+    def run(x: Array) -> Array:
+        sums = np.sum(_powers(x, p), axis=_spatial(x), keepdims=True)
+        return _root(sums, p).astype(x.dtype, copy=False)
+
+    return run

@@ -1,0 +1,207 @@
+"""Pooling against ONNX Runtime and the ONNX node suite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.kernels import pool, unpool  # noqa: F401
+from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel
+
+OPERATORS = [
+    "MaxPool",
+    "AveragePool",
+    "LpPool",
+    "GlobalMaxPool",
+    "GlobalAveragePool",
+    "GlobalLpPool",
+    "MaxUnpool",
+]
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+WINDOWS = {
+    "2x2 stride 2": ((2, 3, 8, 9), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "3x3 stride 2, padded": ((2, 3, 8, 9), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    "asymmetric": ((1, 2, 7, 9), {"kernel_shape": [3, 4], "strides": [2, 1], "pads": [0, 3, 2, 1]}),
+    "1x1": ((1, 2, 4, 5), {"kernel_shape": [1, 1]}),
+    "1-D": ((2, 3, 11), {"kernel_shape": [4], "strides": [3], "pads": [2, 1]}),
+    "3-D": ((1, 2, 5, 6, 4), {"kernel_shape": [2, 3, 2], "strides": [1, 2, 2], "pads": [1, 0, 1, 0, 2, 0]}),
+    "same upper": ((1, 2, 7, 8), {"kernel_shape": [4, 2], "strides": [2, 3], "auto_pad": "SAME_UPPER"}),
+    "same lower": ((1, 2, 7, 8), {"kernel_shape": [4, 2], "strides": [2, 3], "auto_pad": "SAME_LOWER"}),
+    "valid": ((1, 2, 7, 8), {"kernel_shape": [4, 2], "strides": [2, 3], "auto_pad": "VALID"}),
+}
+CEIL = {
+    "ceil": ((1, 2, 8, 9), {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    "ceil, padded": ((1, 2, 8, 7), {"kernel_shape": [3, 3], "strides": [2, 3], "pads": [1, 1, 0, 1]}),
+    "ceil, last window would start in the padding": (
+        (1, 1, 2, 3),
+        {"kernel_shape": [1, 2], "strides": [2, 3], "pads": [0, 0, 0, 1]},
+    ),
+    "ceil, valid": ((1, 1, 5, 7), {"kernel_shape": [2, 2], "strides": [2, 3], "auto_pad": "VALID"}),
+    "ceil, window over the end": ((1, 1, 4, 6), {"kernel_shape": [3, 4], "strides": [2, 3]}),
+}
+
+
+@pytest.mark.parametrize("opset", [7, 10, 11, 22])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_max_pool(case, opset):
+    shape, attrs = WINDOWS[case]
+    check_against_ort("MaxPool", [values(*shape)], attrs, opset)
+
+
+@pytest.mark.parametrize("storage_order", [0, 1])
+@pytest.mark.parametrize("opset", [8, 12])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_max_pool_indices(case, opset, storage_order):
+    shape, attrs = WINDOWS[case]
+    x = np.round(values(*shape))  # many equal values: the first one counts
+    check_against_ort("MaxPool", [x], {**attrs, "storage_order": storage_order}, opset, n_outputs=2)
+
+
+@pytest.mark.parametrize("include", [0, 1])
+@pytest.mark.parametrize("opset", [7, 10, 11, 19, 22])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_average_pool(case, opset, include):
+    shape, attrs = WINDOWS[case]
+    check_against_ort("AveragePool", [values(*shape)], {**attrs, "count_include_pad": include}, opset)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("opset", [7, 11, 18])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_lp_pool(case, opset, p):
+    shape, attrs = WINDOWS[case]
+    check_against_ort("LpPool", [values(*shape)], {**attrs, "p": p}, opset)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("opset", [10, 11, 19])
+@pytest.mark.parametrize("case", CEIL)
+def test_ceil_mode(case, op_type, opset):
+    shape, attrs = CEIL[case]
+    check_against_ort(op_type, [values(*shape)], {**attrs, "ceil_mode": 1}, opset)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_max_pool_dilations(outputs):
+    attrs = {"kernel_shape": [3, 2], "strides": [2, 1], "dilations": [2, 3], "pads": [1, 0, 2, 1], "ceil_mode": 1}
+    check_against_ort("MaxPool", [values(1, 2, 9, 8)], attrs, 12, n_outputs=outputs)
+
+
+@pytest.mark.parametrize("include", [0, 1])
+def test_average_pool_dilations(include):
+    attrs = {"kernel_shape": [3, 2], "strides": [2, 1], "dilations": [2, 3], "pads": [1, 0, 2, 1]}
+    check_against_ort("AveragePool", [values(1, 2, 9, 8)], {**attrs, "count_include_pad": include}, 19)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_max_pool_of_integers(dtype):
+    x = np.random.default_rng(0).integers(0, 255, (1, 2, 6, 7)).astype(np.uint8).view(dtype)
+    check_against_ort("MaxPool", [x], {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 0, 2, 1]}, 12)
+
+
+def test_half_averages_are_computed_in_float32():
+    """4,096 sixteen-bit values near 100 sum to more than float16's largest number, 65,504."""
+    x = (100 + values(1, 1, 64, 64)).astype(np.float16)
+    expected = x.astype(np.float64).mean(axis=(2, 3), keepdims=True).astype(np.float16)
+    assert_same(run_kernel("GlobalAveragePool", [x], {}, 1), [expected], rtol=1e-3)
+    assert_same(run_kernel("AveragePool", [x], {"kernel_shape": [64, 64]}, 11), [expected], rtol=1e-3)
+
+
+@pytest.mark.parametrize("op_type", ["GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (1, 2, 3, 2, 4)])
+def test_global_pools(op_type, shape):
+    check_against_ort(op_type, [values(*shape)], {"p": 3} if op_type == "GlobalLpPool" else {}, 11)
+
+
+def test_lp_pool_1_has_a_fractional_p():
+    x = values(1, 1, 4, 4)
+    (ours,) = run_kernel("GlobalLpPool", [x], {"p": 1.5}, 1)
+    np.testing.assert_allclose(ours.item(), (np.abs(x.astype(np.float64)) ** 1.5).sum() ** (1 / 1.5), rtol=1e-5)
+
+
+@st.composite
+def pool_cases(draw):
+    rank = draw(st.integers(1, 3))
+    kernel = draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    attrs = {
+        "kernel_shape": kernel,
+        "strides": draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank)),
+        "pads": [draw(st.integers(0, k - 1)) for k in kernel * 2],
+        "ceil_mode": draw(st.integers(0, 1)),
+    }
+    sizes = [draw(st.integers(1, 6)) + k - 1 for k in kernel]
+    return values(draw(st.integers(1, 2)), draw(st.integers(1, 2)), *sizes), attrs
+
+
+@given(pool_cases(), st.sampled_from([("MaxPool", 1), ("MaxPool", 2), ("AveragePool", 1)]))
+@settings(max_examples=80)
+def test_pool_property(case, operator):
+    (x, attrs), (op_type, outputs) = case, operator
+    check_against_ort(op_type, [x], attrs, 12, outputs)
+
+
+@given(pool_cases())
+@settings(max_examples=30)
+def test_unpool_puts_the_maxima_back(case):
+    x, attrs = case
+    sides = {"kernel_shape": attrs["kernel_shape"], "strides": attrs["kernel_shape"]}  # windows do not overlap
+    sizes = [n // k * k for n, k in zip(x.shape[2:], attrs["kernel_shape"], strict=True)]
+    x = x[(..., *(slice(0, n) for n in sizes))].copy()
+    maxima, indices = run_kernel("MaxPool", [x], sides, 12, 2)
+    (ours,) = run_kernel("MaxUnpool", [maxima, indices], sides, 11)
+    expected = np.zeros_like(x)
+    expected.ravel()[indices.ravel()] = maxima.ravel()
+    assert_same([ours], [expected])
+
+
+def test_unpool_against_ort():
+    x = values(1, 2, 6, 8)
+    attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    maxima, indices = run_kernel("MaxPool", [x], attrs, 12, 2)
+    check_against_ort("MaxUnpool", [maxima, indices], attrs, 11)
+
+
+BAD = {
+    "rank": ("MaxPool", [values(3, 4)], {"kernel_shape": [2]}, "spatial"),
+    "no kernel_shape": ("AveragePool", [values(1, 1, 4)], {}, "kernel_shape"),
+    "kernel_shape": ("MaxPool", [values(1, 1, 4)], {"kernel_shape": [2, 2]}, "kernel_shape"),
+    "window": ("LpPool", [values(1, 1, 4)], {"kernel_shape": [6]}, "fit"),
+    "global": ("GlobalAveragePool", [values(3, 4)], {}, "spatial"),
+    "index": ("MaxUnpool", [values(1, 1, 2), np.array([[[0, 4]]])], {"kernel_shape": [2], "strides": [2]}, "index"),
+    "indices": ("MaxUnpool", [values(1, 1, 2), np.array([[[0]]])], {"kernel_shape": [2]}, "indices"),
+    "output_shape": (
+        "MaxUnpool",
+        [values(1, 1, 2), np.array([[[0, 3]]]), np.array([1, 1, 3])],
+        {"kernel_shape": [2], "strides": [2]},
+        "output_shape",
+    ),
+    "output_shape's rank": (
+        "MaxUnpool",
+        [values(1, 1, 2), np.array([[[0, 3]]]), np.array([4])],
+        {"kernel_shape": [2], "strides": [2]},
+        "output_shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, attrs, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, attrs, None)
