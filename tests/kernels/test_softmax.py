@@ -1,0 +1,76 @@
+"""The softmax family against ONNX Runtime and the ONNX node suite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.kernels import softmax  # noqa: F401
+from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel
+
+OPERATORS = ["Softmax", "LogSoftmax", "Hardmax"]
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+@pytest.mark.parametrize(
+    ("opset", "axis"),
+    [(opset, axis) for opset in (7, 11, 13) for axis in (None, 0, 1, 2, 3)] + [(11, -1), (11, -2), (13, -1), (13, -2)],
+)
+def test_versions(op_type, opset, axis):
+    x = np.random.default_rng(0).integers(-4, 5, (2, 3, 4, 5)).astype(np.float32)  # with equal maxima
+    check_against_ort(op_type, [x], {} if axis is None else {"axis": axis}, opset)
+
+
+def test_the_two_meanings_differ():
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    (matrix,) = run_kernel("Softmax", [x], {"axis": 1}, 11)
+    (axis,) = run_kernel("Softmax", [x], {"axis": 1}, 13)
+    np.testing.assert_allclose(matrix.sum(axis=(1, 2)), 1, rtol=1e-5)
+    np.testing.assert_allclose(axis.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_large_values_do_not_overflow(op_type):
+    x = np.array([[1e4, 1e4 - 1, -1e4], [-1e30, 0, 1e30]], np.float32)
+    check_against_ort(op_type, [x], {}, 13)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+@pytest.mark.parametrize("version", [1, 13])
+def test_half_and_double(op_type, version):
+    x = np.random.default_rng(0).standard_normal((3, 500))
+    (exact,) = run_kernel(op_type, [x], {}, version)
+    assert exact.dtype == np.float64
+    (half,) = run_kernel(op_type, [x.astype(np.float16)], {}, version)
+    (expected,) = run_kernel(op_type, [x.astype(np.float16).astype(np.float64)], {}, version)
+    assert_same([half], [expected.astype(np.float16)], rtol=2e-3)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+@pytest.mark.parametrize("version", [1, 13])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_empty(op_type, version, shape):
+    (ours,) = run_kernel(op_type, [np.zeros(shape, np.float32)], {"axis": 1}, version)
+    assert ours.shape == shape
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_of_a_transposed_view(op_type):
+    x = np.random.default_rng(0).standard_normal((4, 3, 2)).astype(np.float32)
+    (view,) = run_kernel(op_type, [x.T], {"axis": 1}, 13)
+    assert_same([view], run_kernel(op_type, [x.T.copy()], {"axis": 1}, 13))
+
+
+@pytest.mark.parametrize("version", [1, 11, 13])
+def test_axis_out_of_range(version):
+    with pytest.raises(Error, match="axis"):
+        run_kernel("Softmax", [np.zeros((2, 3), np.float32)], {"axis": 2}, version)
