@@ -117,7 +117,7 @@ class Node:
             return
         self._drop_use(old)
         self._add_use(value)
-        self.inputs = self.inputs[:index] + (value,) + self.inputs[index + 1 :]
+        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1:])
 
     def append_input(self, value: Value) -> None:
         """Append an input."""
@@ -126,7 +126,7 @@ class Node:
     def insert_input(self, index: int, value: Value) -> None:
         """Insert an input before position ``index``."""
         self._add_use(value)
-        self.inputs = self.inputs[:index] + (value,) + self.inputs[index:]
+        self.inputs = (*self.inputs[:index], value, *self.inputs[index:])
 
     def erase_input(self, index: int) -> None:
         """Remove input ``index``; later ones move down."""
@@ -225,6 +225,11 @@ class Node:
                 assert owner is not None and a.block and b.block
                 return owner.blocks.index(a.block) < owner.blocks.index(b.block)
         return len(mine) < len(its)
+
+    @property
+    def order(self) -> int:
+        """A number that grows along the block; valid until the block changes."""
+        return self._order
 
     def ancestor_in(self, block: Block) -> Node | None:
         """This node or the one around it that stands in ``block``; None if there is none."""

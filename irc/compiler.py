@@ -1,0 +1,162 @@
+"""The default pipeline and `compile`: from a model to something that runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.fuser import Fuse
+from irc.fuser.policy import operators
+from irc.fuser.subgraph import is_group
+from irc.ir import Graph, Module
+from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
+from irc.passes.canonicalize import Canonicalize
+from irc.passes.shapes import ShapeInference
+from irc.report import FusionGroup, Memory, PassTiming, Refusal, Report
+from irc.runtime.evaluate import evaluate
+from irc.runtime.footprint import peak_bytes, weight_bytes
+from irc.runtime.kernels import means
+from irc.runtime.model import CompiledModel
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.ir import Node
+
+for _pass in (Canonicalize, Fuse, ShapeInference):
+    registry.register(_pass)
+set_default_evaluate(evaluate)
+
+PIPELINES = {
+    "default": "inline,(canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce",
+    "none": "",
+}
+"""Pipelines with a name of their own."""
+
+
+def compile(
+    model: Any,
+    passes: str | Sequence[Pass | str] = "default",
+    *,
+    check: bool = False,
+    instruments: Sequence[Instrument] = (),
+    progress: Callable[[str], None] | None = None,
+) -> CompiledModel:
+    """Optimise a model and make it ready to run.
+
+    Args:
+        model: path of an ONNX file, ``onnx.ModelProto``, ``irc.ir.Module`` or ``irc.ir.Graph``. It is not changed.
+        passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
+        check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
+        instruments: what watches the passes, see ``irc.passes.instruments``.
+        progress: called with a few words before each stage.
+
+    Raises:
+        Error: IRC1xx if the model cannot be imported, IRC2xx if it breaks a rule of the IR, IRC3xx if a pass or
+            lowering cannot go on.
+    """
+    tell = progress or _say_nothing
+    clock = _Clock()
+    tell("importing")
+    module, name = load_module(model)
+    clock.lap("import")
+    pipeline = PIPELINES.get(passes, passes) if isinstance(passes, str) else passes
+    manager = PassManager(pipeline, instruments)
+    report = Report(name=name, pipeline=str(manager))
+    report.nodes_before = count_nodes(module.main)
+    report.operators_before = count_operators(module.main)
+    tell("optimising")
+    passed = manager.run(module)
+    clock.lap("passes")
+    tell("lowering")
+    compiled = CompiledModel(module, report)
+    clock.lap("lower")
+    report.seconds = clock.laps
+    _describe(report, module.main, passed)
+    if check:
+        from irc.check import check_model
+
+        tell("checking")
+        report.notes.append(str(check_model(compiled, model)))
+    return compiled
+
+
+def load_module(model: Any) -> tuple[Module, str]:
+    """A module of one's own for anything `compile` takes, and a name for it."""
+    if isinstance(model, Module):
+        return model.copy(), model.main.name
+    if isinstance(model, Graph):
+        if model.module is not None and model.module.main is model:
+            return model.module.copy(), model.name
+        return Module(model.copy()), model.name
+    from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
+
+    name = os.fspath(model) if isinstance(model, str | os.PathLike) else getattr(model, "graph", None)
+    if name is None:
+        raise Error(
+            "IRC101", f"cannot compile a {type(model).__name__}: give a path, a ModelProto, a Module or a Graph"
+        )
+    return import_model(model), str(name if isinstance(name, str) else name.name)  # type: ignore[union-attr]
+
+
+def count_nodes(graph: Graph) -> int:
+    """Operators in the top block; a fusion group counts one, constants none."""
+    return sum(1 for node in graph.nodes if node.kind != "prim::Constant")
+
+
+def count_operators(graph: Graph) -> dict[str, int]:
+    """How often each operator occurs, nested blocks and groups' insides included, constants left out."""
+    counts = Counter(
+        op.kind for node in graph.walk() if node.kind != "prim::Constant" for op in operators(node)
+    )
+    return dict(sorted(counts.items()))
+
+
+def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
+    from irc.alias import analyze
+
+    report.nodes_after = count_nodes(graph)
+    report.operators_after = count_operators(graph)
+    report.passes = [PassTiming(*run) for run in passed.passes]
+    report.stats = dict(passed.stats)
+    report.refusals = [Refusal(note.pass_name, note.where, note.reason) for note in passed.notes]
+    report.groups = [
+        FusionGroup(node.outputs[0].name, [op.kind for op in operators(node)])
+        for node in graph.walk()
+        if is_group(node)
+    ]
+    db = analyze(graph)
+    report.alias = _alias_facts(graph, db)
+    report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
+    report.fallbacks = dict(Counter(op.kind for op in _all_operators(graph) if means(op) == "reference"))
+
+
+def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:
+    values = [value for node in graph.walk() for value in node.outputs]
+    return {
+        "values": len(values),
+        "locations": len({location for value in values for location in db.locations(value)}),
+        "writes": sum(1 for node in graph.walk() if db.is_mutable(node)),
+    }
+
+
+def _all_operators(graph: Graph) -> list[Node]:
+    return [op for node in graph.walk() for op in operators(node)]
+
+
+def _say_nothing(_: str) -> None:
+    pass
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now

@@ -1,0 +1,63 @@
+"""Canonicalisation: local rewrites to simpler forms, by tables of rules indexed by root operator."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.passes.canonicalize import identities, shapes
+from irc.passes.canonicalize.match import RULES, Match
+from irc.passes.shapes import Inference
+
+if TYPE_CHECKING:
+    from irc.ir import Graph
+    from irc.passes.base import PassContext
+
+__all__ = ["FAMILIES", "Canonicalize"]
+
+FAMILIES = (identities, shapes)
+"""Modules whose import has filled the table of rules."""
+
+
+@dataclass(frozen=True)
+class Canonicalize:
+    """Rewrite nodes to simpler forms until no rule applies.
+
+    Options:
+        max_rewrites: a limit a node, against rules that undo each other.
+    """
+
+    name: ClassVar[str] = "canonicalize"
+    max_rewrites: int = 16
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Apply the rules; types are inferred first, because most rules ask for shapes."""
+        inference = Inference(graph).run()
+        rewriter = ctx.rewriter(graph)
+        changed = False
+        work = deque(node for node in graph.walk() if node.kind in RULES)
+        budget = (len(work) + 16) * self.max_rewrites
+        while work and budget:
+            node = work.popleft()
+            if node.block is None:
+                continue  # erased meanwhile
+            for rule in RULES[node.kind]:
+                match = Match(node, inference, rewriter, ctx)
+                value = rule(match)
+                if value is None:
+                    continue
+                users = [user for user in node.outputs[0].users if user.kind in RULES]
+                if not rewriter.replace(node.outputs[0], value):
+                    for created in reversed(match.created):
+                        rewriter.erase(created)
+                    continue
+                budget -= 1
+                changed = True
+                ctx.stats[f"{self.name}.{rule.__name__}"] += 1
+                work.extend(created for created in match.created if created.kind in RULES)
+                work.extend(users)
+                if not any(v.has_uses for v in node.outputs):
+                    rewriter.erase(node)
+                break
+        return changed or inference.changed

@@ -1,0 +1,108 @@
+"""Operators that do nothing here: their input stands for their output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.passes.canonicalize.match import Match, rewrite
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+
+@rewrite("Identity")
+def identity(m: Match) -> Value | None:
+    return m.input()
+
+
+@rewrite("Dropout")
+def dropout_at_inference(m: Match) -> Value | None:
+    if any(mask.has_uses for mask in m.node.outputs[1:]):
+        return None
+    if m.types.version < 7:
+        inference = bool(m.types.attr("is_test", 0))
+    elif m.types.has(2):
+        training = m.constant(2)
+        inference = training is not None and not training.scalar
+    else:
+        inference = True
+    return m.input() if inference and m.can_share(m.input()) else None
+
+
+@rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast", "CastLike", "Tile")
+def shape_and_type_kept(m: Match) -> Value | None:
+    """These do nothing at all if shape and element type stay as they are."""
+    x = m.input()
+    if m.node.kind == "onnx::Tile" and m.types.version < 6:
+        return None
+    return x if m.same_shape(x) and m.can_share(x) else None
+
+
+@rewrite("Concat", "Sum", "Max", "Min", "Mean")
+def single_operand(m: Match) -> Value | None:
+    x = m.input()
+    return x if len(m.node.inputs) == 1 and m.can_share(x) else None
+
+
+@rewrite("Transpose")
+def transpose_in_order(m: Match) -> Value | None:
+    perm, x = m.types.attr("perm"), m.input()
+    rank = m.types.tensor(0).rank
+    in_order = perm == sorted(perm) if perm else rank is not None and rank <= 1
+    return x if in_order and m.can_share(x) else None
+
+
+@rewrite("Slice")
+def full_slice(m: Match) -> Value | None:
+    x = m.input()
+    if m.types.version >= 10 and m.types.has(4):
+        steps = m.types.ints(4)
+        if steps is None or any(step != 1 for step in steps):
+            return None
+    return x if m.same_shape(x) and m.can_share(x) else None
+
+
+@rewrite("Pad")
+def no_padding(m: Match) -> Value | None:
+    x, c = m.input(), m.types
+    pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.ints(1)
+    return x if pads is not None and not any(pads) and m.can_share(x) else None
+
+
+@rewrite("Split")
+def single_part(m: Match) -> Value | None:
+    x = m.input()
+    return x if len(m.node.outputs) == 1 and m.same_shape(x) and m.can_share(x) else None
+
+
+_NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0, False), "Add": (0, True)}
+"""The operand that changes nothing, and whether it may come first. x + 0.0 is x but for the sign of zero."""
+
+
+@rewrite(*_NEUTRAL)
+def neutral_operand(m: Match) -> Value | None:
+    neutral, commutes = _NEUTRAL[m.node.kind.removeprefix("onnx::")]
+    for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
+        constant = m.constant(at)
+        x = m.input(other)
+        if constant is None or not (constant.is_splat or constant.numel == 1) or not m.same_shape(x):
+            continue
+        if np.all(constant.scalar == neutral) and m.can_share(x):
+            return x
+    return None
+
+
+@rewrite("Where")
+def settled_choice(m: Match) -> Value | None:
+    condition = m.constant(0)
+    known = m.types.contents_of(0)
+    if condition is not None and (condition.is_splat or condition.numel == 1):
+        pick = 1 if bool(condition.scalar) else 2
+    elif known is not None and known.size and all(k is not None and bool(k) == bool(known.flat[0]) for k in known.flat):
+        pick = 1 if known.flat[0] else 2
+    else:
+        return None
+    x = m.input(pick)
+    return x if m.same_shape(x) and m.can_share(x) else None

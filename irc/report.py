@@ -1,0 +1,87 @@
+"""What compiling a model did, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class PassTiming:
+    """One run of a pass: name, seconds, whether it changed anything."""
+
+    name: str
+    seconds: float
+    changed: bool
+
+
+@dataclass
+class FusionGroup:
+    """A fusion group: its first result's name and its operators, in order."""
+
+    result: str
+    operators: list[str]
+
+
+@dataclass
+class Refusal:
+    """Something a pass left as it was: which pass, which node, why."""
+
+    pass_name: str
+    where: str
+    reason: str
+
+
+@dataclass
+class Memory:
+    """Bytes that running the model takes.
+
+    Attributes:
+        weights: bytes of all constants that are not splats.
+        peak: most bytes of intermediate values alive at one time, counted once for values that share memory; None
+            if shapes are not all known.
+    """
+
+    weights: int = 0
+    peak: int | None = None
+
+
+@dataclass
+class Report:
+    """What compiling a model did.
+
+    Attributes:
+        name: the file or graph compiled.
+        pipeline: the pass pipeline, as text.
+        seconds: wall-clock seconds by stage: import, passes, lower.
+        nodes_before, nodes_after: operators in the main graph's top block; a fusion group counts one, constants none.
+        operators_before, operators_after: how often each operator occurs, nested blocks and groups' insides included.
+        passes: the runs of passes, in order.
+        stats: how often each pass did what, by ``"pass.key"``.
+        groups: fusion groups.
+        refusals: what was left alone, and why.
+        alias: facts of the alias analysis of the optimised graph.
+        memory: bytes.
+        fallbacks: operators that run on ``onnx.reference`` for want of a kernel of irc's own.
+        notes: remarks for the user.
+    """
+
+    name: str = ""
+    pipeline: str = ""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    nodes_before: int = 0
+    nodes_after: int = 0
+    operators_before: dict[str, int] = field(default_factory=dict[str, int])
+    operators_after: dict[str, int] = field(default_factory=dict[str, int])
+    passes: list[PassTiming] = field(default_factory=list[PassTiming])
+    stats: dict[str, int] = field(default_factory=dict[str, int])
+    groups: list[FusionGroup] = field(default_factory=list[FusionGroup])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    alias: dict[str, int] = field(default_factory=dict[str, int])
+    memory: Memory = field(default_factory=Memory)
+    fallbacks: dict[str, int] = field(default_factory=dict[str, int])
+    notes: list[str] = field(default_factory=list[str])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as dicts, lists, strings and numbers, ready for JSON."""
+        return asdict(self)

@@ -1,0 +1,81 @@
+"""How many bytes running a graph takes, from its types alone."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from irc.ir.tensor import Tensor
+from irc.ir.types import PrimType, TensorType
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.alias import Location
+    from irc.ir import Graph, Value
+
+
+def weight_bytes(graph: Graph) -> int:
+    """Bytes of the distinct constant tensors in ``graph``, nested blocks and fusion groups included."""
+    tensors: dict[int, Tensor] = {}
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        for node in each.walk():
+            for attribute in node.attributes.values():
+                if isinstance(attribute, Tensor):
+                    tensors[id(attribute)] = attribute
+                elif hasattr(attribute, "walk"):
+                    graphs.append(attribute)
+    return sum(t.dtype.numpy.itemsize if t.is_splat else t.nbytes for t in tensors.values())
+
+
+def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
+    """Most bytes of values alive between two nodes of the top block; None if a shape is not known.
+
+    Storage is counted by memory location: views are free, and a location lives
+    as long as any value that may denote it. Constants are not counted, and
+    neither is what nested blocks and kernels need while they run.
+    """
+    positions = {node: i for i, node in enumerate(graph.nodes, 1)}
+    positions[graph.block.return_node] = len(positions) + 1
+    spans: dict[Location, _Span] = {}
+    for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
+        if value.node is not None and value.node.kind == "prim::Constant":
+            continue
+        born = 0 if value.node is None else positions[value.node]
+        users = (user.ancestor_in(graph.block) for user in value.iter_users())
+        died = max((positions[user] for user in users if user is not None), default=born)
+        size = value_bytes(value)
+        if size is None:
+            return None
+        for location in db.locations(value):
+            if location.kind != "constant":
+                spans.setdefault(location, _Span(born)).cover(died, size)
+    change = [0] * (len(positions) + 2)
+    for span in spans.values():
+        change[span.born] += span.size
+        change[span.died + 1] -= span.size
+    return max(accumulate(change))
+
+
+def value_bytes(value: Value) -> int | None:
+    """Bytes of a tensor value; 0 for numbers and the like, None if its shape or type is not known."""
+    if isinstance(value.type, PrimType):
+        return 0
+    if not isinstance(value.type, TensorType) or value.type.dtype is None or value.type.static_shape is None:
+        return None
+    return math.prod(value.type.static_shape) * value.type.dtype.numpy.itemsize
+
+
+class _Span:
+    """From where to where a location is alive, and its size."""
+
+    __slots__ = ("born", "died", "size")
+
+    def __init__(self, born: int) -> None:
+        self.born = self.died = born
+        self.size = 0
+
+    def cover(self, died: int, size: int) -> None:
+        self.died = max(self.died, died)
+        self.size = max(self.size, size)
