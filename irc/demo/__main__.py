@@ -54,7 +54,7 @@ def _oracle(source: onnx.ModelProto) -> tuple[str, Run]:
         return "irc without passes", irc.compile(source, passes="").run
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(source.SerializeToString())
+    session: Any = onnxruntime.InferenceSession(source.SerializeToString())
     names = [output.name for output in source.graph.output]
     return "ONNX Runtime", lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
