@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from irc.errors import Error
 from irc.runtime.kernels import (
     activations,
+    aten,
+    aten_python,
     cast,
     conv,
     conv_transpose,
@@ -25,6 +27,7 @@ from irc.runtime.kernels import (
     generate,
     index,
     pieces,
+    prim,
     quantize,
     random,
     reduce,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
 FAMILIES = (
     activations,
+    aten,
+    aten_python,
     cast,
     conv,
     conv_transpose,
@@ -48,6 +53,7 @@ FAMILIES = (
     generate,
     index,
     pieces,
+    prim,
     quantize,
     random,
     reduce,

@@ -1,0 +1,208 @@
+"""What a model takes and gives: names, types, and the check of what a caller passes in.
+
+Nothing is cast silently: an array must have the element type that the model
+states. Python numbers and lists have none of their own; they are converted if
+that loses nothing (Python floats round to the model's floating-point type).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir import types
+from irc.ir.types import DType, Shape, TensorType, Type
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
+
+Sizes = dict[str, tuple[int, str]]
+"""The sizes of named dimensions, and the input that each was first seen in."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of a model.
+
+    Attributes:
+        name: its name.
+        type: its IR type.
+        optional: whether a caller may leave it out, because the model has a default for it.
+    """
+
+    name: str
+    type: Type
+    optional: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Element type of a tensor; None for anything else, or if it is not known."""
+        tensor = self.type
+        return tensor.dtype.numpy if isinstance(tensor, TensorType) and tensor.dtype else None
+
+    @property
+    def shape(self) -> Shape | None:
+        """Sizes of a tensor: numbers, names, or None where unknown; None for anything else."""
+        return self.type.shape if isinstance(self.type, TensorType) else None
+
+
+def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
+    """``value`` as the plan takes it: arrays of exactly the stated type; not copied unless converted.
+
+    Args:
+        value: what the caller passed.
+        argument: the input it is for.
+        sizes: the named dimensions seen so far; those of this input are checked against it and added.
+
+    Raises:
+        Error: IRC412 wrong type, IRC413 wrong shape, IRC414 a named dimension with two sizes, IRC415 a Python value
+            that the type cannot hold.
+    """
+    return _accept(value, argument.type, f"input {argument.name!r}", sizes)
+
+
+def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
+    if isinstance(type, TensorType):
+        return _tensor(value, type, where, sizes)
+    if isinstance(type, types.OptionalType):
+        return None if value is None else _accept(value, type.elem, where, sizes)
+    if isinstance(type, types.ListType):
+        if not is_sequence(value):
+            raise _wrong_type("a list", value, where)
+        # Elements may differ in shape, so a name stands for another size in each.
+        return [_accept(v, type.elem, f"{where}, element {i}", None) for i, v in enumerate(value)]
+    if isinstance(type, types.TupleType):
+        if not is_sequence(value) or len(value) != len(type.elems):
+            raise _wrong_type(f"a tuple of {len(type.elems)}", value, where)
+        return tuple(_accept(v, t, f"{where}, element {i}", sizes) for i, (v, t) in enumerate(zip(value, type.elems)))
+    if isinstance(type, types.DictType):
+        if not is_mapping(value):
+            raise _wrong_type("a dict", value, where)
+        return {k: _accept(v, type.value, f"{where}, entry {k!r}", None) for k, v in value.items()}
+    python = _PYTHON.get(type)
+    if python is not None and (not isinstance(value, python) or (isinstance(value, bool) and type != types.BOOL)):
+        raise _wrong_type(f"a Python {type}", value, where)
+    return value
+
+
+_PYTHON: dict[Type, type | tuple[type, ...]] = {
+    types.INT: int,
+    types.FLOAT: (int, float),
+    types.BOOL: bool,
+    types.STR: str,
+    types.COMPLEX: (int, float, complex),
+    types.SCALAR: (int, float, complex),
+    types.NONE: type(None),
+}
+
+
+def _wrong_type(expected: str, value: Any, where: str) -> Error:
+    return Error("IRC412", f"expected {expected}, got {describe(value)}", where)
+
+
+# -- tensors -------------------------------------------------------------------
+
+
+def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Array:
+    array = _array(value, type, where)
+    if type.shape is not None:
+        _check_shape(array.shape, type, where, sizes)
+    return array
+
+
+def _array(value: Any, type: TensorType, where: str) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise Error("IRC412", "masked arrays are not supported: fill them first", where)
+    if is_array(value) or hasattr(value, "__array__"):
+        return _typed_array(np.asarray(value), type, where)
+    if _holds_arrays(value):
+        return _typed_array(_from_python(value, where), type, where)
+    array = _from_python(value, where)
+    if type.dtype is None or array.dtype == type.dtype.numpy:
+        return _typed_array(array, type, where)
+    converted = _convert(array, type.dtype)
+    if converted is None:
+        raise Error("IRC415", f"{value!r:.60} does not fit into {type.dtype.numpy_name} elements", where)
+    return converted
+
+
+def _typed_array(array: Array, type: TensorType, where: str) -> Array:
+    """``array`` in native byte order; Error unless its element type is that of ``type``."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    expected = type.dtype
+    if expected is None:
+        try:
+            expected = DType.from_numpy(array.dtype)
+        except KeyError:
+            raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
+    if expected is DType.STRING:
+        return _strings(array, where)
+    if array.dtype != expected.numpy:
+        raise Error(
+            "IRC412",
+            f"expected elements of type {expected.numpy_name}, got {array.dtype.name}; convert with "
+            f"astype({expected.numpy_name!r}) if that is meant",
+            where,
+        )
+    return array
+
+
+def _strings(array: Array, where: str) -> Array:
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind in "UT":
+        return array.astype(object)
+    if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.flat):
+        raise Error("IRC412", f"expected strings, got {describe(array)}", where)
+    return array
+
+
+def _holds_arrays(value: Any) -> bool:
+    if is_sequence(value):
+        return any(_holds_arrays(v) for v in value)
+    return hasattr(value, "__array__")
+
+
+def _from_python(value: Any, where: str) -> Array:
+    try:
+        array: Array = np.array(value)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise Error("IRC415", f"not a tensor: {error}", where) from None
+    if array.dtype.kind not in "biufcU":
+        raise Error("IRC415", f"expected a tensor, got {describe(value)}", where)
+    return array
+
+
+def _convert(array: Array, dtype: DType) -> Array | None:
+    """Python numbers (or strings) as elements of ``dtype``, or None if that would change them."""
+    kind = array.dtype.kind
+    if array.size == 0:
+        return np.empty(array.shape, dtype.numpy)
+    if dtype is DType.STRING:
+        return array.astype(object) if kind == "U" else None
+    if kind in "bU" or dtype is DType.BOOL:
+        return None
+    is_complex = dtype in (DType.COMPLEX64, DType.COMPLEX128)
+    if (dtype.is_float and kind == "f") or (is_complex and kind in "fc"):
+        return array.astype(dtype.numpy)
+    if kind in "iu" and (dtype.is_integer or dtype.is_float or is_complex):
+        converted = array.astype(dtype.numpy)
+        return converted if converted.astype(object).tolist() == array.tolist() else None
+    return None
+
+
+def _check_shape(shape: tuple[int, ...], type: TensorType, where: str, sizes: Sizes | None) -> None:
+    declared = type.shape
+    assert declared is not None
+    if len(shape) != len(declared):
+        raise Error("IRC413", f"expected {len(declared)} dimensions, {type}; got shape {list(shape)}", where)
+    for axis, (size, dim) in enumerate(zip(shape, declared)):
+        if isinstance(dim, int):
+            if size != dim:
+                raise Error("IRC413", f"expected {dim} on axis {axis}, {type}; got shape {list(shape)}", where)
+        elif dim is not None and sizes is not None:
+            first, seen = sizes.setdefault(dim, (size, where))
+            if first != size:
+                raise Error("IRC414", f"dimension {dim!r} is {size} here (axis {axis}), but {first} in {seen}", where)

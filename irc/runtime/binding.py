@@ -1,0 +1,144 @@
+"""From node to kernel: what `irc.runtime.kernels` has, and in-place twins made from it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.runtime import kernels
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.values import Array
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class _Functional:
+    """The node whose result an in-place twin writes into its first input; all that a binder may read."""
+
+    kind: str
+    version: int | None
+    name: str
+    attributes: dict[str, Any]
+    inputs: Sequence[Value]
+    outputs: Sequence[Value]
+
+
+def _functional(node: Node) -> Any:
+    """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has a twin with a trailing underscore."""
+    if node.kind.endswith("_") and node.kind.startswith("onnx::"):
+        return _Functional(node.kind[:-1], node.version, node.name, node.attributes, node.inputs, node.outputs)
+    return None
+
+
+def bind(node: Node) -> Kernel:
+    """The kernel that computes ``node``.
+
+    Raises:
+        Error: IRC321 if there is none; others if an attribute has a value that the kernel refuses.
+    """
+    twin = _functional(node)
+    if twin is None:
+        return kernels.bind(node)
+    kernel = kernels.bind(twin)
+    if not takes_out(kernel):
+        raise Error("IRC322", f"{twin.kind} cannot run in place: its kernel takes no output array")
+    return _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
+
+
+def takes_out(kernel: Kernel) -> bool:
+    """Whether ``kernel`` can write its result into an array it is given as ``out=``."""
+    return "out" in inspect.signature(kernel).parameters
+
+
+RESULT_LIKE: dict[str, int | None] = {
+    "onnx::Where": 1,
+    "onnx::Cast": None,
+    "onnx::CastLike": 1,
+    "onnx::IsNaN": None,
+    "onnx::IsInf": None,
+    "onnx::Equal": None,
+    "onnx::Greater": None,
+    "onnx::GreaterOrEqual": None,
+    "onnx::Less": None,
+    "onnx::LessOrEqual": None,
+}
+"""Which input the result's element type equals, for pointwise operators where that is not input 0; None: no input."""
+
+
+def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:
+    """Whether the result of a pointwise operator on ``inputs`` has the element type and shape of ``out``.
+
+    Args:
+        out: one of the inputs.
+        inputs: all of them; absent ones are None.
+        like: the input whose element type the result has.
+    """
+    if like is None or out.dtype != inputs[like].dtype or not out.flags.writeable:
+        return False
+    shape = out.shape
+    for x in inputs:
+        if x is not None and x.shape != shape:
+            extra = x.ndim - len(shape)
+            if extra > 0 or any(d not in (1, n) for d, n in zip(x.shape, shape[-extra:] if extra else shape)):
+                return False
+    return True
+
+
+def _writing_first(kernel: Kernel, like: int | None) -> Kernel:
+    def run(*inputs: Any) -> Any:
+        first = inputs[0]
+        if not fits(first, inputs, like):
+            if not first.flags.writeable:
+                raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
+            raise Error("IRC431", "an in-place operator's result must have its first input's shape and element type")
+        return kernel(*inputs, out=first)
+
+    return run
+
+
+def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
+    """The nodes of ``graph``, its functions and its fusion groups that nothing can compute.
+
+    ``provided`` are kinds that need no kernel.
+    """
+    return [
+        node
+        for node in reachable_nodes(graph)
+        if node.kind not in provided and kernels.means(_functional(node) or node) is None
+    ]
+
+
+def reachable_nodes(graph: Graph) -> Iterator[Node]:
+    """All nodes of ``graph``, of its fusion groups and of the functions that it names, each graph once."""
+    pending, seen = [graph], {graph}
+    while pending:
+        current = pending.pop()
+        for node in current.walk():
+            yield node
+            sub = node.attributes.get("Subgraph")
+            function = node.attributes.get("name") if node.kind == "prim::Constant" else None
+            if function is not None and current.module is not None:
+                sub = current.module.graphs.get(function)
+            if sub is not None and sub not in seen:
+                seen.add(sub)
+                pending.append(sub)
+
+
+def unsupported(nodes: Sequence[Node]) -> Error:
+    """One error that lists every operator among ``nodes``: domain, version, count and first node."""
+    rows: dict[tuple[str, int | None], list[Node]] = {}
+    for node in nodes:
+        rows.setdefault((node.kind, node.version), []).append(node)
+    lines: list[str] = []
+    for (kind, version), users in sorted(rows.items(), key=lambda row: (row[0][0], row[0][1] or 0)):
+        domain, _, operator = kind.rpartition("::")
+        first = users[0].name or next((f"%{v.name}" for v in users[0].outputs), "(no name)")
+        newest = "newest" if version is None else version
+        lines.append(f"  {operator}: domain {domain}, version {newest}, {len(users)} nodes, the first {first}")
+    plural = "operators have" if len(rows) > 1 else "operator has"
+    return Error("IRC323", f"{len(rows)} {plural} no kernel:\n" + "\n".join(lines))

@@ -1,0 +1,78 @@
+"""The boundary of a run: nothing that a run returns shares memory with anything else that stays alive.
+
+Memory that the plan may not change enters it as read-only views: the caller's
+arrays here, weights because their arrays are read-only anyhow. NumPy's views of
+read-only memory are read-only, so what leaves read-only is somebody else's and
+is copied; of what leaves writable, only results that are views of one owner can
+share with each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irc.runtime.execution import Counters
+from irc.runtime.values import Array, arrays_in, map_arrays
+
+
+def borrow(value: Any) -> Any:
+    """``value`` with every array replaced by a read-only view, and every list and dict by a new one."""
+    return map_arrays(value, _read_only)
+
+
+def copy(value: Any, counters: Counters) -> Any:
+    """``value`` with every array, list and dict replaced by a copy."""
+    return map_arrays(value, lambda array: _copied(array, counters))
+
+
+class Exit:
+    """Where the results of one run leave it."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._left: dict[int, list[Array]] = {}  # by identity of the array that owns the memory
+
+    def release(self, value: Any) -> Any:
+        """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
+        return map_arrays(value, self._release)
+
+    def _release(self, array: Array) -> Array:
+        # A result that repeats elements (Expand's) would change in several places when its owner writes to one.
+        if not array.flags.writeable or (0 in array.strides and _repeats(array)):
+            return _copied(array, self._counters)
+        left = self._left.setdefault(id(_owner(array)), [])
+        # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
+        if any(np.may_share_memory(array, other) for other in left):
+            return _copied(array, self._counters)
+        left.append(array)
+        return array
+
+
+def overlaps(array: Array, others: Any) -> bool:
+    """Whether ``array`` may share memory with an array in ``others`` (nested lists, tuples and dicts)."""
+    return any(np.may_share_memory(array, other) for other in arrays_in(others))
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _copied(array: Array, counters: Counters) -> Array:
+    counters.copies += 1
+    counters.copied_bytes += array.nbytes
+    return array.copy()
+
+
+def _repeats(array: Array) -> bool:
+    return array.size > 0 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape))
+
+
+def _owner(array: Array) -> Any:
+    owner: Any = array
+    while (base := getattr(owner, "base", None)) is not None:
+        owner = base
+    return owner

@@ -1,0 +1,85 @@
+"""Computing one node: what constant folding needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.clone import ValueMap, clone_node
+from irc.ir.graph import Graph
+from irc.ir.types import FUNCTION
+from irc.runtime.binding import bind
+from irc.runtime.execution import Code, Counters, execute, kernel_step
+from irc.runtime.plan import SPECIAL, lower
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+
+def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of ``node`` for the given inputs.
+
+    Args:
+        node: any node that irc can compute. What its blocks capture must be constants.
+        arrays: one value an input: an array, None for an absent one, a list for a sequence. Not written to unless
+            the node is an in-place operator.
+
+    Returns:
+        One value an output; they may share memory with ``arrays``.
+
+    Raises:
+        Error: the node cannot be computed, or not on these inputs.
+    """
+    if len(arrays) != len(node.inputs):
+        raise Error("IRC434", f"{node.kind} has {len(node.inputs)} inputs, {len(arrays)} values were given", node.name)
+    if node.kind in SPECIAL:
+        graph, used = _alone(node)
+        return lower(graph).run([arrays[i] for i in used])
+    n = len(arrays)
+    code = Code()
+    ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
+    code.steps = [kernel_step(bind(node), ins, outs, ())]
+    code.nodes = [(node, ins)]
+    frame = [Counters(), *arrays, *[None] * len(outs)]
+    with np.errstate(all="ignore"):
+        execute(code, frame)
+    return [frame[s] for s in outs]
+
+
+def _alone(node: Node) -> tuple[Graph, list[int]]:
+    """A graph of a copy of ``node`` alone, and which inputs of the node are the graph's."""
+    graph = Graph("evaluate", node.graph.weights, node.graph.module)
+    mapping: ValueMap = {}
+    used: list[int] = []
+    for i, value in enumerate(node.inputs):
+        if value in mapping:
+            continue
+        if value.type == FUNCTION:
+            _copy_constant(value, graph, mapping)
+        else:
+            mapping[value] = graph.add_input(value.type, value.name)
+            used.append(i)
+    for value in _captured(node):
+        if value not in mapping:
+            _copy_constant(value, graph, mapping)
+    copy = graph.block.append(clone_node(node, graph, mapping))
+    graph.set_outputs(copy.outputs)
+    return graph, used
+
+
+def _copy_constant(value: Value, graph: Graph, mapping: ValueMap) -> None:
+    if value.node is None or value.node.kind != "prim::Constant":
+        raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
+    graph.block.append(clone_node(value.node, graph, mapping))
+
+
+def _captured(node: Node) -> list[Value]:
+    inner = list(node.blocks)
+    for block in inner:  # grows while it is walked
+        inner.extend(b for n in block.nodes for b in n.blocks)
+    inside = set(inner)
+    used = (v for block in inner for n in (*block.nodes, block.return_node) for v in n.inputs)
+    return [v for v in dict.fromkeys(used) if v.block not in inside]

@@ -1,0 +1,38 @@
+"""``prim::FusionGroup``: a subgraph that runs as one unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.ir.graph import Graph
+from irc.runtime.execution import Frame, Slots, Step, execute, label
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.runtime.lowering import FillIn, Lowering
+
+
+def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    """Lower the attribute ``Subgraph`` into the frame of the graph around the group."""
+    subgraph = node.attributes.get("Subgraph")
+    if not isinstance(subgraph, Graph):
+        raise Error("IRC304", "a fusion group needs its graph as the attribute Subgraph", label(node))
+    if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
+        raise Error("IRC304", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
+    code = lowering.region(subgraph.block, reuse=True)
+    code.units = 0  # the group is one unit, which the code around it counts
+
+    def fill_in(dead: Slots) -> Step:
+        def step(frame: Frame) -> None:
+            for s, source in zip(code.params, ins):
+                frame[s] = frame[source]
+            execute(code, frame)
+            for s, value in zip(outs, code.take_returns(frame)):
+                frame[s] = value
+            for s in dead:
+                frame[s] = None
+
+        return step
+
+    return fill_in

@@ -1,0 +1,158 @@
+"""Compiled models: what a user holds and runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from irc.errors import Error
+from irc.ir import Graph, Module
+from irc.runtime import boundary
+from irc.runtime.arguments import Argument, Sizes, accept
+from irc.runtime.execution import Counters
+from irc.runtime.plan import lower
+from irc.runtime.values import describe, is_array
+from irc.runtime.writes import written_inputs
+
+Feeds = Mapping[str, Any]
+
+
+class CompiledModel:
+    """A graph that is ready to run. Several threads may run one model at once.
+
+    Args:
+        graph: the graph, or a module, whose main graph is then meant. It must not be changed afterwards.
+        report: what compiling it did; any object with ``to_dict()``, or None.
+
+    Attributes:
+        graph: the (optimised) graph.
+        module: the module it is part of.
+        report: as given.
+        inputs: what `run` takes, in order.
+        outputs: what `run` returns, in order.
+        counters: what the last run to finish did.
+
+    Raises:
+        Error: IRC3xx, the graph cannot be lowered: an operator has no kernel, or an attribute is wrong.
+    """
+
+    def __init__(self, graph: Graph | Module, report: Any = None) -> None:
+        self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
+        self.graph = graph.main if isinstance(graph, Module) else graph
+        self.report = report
+        self._defaults = self.module.defaults if self.graph is self.module.main else {}
+        self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in self.graph.inputs)
+        self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
+        self.counters = Counters()
+        self._plan = lower(self.graph)
+        self._written = written_inputs(self.graph)
+
+    def run(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> dict[str, Any]:
+        """Run the model.
+
+        Args:
+            feeds: input name -> value. Tensors are arrays of exactly the stated element type (Python numbers and
+                lists of them are converted where nothing is lost), sequences are lists, optionals the value or None,
+                maps are dicts. Nothing in it is changed, except arrays that are donated.
+            outputs: names of the outputs wanted; all by default.
+            donate: names of inputs whose arrays the caller gives up: their contents are undefined afterwards, and
+                results may use their memory.
+
+        Returns:
+            Output name -> value. No array in it shares memory with anything else: not with inputs that were not
+            donated, not with the model, not with another output, not with results of other runs.
+
+        Raises:
+            Error: IRC410 an input is missing or unknown; IRC411 an unknown output; IRC412 to IRC415 a value does not
+                have the input's type and shape; IRC416 a donation that is not possible; other IRC4xx, an operator
+                failed: its node, inputs and reason. The model can be run again.
+        """
+        wanted = self._wanted(outputs)
+        counters = Counters()
+        values = self._accept(feeds, donate, counters)
+        results = self._plan.run(values, counters)
+        out = boundary.Exit(counters)
+        released = {self.outputs[i].name: out.release(results[i]) for i in wanted}
+        self.counters = counters
+        return released
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
+
+        Raises:
+            Error: IRC501 if the file cannot be written.
+        """
+        from irc.runtime.file import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        def several(arguments: Iterable[Argument]) -> str:
+            return ", ".join(f"{a.name}: {a.type}" for a in arguments)
+
+        return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
+
+    def _wanted(self, outputs: Iterable[str] | None) -> list[int]:
+        names = [o.name for o in self.outputs]
+        if outputs is None:
+            return list(range(len(names)))
+        if isinstance(outputs, str):
+            raise Error("IRC411", f"outputs must be a list of names, not the string {outputs!r}")
+        chosen = list(outputs)
+        for name in chosen:
+            if name not in names:
+                raise Error("IRC411", f"the model has no output {name!r}; {_suggest(name, names)}")
+        return [names.index(name) for name in dict.fromkeys(chosen)]
+
+    def _accept(self, feeds: Feeds, donate: Collection[str], counters: Counters) -> list[Any]:
+        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
+        names = [i.name for i in self.inputs]
+        for name in feeds:
+            if name not in names:
+                raise Error("IRC410", f"the model has no input {name!r}; {_suggest(name, names)}")
+        absent = [i for i in self.inputs if not i.optional and i.name not in feeds]
+        if absent:
+            each = ", ".join(f"{i.name!r} ({i.type})" for i in absent)
+            raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
+        if donate:
+            _check_donation(feeds, donate)
+        sizes: Sizes = {}
+        values: list[Any] = []
+        for i, argument in enumerate(self.inputs):
+            name = argument.name
+            given = feeds[name] if name in feeds else self._defaults[name].numpy()
+            value = accept(given, argument, sizes)
+            if name in donate:
+                values.append(value)
+            elif i in self._written:
+                values.append(boundary.copy(value, counters))
+            else:
+                values.append(boundary.borrow(value))
+        return values
+
+
+def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
+    if isinstance(donate, str):
+        raise Error("IRC416", f"donate must be a list of names, not the string {donate!r}")
+    for name in donate:
+        if name not in feeds:
+            raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
+        array = feeds[name]
+        where = f"input {name!r}"
+        if not is_array(array):
+            raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
+        if not array.flags.writeable:
+            raise Error("IRC416", "a read-only array cannot be donated", where)
+        for other, value in feeds.items():
+            if other != name and boundary.overlaps(array, value):
+                raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)
+
+
+def _suggest(name: object, names: list[str]) -> str:
+    close = difflib.get_close_matches(str(name), names, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"it has {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}" if names else "it has none"

@@ -1,0 +1,109 @@
+"""Plans: graphs made ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.binding import missing, unsupported
+from irc.runtime.calls import lower_call
+from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
+from irc.runtime.execution import Code, Counters, Frame, execute
+from irc.runtime.groups import lower_group
+from irc.runtime.lowering import Lowering, Special
+from irc.runtime.scan import lower_scan
+
+if TYPE_CHECKING:
+    from irc.ir import Graph
+
+SPECIAL: dict[str, Special] = {
+    "prim::If": lower_if,
+    "prim::Loop": lower_prim_loop,
+    "onnx::Loop": lower_onnx_loop,
+    "onnx::Scan": lower_scan,
+    "prim::CallFunction": lower_call,
+    "prim::FusionGroup": lower_group,
+}
+"""How nodes that are no kernel calls are lowered."""
+
+_PROVIDED = frozenset(SPECIAL) | {"prim::Constant"}
+
+
+class Plan:
+    """One graph, lowered. Plans hold no state of a run: several threads may run one at once.
+
+    Attributes:
+        name: the graph's name.
+        code: the steps of the graph's top block.
+    """
+
+    __slots__ = ("_template", "code", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.code = Code()
+        self._template: Frame = [None]
+
+    def fill(self, lowering: Lowering, code: Code) -> None:
+        """Take over what lowering made. (A plan exists earlier than its code: functions may call themselves.)"""
+        self.code, self._template = code, lowering.template
+
+    def run(self, inputs: Sequence[Any], counters: Counters | None = None) -> list[Any]:
+        """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
+
+        Args:
+            inputs: one value for each input of the graph, in order; arrays in it are written to only if the graph
+                has in-place operators on them.
+            counters: where to count what was done.
+        """
+        with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
+            return self.call(inputs, counters or Counters())
+
+    def call(self, inputs: Sequence[Any], counters: Counters) -> list[Any]:
+        """As `run`, for callers that have silenced NumPy's floating-point warnings."""
+        code = self.code
+        if len(inputs) != len(code.params):
+            raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
+        frame = self._template.copy()
+        frame[0] = counters
+        frame[1 : 1 + len(inputs)] = inputs
+        execute(code, frame)
+        return [frame[s] for s in code.returns]
+
+
+def lower(graph: Graph) -> Plan:
+    """Lower ``graph`` and the functions of its module that it calls.
+
+    Raises:
+        Error: IRC323 lists all operators that have no kernel; others if the graph is not well-formed or an
+            attribute has a value that a kernel refuses.
+    """
+    refused = missing(graph, _PROVIDED)
+    if refused:
+        raise unsupported(refused)
+    plans: dict[Graph, Plan] = {}
+    pending: list[Graph] = []
+
+    def plan_of(wanted: Graph) -> Plan:
+        if wanted not in plans:
+            plans[wanted] = Plan(wanted.name)
+            pending.append(wanted)
+        return plans[wanted]
+
+    def function(name: str) -> Plan:
+        if graph.module is None or name not in graph.module.graphs:
+            raise Error("IRC302", f"the module has no function {name!r}")
+        return plan_of(graph.module.graphs[name])
+
+    plan = plan_of(graph)
+    while pending:
+        current = pending.pop()
+        lowering = Lowering(SPECIAL, function)
+        try:
+            plans[current].fill(lowering, lowering.region(current.block))
+        except RecursionError:
+            raise Error("IRC305", "blocks are nested too deeply", current.name) from None
+    return plan

@@ -1,0 +1,125 @@
+"""``onnx::Scan``: a body applied to slices of tensors, states carried from one slice to the next.
+
+Versions 9 and 11 differ in that 11 allows negative axes. Version 8 has a batch
+axis: it is a Scan for each element of the batch, over sequences of their own
+lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.control_flow import check_body
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label
+from irc.runtime.stacking import Stack, normal_axis
+from irc.runtime.values import Array
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+    from irc.runtime.lowering import FillIn, Lowering
+
+
+def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    """Lower a Scan of any version."""
+    batched = node.version is not None and node.version < 9
+    # Version 8 has the lengths of the sequences, which may be absent, before the states.
+    operands, ins = ins, ins[1:] if batched else ins
+    scanned: int = node.attributes["num_scan_inputs"]
+    if not 1 <= scanned <= len(ins):
+        raise Error("IRC304", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
+    states = len(ins) - scanned
+    check_body(node, params=len(ins), returns=states)
+    (block,) = node.blocks
+    scan = _Scan(lowering.region(block), states, block.returns[states:], node)
+    run = scan.run_batches if batched else scan.run
+
+    def fill_in(dead: Slots) -> Step:
+        def step(frame: Frame) -> None:
+            for s, value in zip(outs, run(frame, [frame[s] for s in operands])):
+                frame[s] = value
+            for s in dead:
+                frame[s] = None
+
+        return step
+
+    return fill_in
+
+
+class _Scan:
+    def __init__(self, body: Code, states: int, yields: Sequence[Value], node: Node) -> None:
+        self.body = body
+        self.states = states
+        self.yields = yields
+        scanned = len(body.params) - states
+
+        def option(name: str, count: int) -> list[int]:
+            given: list[int] = node.attributes.get(name) or [0] * count
+            if len(given) != count:
+                raise Error("IRC304", f"{name} has {len(given)} elements; it needs {count}", label(node))
+            return given
+
+        directions = "directions" if node.version == 8 else "scan_input_directions"
+        self.backwards = option(directions, scanned)
+        self.axes = option("scan_input_axes", scanned)
+        self.out_backwards = option("scan_output_directions", len(yields))
+        self.out_axes = option("scan_output_axes", len(yields))
+
+    def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+        """Final states, then stacked outputs."""
+        sequences = [np.moveaxis(x, normal_axis(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
+        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences)
+        return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
+
+    def run_batches(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+        """As `run`, for inputs [lengths of the sequences?, states..., sequences...] with the batch as axis 0.
+
+        Stacked outputs of sequences shorter than the longest end in zeros.
+        """
+        lengths, *batched = inputs
+        sequences = batched[self.states :]
+        batch, longest = sequences[0].shape[:2]
+        if any(x.shape[0] != batch for x in batched) or any(x.shape[1] != longest for x in sequences):
+            raise Error("IRC433", "the inputs of Scan have different batch sizes or sequence lengths")
+        sizes: list[int] = [longest] * batch if lengths is None else lengths.tolist()
+        if len(sizes) != batch or any(not 0 <= n <= longest for n in sizes):
+            raise Error("IRC433", f"sequence_lens is {sizes}; it needs {batch} lengths from 0 to {longest}")
+        results: list[list[Any]] = []
+        for b, size in enumerate(sizes):
+            initial = [x[b, ...] for x in batched[: self.states]]
+            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences])
+            results.append(states + [_padded(stack.result(), longest) for stack in stacks])
+        if not results:
+            raise Error("IRC433", "Scan of version 8 needs a batch of at least one")
+        return [np.stack(column) for column in zip(*results)]
+
+    def _scan(self, frame: Frame, states: list[Any], sequences: Sequence[Array]) -> tuple[list[Any], list[Stack]]:
+        body, count = self.body, self.states
+        trips = len(sequences[0])
+        if any(len(s) != trips for s in sequences):
+            raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
+        sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
+        stacks = [Stack(value, trips) for value in self.yields]
+        for t in range(trips):
+            for s, value in zip(body.params, states):
+                frame[s] = value
+            states.clear()  # whatever is still needed is in the frame
+            for s, sequence in zip(body.params[count:], sequences):
+                frame[s] = sequence[t, ...]
+            execute(body, frame)
+            values = body.take_returns(frame)
+            states = values[:count]
+            for stack, value in zip(stacks, values[count:]):
+                stack.append(value)
+        return states, stacks
+
+
+def _padded(rows: Array, length: int) -> Array:
+    if len(rows) == length:
+        return rows
+    whole = np.zeros((length, *rows.shape[1:]), rows.dtype)
+    whole[: len(rows)] = rows
+    return whole

@@ -1,0 +1,83 @@
+"""Scan outputs of loops: what each trip yields, stacked along a new axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import TensorType
+from irc.runtime.values import Array, describe, is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+_FIRST_ROWS = 16
+
+
+class Stack:
+    """Collects equally shaped arrays as rows of one.
+
+    Rows are copied when they come, so that later trips may write where they
+    were. The room for them doubles when it is used up.
+
+    Args:
+        value: what the body returns; its type gives element type and shape if there is no trip.
+        rows: the most rows that can come; None: unknown.
+    """
+
+    def __init__(self, value: Value, rows: int | None = None) -> None:
+        self._value = value
+        self._most = rows
+        self._buffer: Array | None = None
+        self._count = 0
+
+    def append(self, row: Any) -> None:
+        """Add a copy of ``row``; Error IRC432 if it is no tensor, or its type or shape differs from the first's."""
+        if not is_array(row):
+            raise Error("IRC432", f"a scan output must be a tensor in each trip; got {describe(row)}")
+        buffer = self._buffer
+        if buffer is None:
+            rows = _FIRST_ROWS if self._most is None else min(self._most, _FIRST_ROWS)
+            buffer = self._buffer = np.empty((rows, *row.shape), row.dtype)
+        elif row.shape != buffer.shape[1:] or row.dtype != buffer.dtype:
+            first = describe(buffer[0])
+            raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
+        if self._count == len(buffer):
+            rows = 2 * self._count if self._most is None else min(self._most, 2 * self._count)
+            larger = np.empty((rows, *row.shape), row.dtype)
+            larger[: self._count] = buffer
+            buffer = self._buffer = larger
+        buffer[self._count] = row
+        self._count += 1
+
+    def result(self, axis: int = 0, backwards: bool = False) -> Array:
+        """All rows along ``axis`` of the result, the last first if ``backwards``; C order, not shared.
+
+        With no rows, the declared type gives the shape; sizes that it does not state are 0, as in ONNX Runtime.
+        """
+        if self._buffer is None:
+            return self._no_rows(axis)
+        rows = self._buffer[: self._count]
+        if backwards:
+            rows = rows[::-1]
+        axis = normal_axis(axis, rows.ndim)
+        if axis or backwards:
+            return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
+        return rows if self._count == len(self._buffer) else rows.copy()
+
+    def _no_rows(self, axis: int) -> Array:
+        declared = self._value.type
+        if not isinstance(declared, TensorType) or declared.dtype is None:
+            raise Error("IRC432", f"no trip was made, and the type of the scan output %{self._value.name} is unknown")
+        shape = [d if isinstance(d, int) else 0 for d in declared.shape or ()]
+        shape.insert(normal_axis(axis, len(shape) + 1), 0)
+        return np.empty(shape, declared.dtype.numpy)
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """``axis`` counted from the front; Error IRC420 if it is outside ``[-rank, rank)``."""
+    if not -rank <= axis < rank:
+        raise Error("IRC420", f"axis {axis} is out of range: the tensor has {rank} dimensions")
+    return axis + rank if axis < 0 else axis

@@ -1,0 +1,64 @@
+"""What values are at run time.
+
+Tensors are NumPy arrays, sequences and lists are lists (constant ones tuples,
+which nothing can change), optionals the value or None, maps dicts, and
+TorchScript's numbers and strings Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def is_array(value: Any) -> TypeGuard[Array]:
+    """Whether ``value`` is a tensor."""
+    return isinstance(value, np.ndarray)
+
+
+def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether ``value`` is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether ``value`` is a map."""
+    return isinstance(value, Mapping)
+
+
+def describe(value: Any) -> str:
+    """Element type and shape, for messages: ``float32[1, 3, 224, 224]``."""
+    if is_array(value):
+        dtype = "string" if value.dtype.hasobject else value.dtype.name
+        return f"{dtype}{list(value.shape)}"
+    if is_sequence(value):
+        return f"{type(value).__name__} of {len(value)}" + (f" ({describe(value[0])}, ...)" if value else "")
+    return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
+
+
+def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
+    """``value`` with ``change`` applied to every array in it; lists, tuples and dicts are always new."""
+    if is_array(value):
+        return change(value)
+    if is_sequence(value):
+        changed = [map_arrays(v, change) for v in value]
+        return changed if isinstance(value, list) else tuple(changed)
+    if is_mapping(value):
+        return {k: map_arrays(v, change) for k, v in value.items()}
+    return value
+
+
+def arrays_in(value: Any) -> Iterator[Array]:
+    """All arrays in ``value``, which may be nested."""
+    if is_array(value):
+        yield value
+    elif is_sequence(value):
+        for v in value:
+            yield from arrays_in(v)
+    elif is_mapping(value):
+        for v in value.values():
+            yield from arrays_in(v)
