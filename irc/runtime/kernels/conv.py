@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.runtime.kernels.convolution import convolve
+from irc.runtime.kernels.matmul import centred, exact_float
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
 from irc.runtime.kernels.windows import Window, resolver
@@ -41,20 +42,3 @@ def conv_integer(node: Node) -> Kernel:
         return product.astype(np.int64).astype(np.int32)
 
     return run
-
-
-def exact_float(terms: int) -> type[np.floating]:
-    """The float type in which a sum of ``terms`` products of two centred 8-bit integers is exact.
-
-    BLAS multiplies floats only, and is many times faster than integer arithmetic. A product is at
-    most 255 * 255; float32 holds integers up to 2**24 exactly, float64 up to 2**53.
-    """
-    return np.float32 if terms * 255 * 255 <= 1 << 24 else np.float64
-
-
-def centred(x: Array, zero: Array | None, dtype: type[np.floating]) -> Array:
-    """``x`` less its zero point, as floats."""
-    values = x.astype(dtype)
-    if zero is not None:
-        values -= zero.astype(dtype)
-    return values

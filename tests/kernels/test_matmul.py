@@ -1,0 +1,225 @@
+"""Matrix products against ONNX Runtime and the ONNX node suite."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.kernels import matmul  # noqa: F401
+from tests.kernels.helpers import (
+    assert_same,
+    bind,
+    check_against_ort,
+    node_suite_cases,
+    run_case,
+    run_kernel,
+)
+
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(["MatMul", "Gemm", "MatMulInteger", "Einsum"])}
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 6, 3, 4), (4, 5)),
+    ((2, 1, 3, 4), (6, 4, 5)),
+    ((3, 4), (2, 4, 5)),
+    ((4,), (4, 5)),
+    ((3, 4), (4,)),
+    ((4,), (4,)),
+    ((2, 3, 4), (4,)),
+    ((4,), (2, 4, 5)),
+    ((0, 4), (4, 5)),
+    ((3, 0), (0, 5)),
+    ((0, 3, 4), (4, 5)),
+]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13])
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_matmul(a, b, opset):
+    check_against_ort("MatMul", [values(*a), values(*b)], {}, opset)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.int64, np.uint32, np.uint64])
+def test_matmul_dtypes(dtype):
+    a, b = (values(*s) * 10 for s in ((2, 3, 4), (4, 5)))
+    check_against_ort("MatMul", [np.abs(a).astype(dtype), np.abs(b).astype(dtype)], {}, 9)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_products_are_summed_in_float32(dtype):
+    """Summing 2,000 ones in bfloat16 would stop at 256, in float16 at 2,048."""
+    a, b = np.ones((2, 4000), dtype), np.ones((4000, 3), dtype)
+    for op_type in ("MatMul", "Gemm"):
+        assert_same(run_kernel(op_type, [a, b], {}, 13), [np.full((2, 3), 4000, dtype)])
+
+
+@pytest.mark.parametrize(("a", "b"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_matmul_writes_into_out(a, b, dtype):
+    x, y = values(*a).astype(dtype), values(*b).astype(dtype)
+    (expected,) = run_kernel("MatMul", [x, y], {}, 13)
+    out = np.empty_like(expected)
+    assert bind("MatMul", {}, 13, 2)(x, y, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+GEMM = {
+    "plain": ((3, 4), (4, 5), (3, 5), {}),
+    "transposed": ((4, 3), (5, 4), (3, 5), {"transA": 1, "transB": 1}),
+    "scaled": ((3, 4), (5, 4), (3, 5), {"transB": 1, "alpha": 0.5, "beta": -2.0}),
+    "row": ((3, 4), (4, 5), (5,), {}),
+    "one row": ((3, 4), (4, 5), (1, 5), {"beta": 3.0}),
+    "column": ((3, 4), (4, 5), (3, 1), {}),
+    "scalar": ((3, 4), (4, 5), (), {}),
+    "one": ((3, 4), (4, 5), (1,), {}),
+    "beta 0": ((3, 4), (4, 5), (3, 5), {"beta": 0.0}),
+    "vector": ((1, 4), (5, 4), (5,), {"transB": 1}),
+}
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13])
+@pytest.mark.parametrize("case", GEMM)
+def test_gemm(case, opset):
+    a, b, c, attrs = GEMM[case]
+    inputs = [values(*a), values(*b), values(*c)]
+    check_against_ort("Gemm", inputs, attrs, opset)
+    if c == (3, 5):
+        assert_same(run_kernel("Gemm", inputs, attrs, 6), run_kernel("Gemm", inputs, attrs, 7))
+    else:
+        assert_same(run_kernel("Gemm", inputs, {**attrs, "broadcast": 1}, 6), run_kernel("Gemm", inputs, attrs, 7))
+        with pytest.raises(Error, match="broadcast=1"):
+            run_kernel("Gemm", inputs, attrs, 6)
+
+
+def test_gemm_without_c():
+    check_against_ort("Gemm", [values(3, 4), values(4, 5)], {"alpha": 2.0}, 11)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32, np.int64])
+def test_gemm_dtypes(dtype):
+    a, b, c = ((values(*s) * 10).astype(dtype) for s in ((3, 4), (4, 5), (5,)))
+    (ours,) = run_kernel("Gemm", [a, b, c], {"alpha": 2.0, "beta": 3.0}, 13)
+    wide = np.int64 if np.dtype(dtype).kind == "i" else np.float64
+    expected = 2 * (a.astype(wide) @ b.astype(wide)) + 3 * c.astype(wide)
+    assert_same([ours], [expected.astype(dtype)], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_gemm_writes_into_out(dtype):
+    a, b, c = (values(*s).astype(dtype) for s in ((3, 4), (4, 5), (5,)))
+    out = np.empty((3, 5), dtype)
+    assert bind("Gemm", {"alpha": 2.0}, 13, 3)(a, b, c, out=out) is out
+    assert_same([out], run_kernel("Gemm", [a, b, c], {"alpha": 2.0}, 13))
+
+
+INTEGER = {
+    "no zero points": ((3, 4), (4, 5), None, None),
+    "scalars": ((3, 4), (4, 5), 7, 130),
+    "one a column": ((3, 4), (4, 5), 7, [1, 2, 3, 4, 250]),
+    "one a row": ((3, 4), (4, 5), [1, 200, 3], 9),
+    "batch": ((2, 3, 4), (2, 4, 5), 7, 9),
+    "long sums": ((2, 5000), (5000, 3), 0, 255),
+}
+
+
+@pytest.mark.parametrize("case", INTEGER)
+def test_matmul_integer(case):
+    a_shape, b_shape, *zeros = INTEGER[case]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 256, s).astype(np.uint8) for s in (a_shape, b_shape))
+    points = [None if z is None else np.array(z, np.uint8) for z in zeros]
+    (ours,) = run_kernel("MatMulInteger", [a, b, *points], {}, 10)
+    rows, columns = (0 if z is None else z.astype(np.int64) for z in points)
+    if np.ndim(rows) == 1:
+        rows = rows[:, None]
+    assert_same([ours], [((a.astype(np.int64) - rows) @ (b.astype(np.int64) - columns)).astype(np.int32)])
+    if case != "one a row":  # which ONNX Runtime refuses
+        check_against_ort("MatMulInteger", [a, b, *points], {}, 10)
+
+
+EINSUM = [
+    ("ij,jk->ik", (3, 4), (4, 5)),
+    ("ij->ji", (3, 4)),
+    ("ij", (3, 4)),
+    ("ba", (3, 4)),
+    ("ii->i", (4, 4)),
+    ("ii", (4, 4)),
+    ("i->", (4,)),
+    ("bhwc,hkc->bhwk", (2, 3, 4, 5), (3, 6, 5)),
+    ("...ij,...jk->...ik", (2, 3, 4), (2, 4, 5)),
+    ("...ij, ...jk", (2, 3, 4), (2, 4, 5)),
+    ("b i j, b j k -> b i k", (2, 3, 4), (2, 4, 5)),
+    ("i,j,k->kij", (2,), (3,), (4,)),
+    ("bij,bjk,bkl->bil", (2, 3, 4), (2, 4, 5), (2, 5, 2)),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in EINSUM])
+def test_einsum(equation, shapes):
+    check_against_ort("Einsum", [values(*s) for s in shapes], {"equation": equation}, 12)
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_einsum_property(data):
+    """Any subset of letters in any order, against the sum written out over all indices."""
+    sizes = {"a": 2, "b": 3, "c": 1, "d": 4}
+    labels = st.permutations("abcd").flatmap(lambda p: st.integers(0, 4).map(lambda n: "".join(p[:n])))
+    terms = data.draw(st.lists(labels, min_size=1, max_size=3))
+    used = sorted(set("".join(terms)))
+    result = "".join(data.draw(st.permutations(used))[: data.draw(st.integers(0, len(used)))])
+    operands = [values(*(sizes[c] for c in t), seed=i) for i, t in enumerate(terms)]
+    (ours,) = run_kernel("Einsum", operands, {"equation": f"{','.join(terms)}->{result}"}, 12)
+    expected = np.zeros([sizes[c] for c in result])
+    for index in np.ndindex(*(sizes[c] for c in used)):
+        at = dict(zip(used, index, strict=True))
+        product = np.prod([x[tuple(at[c] for c in t)] for t, x in zip(terms, operands, strict=True)])
+        expected[tuple(at[c] for c in result)] += product
+    assert_same([ours], [expected.astype(np.float32)])
+
+
+BAD = {
+    "inner": ("MatMul", [values(3, 4), values(3, 4)], {}, "multiplied"),
+    "scalar": ("MatMul", [values(), values(3)], {}, "multiplied"),
+    "scalar b": ("MatMul", [values(3), values()], {}, "multiplied"),
+    "batch": ("MatMul", [values(2, 3, 4), values(3, 4, 5)], {}, "multiplied"),
+    "gemm rank": ("Gemm", [values(2, 3, 4), values(4, 5)], {}, "matrices"),
+    "gemm inner": ("Gemm", [values(3, 4), values(4, 5)], {"transA": 1}, "multiplied"),
+    "gemm C": ("Gemm", [values(3, 4), values(4, 5), values(4)], {}, "broadcast"),
+    "gemm C's rank": ("Gemm", [values(3, 4), values(4, 5), values(1, 3, 5)], {}, "broadcast"),
+    "zero point": (
+        "MatMulInteger",
+        [np.ones((2, 3), np.uint8), np.ones((3, 2), np.uint8), None, np.ones(5, np.uint8)],
+        {},
+        "zero",
+    ),
+    "einsum": ("Einsum", [values(3, 4), values(3, 4)], {"equation": "ij,jk->ik"}, "equation"),
+    "einsum letters": ("Einsum", [values(3)], {"equation": "i->j"}, "equation"),
+    "einsum operands": ("Einsum", [values(3)], {"equation": "i,i->"}, "equation"),
+    "einsum size": ("Einsum", [values(1 << 11)] * 4, {"equation": "i,j,k,l->ijkl"}, "GiB"),
+    "einsum implicit size": ("Einsum", [values(1 << 11)] * 4, {"equation": "i,j,k,l"}, "GiB"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, attrs, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, attrs, None)
