@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -82,6 +82,11 @@ def fresh(array: Array, *inputs: Array) -> Array:
     if any(np.may_share_memory(array, x) for x in inputs):
         return array.copy()
     return np.asarray(array, order="C")
+
+
+def is_array(value: Any) -> TypeGuard[Array]:
+    """Whether a run-time value is a tensor: not None, nor a sequence or map."""
+    return isinstance(value, np.ndarray)
 
 
 def is_half(dtype: AnyDType) -> bool:

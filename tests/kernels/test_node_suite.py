@@ -1,0 +1,123 @@
+"""The whole ONNX node suite, node by node, through `bind`: values, sharing, and by what means.
+
+Cases whose nodes hold graphs (If, Loop, Scan, SequenceMap) are the interpreter's business, not a kernel's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from irc.errors import Error
+from irc.runtime.kernels import bind, means
+from irc.runtime.kernels.fallback import refusal
+from tests.kernels import helpers
+
+RANDOM = {f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed") for form in ("", "_expanded")}
+"""Cases whose expected values nobody can draw: they have no seed, or were drawn without the one they have."""
+
+REFUSED = {"onnx::ImageDecoder"} if find_spec("PIL") is None else set[str]()
+
+SHARDS = 4
+
+
+class Outcome(NamedTuple):
+    means: str  # own, reference, control (holds graphs) or refused
+    trouble: str
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_case(shard: int) -> None:
+    """Every case is computed right, and no result shares memory that it must not share."""
+    outcomes = _outcomes(shard)
+    troubles = {name: o.trouble for name, o in outcomes.items() if o.trouble and name not in RANDOM}
+    assert not troubles, "\n".join(f"{name}: {trouble}" for name, trouble in troubles.items())
+    counts = Counter(o.means for o in outcomes.values())
+    assert counts["own"] > 300, counts
+    assert counts["own"] > 4 * counts["reference"], counts
+
+
+@cache
+def _outcomes(shard: int) -> dict[str, Outcome]:
+    cases = helpers._node_suite()[shard::SHARDS]
+    with np.errstate(all="ignore"):
+        return {case.name: _outcome(case) for case in cases}
+
+
+def _outcome(case: Any) -> Outcome:
+    nodes = [_node(n, case.model) for n in case.model.graph.node]
+    if any(a.type in (a.GRAPH, a.GRAPHS) for n in case.model.graph.node for a in n.attribute) or case.model.functions:
+        return Outcome("control", "")
+    kinds = [means(n) for n in nodes]
+    if None in kinds:
+        refused = nodes[kinds.index(None)]
+        return Outcome("refused", "" if refused.kind in REFUSED else f"{refused.kind} is refused: {refusal(refused)}")
+    how = "reference" if "reference" in kinds else "own"
+    try:
+        for inputs, expected in case.data_sets:
+            found = _run(case.model, nodes, [_value(v) for v in inputs])
+            helpers.assert_same(
+                found, [_value(v) for v in expected], rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-5)
+            )
+    except (AssertionError, Error, ValueError, TypeError, IndexError, KeyError) as error:
+        return Outcome(how, f"{type(error).__name__}: {error}"[:400])
+    return Outcome(how, "")
+
+
+def _node(proto: onnx.NodeProto, model: onnx.ModelProto) -> helpers.NodeStandIn:
+    opset = next(i.version for i in model.opset_import if i.domain in (proto.domain, proto.domain or "ai.onnx"))
+    inputs, outputs = list(proto.input), list(proto.output)
+    for names in (inputs, outputs):
+        while names and not names[-1]:
+            names.pop()
+    return helpers.NodeStandIn(
+        helpers.kind_of(proto.op_type, proto.domain),
+        helpers.since_version(proto.op_type, opset, proto.domain),
+        {a.name: helpers._attribute(onnx.helper.get_attribute_value(a)) for a in proto.attribute},
+        [None] * len(inputs),
+        [None] * len(outputs),
+    )
+
+
+def _run(model: onnx.ModelProto, nodes: list[helpers.NodeStandIn], inputs: list[Any]) -> list[Any]:
+    values: dict[str, Any] = {"": None}
+    values |= {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    values |= dict(zip((i.name for i in model.graph.input), inputs, strict=True))
+    for proto, node in zip(model.graph.node, nodes, strict=True):
+        arguments = [values[name] for name in proto.input][: len(node.inputs)]
+        result = bind(node)(*arguments)
+        results = [result] if len(node.outputs) == 1 else list(result)
+        assert len(results) == len(node.outputs)
+        _check(proto.op_type, results, arguments)
+        values |= {name: r for name, r in zip(proto.output, results, strict=False) if name}
+    return [values[o.name] for o in model.graph.output]
+
+
+def _check(op_type: str, results: list[Any], arguments: list[Any]) -> None:
+    found = list(helpers._arrays(results))
+    for i, array in enumerate(found):
+        assert not isinstance(array, np.generic)
+        if op_type in helpers.MAY_SHARE:
+            continue
+        assert array.flags.c_contiguous, f"{op_type}: a result is not in C order"
+        for given in helpers._arrays(arguments):
+            assert not np.shares_memory(array, given), f"{op_type}: a result shares memory with an input"
+        for other in found[:i]:
+            assert not np.shares_memory(array, other), f"{op_type}: two results share memory"
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return numpy_helper.to_optional(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
