@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irc.ir.node import Node
@@ -72,6 +72,15 @@ class Block:
         self.params += (value,)
         self.graph.name_value(value, name)
         return value
+
+    def add_params(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
+        """Append several parameters at once and return them."""
+        first = len(self.params)
+        added = tuple(Value(self.graph, t, None, self, first + i) for i, t in enumerate(types))
+        self.params += added
+        for i, value in enumerate(added):
+            self.graph.name_value(value, names[i] if i < len(names) else "")
+        return added
 
     def erase_param(self, index: int) -> None:
         """Remove a parameter that nothing uses; later ones move down."""

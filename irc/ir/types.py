@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir.names import dim_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -139,7 +141,7 @@ class TensorType(Type):
         name = self.dtype.label if self.dtype else "Tensor"
         if self.shape is None:
             return name
-        return f"{name}({', '.join('*' if d is None else str(d) for d in self.shape)})"
+        return f"{name}({', '.join(map(dim_text, self.shape))})"
 
     @property
     def rank(self) -> int | None:

@@ -1,0 +1,142 @@
+"""Values of attributes from text: scalars, lists, tuples, dictionaries, tensors, types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from irc.ir import types
+from irc.ir.lexer import Scanner, terminal
+from irc.ir.limits import MAX_LITERAL_DEPTH
+from irc.ir.literals import Opaque
+from irc.ir.scalar_parser import SCALAR, scalar_value
+from irc.ir.tensor import WeightTable
+from irc.ir.tensor_parser import TensorParser
+from irc.ir.type_parser import TypeParser
+from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
+
+_INTS = terminal(r"\[(-?\d{1,18}(?:,[ ]?-?\d{1,18})*+)?\]")
+_GRAPH = terminal(r"<(Graph_\d+)>")
+_TENSORS = terminal(r"<Tensors>")
+_MEMBER = terminal(r"__torch__\.[\w.]+")
+_ANNOTATE = terminal(r"annotate\s*\(")
+
+
+@dataclass(frozen=True)
+class GraphRef:
+    """A graph that the text gives in a ``with`` section further down, by the name it has there."""
+
+    name: str
+
+
+class AttributeParser:
+    """Reads attribute values with a scanner.
+
+    Args:
+        scan: where to read.
+        types: reads types inside values.
+        weights: what ``@"name"`` refers to; weights it lacks are entered as absent tensors.
+    """
+
+    __slots__ = ("_scan", "_tensors", "_types")
+
+    def __init__(self, scan: Scanner, types: TypeParser, weights: WeightTable) -> None:
+        self._scan = scan
+        self._types = types
+        self._tensors = TensorParser(scan, types, weights)
+
+    def parse(self, declared: Type | None = None) -> Any:
+        """The value at the scanner's position.
+
+        Args:
+            declared: for a ``prim::Constant``, the type of its output. It tells what ``value=1`` means
+                (TorchScript prints True and 1e16 as integers) and the type of tensors that do not say it.
+        """
+        value = self._value(declared, 1)
+        return value if declared is None else coerced(value, declared)
+
+    def _value(self, declared: Type | None, depth: int) -> Any:
+        scan = self._scan
+        if match := scan.take(SCALAR):
+            return scalar_value(scan, match)
+        if match := scan.take(_INTS):
+            return list(map(int, match[1].split(","))) if match[1] else []
+        if depth > MAX_LITERAL_DEPTH:
+            scan.fail(f"values nest deeper than {MAX_LITERAL_DEPTH} levels", code="IRC113")
+        if (tensor := self._tensors.parse(declared)) is not None:
+            return tensor
+        if scan.accept("["):
+            return self._items("]", depth)
+        if scan.accept("("):
+            return tuple(self._items(")", depth))
+        start = scan.skip()
+        if scan.accept("{"):
+            return self._braces(declared, depth, start)
+        if match := scan.take(_GRAPH):
+            return GraphRef(match[1])
+        if scan.take(_ANNOTATE):
+            annotated = self._types.parse()
+            scan.expect(",", "the type")
+            value = coerced(self._value(annotated, depth + 1), annotated)
+            scan.expect(")", "the annotated value")
+            return value
+        if match := scan.take(_TENSORS) or (declared is not None and scan.take(_MEMBER)):
+            return Opaque(match[0].strip())
+        if not (scan.peek().isalpha() or scan.peek() == "_"):
+            scan.fail('expected a value: a number, "string", [list], tensor, type, True, False or None')
+        return self._types.parse()
+
+    def _items(self, closing: str, depth: int) -> list[Any]:
+        scan = self._scan
+        items: list[Any] = []
+        while not scan.accept(closing):
+            items.append(self._value(None, depth + 1))
+            if not scan.accept(","):
+                scan.expect(closing, "a value")
+                break
+        return items
+
+    def _braces(self, declared: Type | None, depth: int, start: int) -> Any:
+        """A dictionary, or a tensor of one element, whose brace has been read."""
+        scan = self._scan
+        if scan.accept("}"):
+            return {}
+        key = self._value(None, depth + 1)
+        if scan.accept("}"):
+            return self._tensors.braces(key, declared, start)
+        items: dict[Any, Any] = {}
+        while True:
+            scan.expect(":", "a key")
+            pos = scan.skip()
+            try:
+                items[key] = self._value(None, depth + 1)
+            except TypeError:
+                scan.fail(f"{key!r} cannot be a key", pos)
+            if scan.accept("}"):
+                return items
+            scan.expect(",", "a value")
+            if scan.accept("}"):
+                return items
+            key = self._value(None, depth + 1)
+
+
+def coerced(value: Any, declared: Type) -> Any:
+    """``value`` as a constant of type ``declared``: TorchScript prints True as 1 and 1e16 as 10000000000000000."""
+    if type(value) is int:
+        convert = _FROM_INT.get(declared)
+        return value if convert is None else convert(value)
+    if isinstance(declared, OptionalType):
+        return None if value is None else coerced(value, declared.elem)
+    if isinstance(value, list) and isinstance(declared, ListType):
+        return [coerced(item, declared.elem) for item in cast("list[Any]", value)]
+    if isinstance(value, tuple) and isinstance(declared, TupleType):
+        items = cast("tuple[Any, ...]", value)
+        if len(items) == len(declared.elems):
+            return tuple(map(coerced, items, declared.elems))
+    if isinstance(value, dict) and isinstance(declared, DictType):
+        pairs = cast("dict[Any, Any]", value).items()
+        return {coerced(k, declared.key): coerced(v, declared.value) for k, v in pairs}
+    return cast(Any, value)
+
+
+_FROM_INT: dict[Type, type] = {types.FLOAT: float, types.BOOL: bool, types.COMPLEX: complex}

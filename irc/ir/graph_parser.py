@@ -1,0 +1,264 @@
+"""One graph from text: parameters, statements, nested blocks, return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from irc.ir import types
+from irc.ir.attribute_parser import AttributeParser, GraphRef
+from irc.ir.block import Block
+from irc.ir.graph import Graph
+from irc.ir.lexer import STRING_BODY, VALUE_NAME, Scanner, terminal
+from irc.ir.limits import MAX_BLOCK_DEPTH
+from irc.ir.node import Node
+from irc.ir.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
+from irc.ir.types import Type
+from irc.ir.value import Value
+
+_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?:::\w[\w.]*+)++|"{STRING_BODY}"(?:_\d+)?+))(?=\s*[\[(])'
+_TYPED_VALUE = rf"(?P<value>{VALUE_NAME})(?:[ ]:[ ](?P<type>{SIMPLE_TYPE}){SIMPLE_TYPE_END})?+"
+
+_LINE = terminal(rf"(?:{_TYPED_VALUE}|(?P<end>->|return\b)|(?:=\s*)?{_KIND}|(?P<label>[A-Za-z_]\w*)(?=\s*\())")
+_DEFINITION = terminal(_TYPED_VALUE)
+_OPERATOR = terminal(rf"=\s*+{_KIND}")
+_VALUES = terminal(rf"\(\s*+((?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*+)?+)\s*+\)")
+_VALUE = re.compile(VALUE_NAME)
+_KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})")\s*=')
+_NOTES = re.compile(
+    rf'[ \t]*+(?:,[ \t]*scope:[ \t]*(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^\#\n]*[^\#\s])))?[ \t]*+'
+    rf'(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?+(?:\n|\r\n|\Z)'
+)
+_NUMBERED = re.compile(r".+_\d+", re.DOTALL)
+_RESERVED = ("prim::Return", "prim::Param")
+
+Refs = dict[str, tuple[Node, "str | None", int]]
+"""By the name that a ``with`` section may have: the node it belongs to, the attribute
+that refers to it (None: the operator's own name does), and where in the text it is."""
+
+
+class GraphParser:
+    """Reads one graph with a scanner.
+
+    Attributes:
+        graph: the graph to fill, empty at first.
+        refs: what of it may refer to subgraphs further down.
+    """
+
+    def __init__(self, scan: Scanner, type_parser: TypeParser, attributes: AttributeParser, graph: Graph) -> None:
+        self.graph = graph
+        self.refs: Refs = {}
+        self._scan = scan
+        self._types = type_parser
+        self._attributes = attributes
+        self._visible: dict[str, Value] = {}
+        self._block = graph.block
+        self._defined: list[str] = []  # names defined in the current block
+        self._outer: list[tuple[Block, list[str]]] = []  # the blocks around it, with theirs
+
+    def parse(self) -> None:
+        """Read everything after the graph's name."""
+        scan = self._scan
+        self._params("the graph's name")
+        node: Node | None = None  # the node that a nested block here would belong to
+        while True:
+            match = scan.take(_LINE)
+            if match is None:
+                scan.fail(f"expected a statement such as '%y : Tensor = aten::relu(%x)', or '{self._end()}'")
+            found = match.lastgroup
+            if found in ("type", "value"):
+                node = self._assignment(match)
+            elif found == "kind":
+                node = self._operator(match, [], [])
+            elif found == "label":
+                node = self._open(node, match.start("label"))
+            elif match["end"] != self._end():
+                scan.fail(f"expected '{self._end()}' to end this {self._where()}", match.start("end"))
+            elif self._outer:
+                node = self._close()
+            else:
+                self.graph.set_outputs(self._values("return"))
+                return
+
+    def _end(self) -> str:
+        return "->" if self._outer else "return"
+
+    def _where(self) -> str:
+        return "block" if self._outer else "graph"
+
+    # -- definitions -----------------------------------------------------
+
+    def _params(self, after: str) -> None:
+        """Parameters of the current block, brackets and colon included."""
+        scan = self._scan
+        params: dict[str, Type] = {}
+        scan.expect("(", after)
+        if not scan.accept(")"):
+            while True:
+                match = scan.take(_DEFINITION)
+                if match is None:
+                    scan.fail("expected a parameter such as '%x : Tensor'")
+                name, of_type = self._definition(match)
+                if name in params:
+                    scan.fail(f"{match['value']} is a parameter twice", match.start("value"), "IRC112")
+                params[name] = of_type
+                if scan.accept(")"):
+                    break
+                if not scan.accept(","):
+                    scan.fail("expected ',' or ')' after a parameter")
+        scan.expect(":", "the parameters")
+        self._see(self._block.add_params(list(params.values()), list(params)))
+
+    def _definition(self, match: re.Match[str]) -> tuple[str, Type]:
+        """Name and type of a value that is defined at ``match``."""
+        scan = self._scan
+        text = match["value"]
+        start = match.start("value")
+        name = scan.name(text[1:], start + 1)
+        if self.graph.has_value(name):
+            scan.fail(f"{text} is defined twice: every value of a graph needs a name of its own", start, "IRC112")
+        if not name:
+            scan.fail("the name of a value cannot be empty", start, "IRC112")
+        of_type = self._types.known.get(match["type"])
+        if of_type is not None:
+            return name, of_type
+        if match["type"] is not None:
+            scan.pos = match.start("type")
+            return name, self._types.parse()
+        return name, self._types.parse() if scan.accept(":") else types.TENSOR
+
+    def _see(self, values: Sequence[Value]) -> None:
+        for value in values:
+            self._visible[value.name] = value
+            self._defined.append(value.name)
+
+    # -- statements ------------------------------------------------------
+
+    def _assignment(self, match: re.Match[str]) -> Node:
+        """A statement whose first output has been read."""
+        scan = self._scan
+        outputs: dict[str, Type] = {}
+        while True:
+            name, of_type = self._definition(match)
+            if name in outputs:
+                scan.fail(f"{match['value']} is defined twice in one statement", match.start("value"), "IRC112")
+            outputs[name] = of_type
+            if operator := scan.take(_OPERATOR):
+                return self._operator(operator, list(outputs), list(outputs.values()))
+            if scan.accept("="):
+                scan.fail("expected an operator such as aten::relu( or onnx::Conv[")
+            if not scan.accept(","):
+                scan.fail("expected '=' and an operator, or ',' and another output")
+            another = scan.take(_DEFINITION)
+            if another is None:
+                scan.fail("expected an output such as '%y : Tensor'")
+            match = another
+
+    def _operator(self, match: re.Match[str], names: list[str], out_types: list[Type]) -> Node:
+        """A node from its operator on."""
+        scan = self._scan
+        kind = text = match["kind"]
+        if text[0] == '"':
+            body, _, suffix = text[1:].rpartition('"')
+            kind = scan.unquote(body, match.start("kind") + 1) + suffix
+        if kind in _RESERVED:
+            scan.fail(f"{kind} cannot be written: it is how blocks end and begin", match.start("kind"))
+        attributes: dict[str, Any] = {}
+        version = None
+        if scan.text.startswith("[", scan.pos) or scan.peek() == "[":
+            declared = out_types[0] if kind == "prim::Constant" and len(out_types) == 1 else None
+            version = self._attribute_list(attributes, declared)
+        node = Node(self.graph, kind, self._values("the operator"), attributes, version)
+        self._notes(node)
+        if names:
+            self._see(node.add_outputs(out_types, names))
+        self._block.append(node)
+        if _NUMBERED.fullmatch(text):
+            self.refs[text] = (node, None, match.start("kind"))
+        for key, value in attributes.items():
+            if isinstance(value, GraphRef):
+                self.refs[value.name] = (node, key, match.start("kind"))
+        return node
+
+    def _attribute_list(self, attributes: dict[str, Any], declared: Type | None) -> int | None:
+        """Fill in ``attributes``; the version that the operator is bound to."""
+        scan = self._scan
+        scan.expect("[", "the operator")
+        version = None
+        while not scan.accept("]"):
+            match = scan.take(_KEY)
+            if match is None:
+                scan.fail("expected an attribute such as 'axis=1'")
+            key = match["bare"] or scan.unquote(match["quoted"], match.start("quoted"))
+            value = self._attributes.parse(declared if key == "value" else None)
+            if match["bare"] == "since_version":
+                if type(value) is not int:
+                    scan.fail("since_version must be an integer", match.start("bare"))
+                version = value
+            elif key in attributes:
+                scan.fail(f"attribute {key} is given twice", match.start(match.lastgroup or 0), "IRC112")
+            else:
+                attributes[key] = value
+            if not scan.accept(","):
+                scan.expect("]", "an attribute")
+                break
+        return version
+
+    def _values(self, after: str) -> list[Value]:
+        """Values in brackets, all of them visible here."""
+        scan = self._scan
+        match = scan.take(_VALUES)
+        if match is None:
+            scan.fail(f"expected values in brackets after {after}, such as (%x, %y)")
+        visible = self._visible
+        if '"' not in match[1]:
+            try:
+                return [visible[text[1:]] for text in _VALUE.findall(match[1])]
+            except KeyError:
+                pass
+        return [self._value(found) for found in _VALUE.finditer(scan.text, match.start(1), match.end(1))]
+
+    def _value(self, match: re.Match[str]) -> Value:
+        name = self._scan.name(match[0][1:], match.start() + 1)
+        value = self._visible.get(name)
+        if value is None:
+            ended = self.graph.has_value(name)
+            why = "is defined in a block that has ended" if ended else "is not defined before this"
+            self._scan.fail(f"{match[0]} {why}", match.start(), "IRC111")
+        return value
+
+    def _notes(self, node: Node) -> None:
+        """Scope and comment at the end of a node's line."""
+        scan = self._scan
+        match = scan.take(_NOTES)
+        if match is None:
+            scan.fail("expected the end of the line after the operator's inputs")
+        if match["scope"] is not None:
+            node.scope = match["scope"]
+        elif match["quoted_scope"] is not None:
+            node.scope = scan.unquote(match["quoted_scope"], match.start("quoted_scope"))
+        if match["name"] is not None:
+            node.name = match["name"].rstrip()
+        elif match["quoted_name"] is not None:
+            node.name = scan.unquote(match["quoted_name"], match.start("quoted_name"))
+
+    # -- blocks ----------------------------------------------------------
+
+    def _open(self, node: Node | None, pos: int) -> None:
+        if node is None:
+            self._scan.fail("a block must follow the node it belongs to", pos)
+        if len(self._outer) + 1 == MAX_BLOCK_DEPTH:
+            self._scan.fail(f"blocks nest deeper than {MAX_BLOCK_DEPTH} levels", pos, "IRC113")
+        self._outer.append((self._block, self._defined))
+        self._block, self._defined = node.add_block(), []
+        self._params("the block's label")
+
+    def _close(self) -> Node | None:
+        """End the current block; the node it belongs to."""
+        block = self._block
+        block.set_returns(self._values("->"))
+        for name in self._defined:
+            del self._visible[name]
+        self._block, self._defined = self._outer.pop()
+        return block.node

@@ -1,0 +1,119 @@
+"""Reading IR text piece by piece, and saying where it is wrong.
+
+The grammar's terminals are regular expressions tried at a position, coarse
+ones (a whole list of inputs, a whole type) first: a match in C is what makes
+a pure-Python parser fast. White space and line ends between terminals do not
+matter, ``#`` starts a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from irc.errors import Error
+from irc.ir.names import unquote
+
+WS = r"(?:[ \t\r\n]++|\#[^\n]*+)*+"
+"""White space and comments. Possessive, so that no text makes it backtrack."""
+
+STRING_BODY = r'(?:[^"\\\n]++|\\.)*+'
+VALUE_NAME = rf'%(?:[\w./-]++(?:::[\w./-]++)*+|"{STRING_BODY}")'
+"""A value's name. Dumps of ``torch.onnx`` hold bare ones such as ``%onnx::Conv_5`` and ``%/conv/out``."""
+
+_SPACE = re.compile(WS)
+_STRING = re.compile(rf'{WS}"({STRING_BODY})"')
+_SHOWN = 100
+"""Columns of a line that an error message shows at most."""
+
+
+def terminal(pattern: str) -> re.Pattern[str]:
+    """A compiled terminal that skips white space and comments first."""
+    return re.compile(WS + pattern)
+
+
+class Scanner:
+    """A position in a text.
+
+    Attributes:
+        text: the whole text.
+        pos: where reading goes on.
+        filename: what errors call the text.
+    """
+
+    __slots__ = ("filename", "pos", "text")
+
+    def __init__(self, text: str, filename: str = "<text>") -> None:
+        self.text = text
+        self.pos = 0
+        self.filename = filename
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The match of ``pattern`` here, stepped over; None if there is none."""
+        match = pattern.match(self.text, self.pos)
+        if match is not None:
+            self.pos = match.end()
+        return match
+
+    def skip(self) -> int:
+        """Step over white space and comments; the position after them."""
+        match = _SPACE.match(self.text, self.pos)
+        if match is not None:
+            self.pos = match.end()
+        return self.pos
+
+    def accept(self, symbol: str) -> bool:
+        """Step over ``symbol`` if it comes next."""
+        self.skip()
+        if self.text.startswith(symbol, self.pos):
+            self.pos += len(symbol)
+            return True
+        return False
+
+    def expect(self, symbol: str, after: str) -> None:
+        """Step over ``symbol``, or complain that it should come after ``after``."""
+        if not self.accept(symbol):
+            self.fail(f"expected '{symbol}' after {after}")
+
+    def peek(self) -> str:
+        """The next character that is no white space; "" at the end."""
+        self.skip()
+        return self.text[self.pos : self.pos + 1]
+
+    def string(self) -> str | None:
+        """A quoted string, unquoted; None if there is none here."""
+        match = self.take(_STRING)
+        return None if match is None else self.unquote(match[1], match.start(1))
+
+    def unquote(self, body: str, pos: int) -> str:
+        """The meaning of the inside of a quoted string that starts at ``pos``."""
+        try:
+            return unquote(body)
+        except ValueError as error:
+            self.fail(f"{error} in a string", pos)
+
+    def name(self, text: str, pos: int) -> str:
+        """The bare name that ``text``, as printed (quoted perhaps), stands for."""
+        return self.unquote(text[1:-1], pos + 1) if text.startswith('"') else text
+
+    def where(self, pos: int) -> tuple[int, int]:
+        """Line and column of a position, both from 1."""
+        return self.text.count("\n", 0, pos) + 1, pos - self.text.rfind("\n", 0, pos)
+
+    def fail(self, message: str, pos: int | None = None, code: str = "IRC110") -> NoReturn:
+        """Raise ``irc.Error`` with the line at ``pos`` (default: here, white space skipped) and a caret under it."""
+        raise self.error(message, self.skip() if pos is None else pos, code)
+
+    def error(self, message: str, pos: int, code: str = "IRC110") -> Error:
+        """The error that ``fail`` raises."""
+        line, column = self.where(pos)
+        begin = pos - column + 1
+        end = self.text.find("\n", begin)
+        shown = self.text[begin : len(self.text) if end < 0 else end].rstrip("\r").replace("\t", " ")
+        caret = column - 1
+        if caret >= _SHOWN - 10:
+            cut = caret - _SHOWN // 2
+            shown, caret = "..." + shown[cut:], caret - cut + 3
+        if len(shown) > _SHOWN:
+            shown = shown[:_SHOWN] + "..."
+        return Error(code, f"{message}\n    {shown}\n    {' ' * caret}^", f"{self.filename}:{line}:{column}")

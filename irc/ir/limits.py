@@ -1,0 +1,18 @@
+"""How deeply IR may nest.
+
+Models are untrusted. Printing, comparing and hashing types, cloning
+subgraphs and many passes recurse along nesting, so it is bounded far below
+what would exhaust Python's stack, and far above what real models hold.
+"""
+
+MAX_BLOCK_DEPTH = 200
+"""Blocks nested in each other, the graph's own included."""
+
+MAX_SUBGRAPH_DEPTH = 16
+"""Graphs nested in each other's attributes, the outermost included."""
+
+MAX_TYPE_DEPTH = 64
+"""Types nested in each other: ``int[][]`` is 3 deep."""
+
+MAX_LITERAL_DEPTH = 64
+"""Lists, tuples and dictionaries nested in each other in an attribute's value."""

@@ -1,0 +1,155 @@
+"""How values of attributes are printed; ``attribute_parser`` reads them back, bit for bit."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from irc.ir.names import quote
+from irc.ir.tensor import Tensor
+from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value that IR text names without giving it: an enum member ``__torch__.Color.RED``, ``<Tensors>``.
+
+    Attributes:
+        text: as it stands in the text.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def literal_text(value: Any, declared: Type | None = None) -> str:
+    """``value`` as IR text.
+
+    Args:
+        value: an attribute's value, but for graphs, which the printer numbers.
+        declared: for a ``prim::Constant``, the type of its output, which the text need not repeat.
+    """
+    write = _WRITERS.get(value.__class__)
+    if write is not None:
+        return write(value)
+    if isinstance(value, Tensor):
+        return tensor_text(value, declared == value.type)
+    if isinstance(value, Type):
+        return str(value)
+    if isinstance(value, list):
+        if not value and isinstance(declared, ListType):
+            return f"annotate({_python_text(declared)}, [])"  # as TorchScript does
+        return f"[{', '.join(map(literal_text, cast('list[Any]', value)))}]"
+    if isinstance(value, tuple):
+        items = [literal_text(item) for item in cast("tuple[Any, ...]", value)]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return "{" + ", ".join(f"{literal_text(k)}: {literal_text(v)}" for k, v in pairs) + "}"
+    raise TypeError(f"an attribute cannot hold {value!r}")
+
+
+def float_text(value: float) -> str:
+    """The shortest decimal that reads back as ``value``, TorchScript style: ``2.``, ``1e-05``, ``-inf``."""
+    if value != value:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return "nan" if bits == _QUIET_NAN else f"nan({bits:#x})"
+    return _point(repr(value))
+
+
+_QUIET_NAN = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
+
+
+def _complex_text(value: complex) -> str:
+    return _complex(float_text(value.real), float_text(value.imag))
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    int: str,
+    float: float_text,
+    str: quote,
+    bool: str,
+    type(None): str,
+    complex: _complex_text,
+    Opaque: str,
+}
+
+
+def _point(text: str) -> str:
+    """A number as Python and NumPy print it, the way TorchScript does: ``2.0`` is ``2.``, ``1e16`` a float too."""
+    return text.removesuffix("0") if text.endswith(".0") else text
+
+
+def _complex(real: str, imag: str) -> str:
+    if real == "0.":
+        return f"{imag}j"
+    return f"{real}{'' if imag.startswith('-') else '+'}{imag}j"
+
+
+def _python_text(t: Type) -> str:
+    """A type in the notation that TorchScript uses inside ``annotate(...)``."""
+    if isinstance(t, ListType):
+        return f"List[{_python_text(t.elem)}]"
+    if isinstance(t, OptionalType):
+        return f"Optional[{_python_text(t.elem)}]"
+    if isinstance(t, DictType):
+        return f"Dict[{_python_text(t.key)}, {_python_text(t.value)}]"
+    if isinstance(t, TupleType):
+        return f"Tuple[{', '.join(map(_python_text, t.elems))}]"
+    return "Tensor" if isinstance(t, TensorType) else str(t)
+
+
+# -- tensors -----------------------------------------------------------------
+
+
+def tensor_text(tensor: Tensor, typed: bool = False) -> str:
+    """A tensor as IR text: ``@"name"``, ``splat(0.)``, ``tensor([1., 2.])`` or ``<Tensor>``.
+
+    Args:
+        tensor: the tensor; all its elements are written if it has no name and is no splat.
+        typed: whether the type stands next to it already; else it is written too, ``splat<Float(3)>(0.)``.
+    """
+    if tensor.name:
+        return f"@{quote(tensor.name)}" + ("" if typed else f"<{tensor.type}>")
+    if tensor.is_absent:
+        return "<Tensor>" if typed else f"<Tensor : {tensor.type}>"
+    of_type = "" if typed else f"<{tensor.type}>"
+    if tensor.is_splat:
+        return f"splat{of_type}({''.join(_elements(tensor.dtype, tensor.scalar))})"
+    return f"tensor{of_type}([{', '.join(_elements(tensor.dtype, tensor.numpy()))}])"
+
+
+def _elements(dtype: DType, array: np.ndarray[Any, Any]) -> list[str]:
+    """The elements of ``array`` in C order as text that reads back bit for bit."""
+    flat = array.reshape(-1)
+    if dtype is DType.STRING:
+        return [quote(item if isinstance(item, str) else bytes(item).decode(errors="surrogateescape")) for item in flat]
+    if dtype is DType.BOOL or dtype.is_integer:
+        return [str(item) for item in (flat if dtype is DType.BOOL else map(int, flat))]
+    if dtype in (DType.COMPLEX64, DType.COMPLEX128):
+        return [_complex(_real_text(item.real), _real_text(item.imag)) for item in flat]
+    return [_real_text(item) for item in flat]
+
+
+def _real_text(item: Any) -> str:
+    """A NumPy or ml_dtypes floating-point scalar as text."""
+    value = float(item)
+    if value != value:
+        bits = int.from_bytes(item.tobytes(), sys.byteorder)
+        return "nan" if item.tobytes() == item.dtype.type(float("nan")).tobytes() else f"nan({bits:#x})"
+    shortest = str(item)
+    # Text is read as a double and then rounded to the dtype; in the rare case
+    # that this gives a neighbour, the double itself is written, which is exact.
+    exact = item.dtype.type(float(shortest)).tobytes() == item.tobytes()
+    return _point(shortest) if exact and _is_float_text(shortest) else float_text(value)
+
+
+def _is_float_text(text: str) -> bool:
+    return "." in text or "e" in text or "n" in text

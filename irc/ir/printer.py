@@ -1,0 +1,155 @@
+"""IR as text, laid out as TorchScript lays it out.
+
+``parser`` reads it back exactly. The grammar is in docs/ir-text.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from irc.ir.block import Block
+from irc.ir.graph import Graph, Module
+from irc.ir.literals import literal_text
+from irc.ir.names import attribute_text, graph_text, kind_text, note_text, value_text
+from irc.ir.node import Node
+from irc.ir.types import Type
+from irc.ir.value import Value
+
+
+def print_graph(graph: Graph) -> str:
+    """``graph`` and, after it, the subgraphs of its nodes."""
+    return "".join(_graphs(graph))
+
+
+def print_module(module: Module) -> str:
+    """The main graph, then each function; weights by name."""
+    functions = [graph for graph in module.graphs.values() if graph is not module.main]
+    return "\n".join(map(print_graph, [module.main, *functions]))
+
+
+def print_node(node: Node) -> str:
+    """One node in one line, without indentation and nested blocks."""
+    return str(_Printer(node.graph).node(node))
+
+
+class NodeText(NamedTuple):
+    """The pieces of a node's line.
+
+    Attributes:
+        outputs: each output with its type.
+        operator: kind and attributes.
+        inputs: each input.
+        notes: scope and source comment.
+    """
+
+    outputs: list[str]
+    operator: str
+    inputs: list[str]
+    notes: str
+
+    def __str__(self) -> str:
+        equals = f"{', '.join(self.outputs)} = " if self.outputs else ""
+        return f"{equals}{self.operator}({', '.join(self.inputs)}){self.notes}"
+
+
+def _graphs(graph: Graph) -> Iterator[str]:
+    """Pieces of text of ``graph`` and its subgraphs: those of a graph follow it, each followed by its own."""
+    todo = [("", graph)]
+    while todo:
+        head, graph = todo.pop()
+        printer = _Printer(graph)
+        yield head
+        yield from printer.lines()
+        todo.extend((f"with {name} = ", sub) for name, sub in reversed(printer.subgraphs))
+
+
+class _Printer:
+    """Prints one graph.
+
+    Attributes:
+        subgraphs: graphs that attributes of the nodes printed so far hold, and what the nodes call them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.subgraphs: list[tuple[str, Graph]] = []
+        self._names: dict[Value, str] = {}
+        self._types: dict[int, str] = {}  # by identity: hashing a type costs as much as printing it
+
+    def lines(self) -> Iterator[str]:
+        params = ",\n      ".join(map(self.definition, self.graph.inputs))
+        yield f"{graph_text(self.graph.name)}({params}):\n"
+        yield from self._nodes(self.graph.block)
+        yield f"  return ({', '.join(map(self.name, self.graph.outputs))})\n"
+
+    def _nodes(self, top: Block) -> Iterator[str]:
+        """The lines of all nodes, blocks within blocks."""
+        # Each entry: what is left of a block's nodes, its indentation, its end, the blocks after it.
+        stack: list[tuple[Iterator[Node], str, str, Iterator[tuple[int, Block]]]] = []
+        stack.append((iter(top.nodes), "  ", "", iter(())))
+        while stack:
+            nodes, indent, end, siblings = stack[-1]
+            for node in nodes:
+                yield f"{indent}{self.node(node)}\n"
+                if node.blocks:
+                    siblings = enumerate(node.blocks)
+                    break
+            else:
+                stack.pop()
+                yield end
+                indent = indent[:-4]
+            for i, block in siblings:
+                params = ", ".join(map(self.definition, block.params))
+                yield f"{indent}  block{i}({params}):\n"
+                inner = indent + "    "
+                stack.append((iter(block.nodes), inner, self._end(block, inner), siblings))
+                break
+
+    def _end(self, block: Block, indent: str) -> str:
+        return f"{indent}-> ({', '.join(map(self.name, block.returns))})\n"
+
+    def node(self, node: Node) -> NodeText:
+        operator = self._operator(node) if node.attributes or node.version is not None else kind_text(node.kind)
+        notes = ""
+        if node.scope:
+            notes = f", scope: {note_text(node.scope, '#')}"
+        if node.name:
+            notes += f" # {note_text(node.name)}"
+        return NodeText(list(map(self.definition, node.outputs)), operator, list(map(self.name, node.inputs)), notes)
+
+    def _operator(self, node: Node) -> str:
+        kind = kind_text(node.kind)
+        is_constant = node.kind == "prim::Constant" and len(node.outputs) == 1
+        declared = node.outputs[0].type if is_constant else None
+        items: list[str] = []
+        for key, value in node.attributes.items():
+            if not isinstance(value, Graph):
+                items.append(f"{attribute_text(key)}={literal_text(value, declared)}")
+            elif key == "Subgraph":
+                kind = self._subgraph(kind, value)
+            else:
+                items.append(f"{attribute_text(key)}=<{self._subgraph('Graph', value)}>")
+        if node.version is not None:
+            items.append(f"since_version={node.version}")
+        return f"{kind}[{', '.join(items)}]" if items else kind
+
+    def _subgraph(self, stem: str, graph: Graph) -> str:
+        name = f"{stem}_{len(self.subgraphs)}"
+        self.subgraphs.append((name, graph))
+        return name
+
+    def name(self, value: Value) -> str:
+        text = self._names.get(value)
+        if text is None:
+            text = self._names[value] = value_text(value.name)
+        return text
+
+    def definition(self, value: Value) -> str:
+        return f"{self.name(value)} : {self._type(value.type)}"
+
+    def _type(self, t: Type) -> str:
+        text = self._types.get(id(t))
+        if text is None:
+            text = self._types[id(t)] = str(t)
+        return text
