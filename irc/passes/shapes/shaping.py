@@ -190,10 +190,10 @@ def concat(c: NodeTypes) -> Type:
     if any(len(s) != rank for s in known):
         c.fail("inputs of Concat must have one rank")
     axis = c.axis(c.attr("axis", 1), rank)
-    out = [c.same_dim([s[i] for s in known], f"sizes of dimension {i}") for i in range(rank)]
     sizes = [s[axis] for s in known]
     numbers = [d for d in sizes if isinstance(d, int)]
-    out[axis] = sum(numbers) if len(numbers) == len(shapes) else sizes[0] if len(shapes) == 1 else None
+    joined = sum(numbers) if len(numbers) == len(shapes) else sizes[0] if len(shapes) == 1 else None
+    out = [joined if i == axis else c.same_dim([s[i] for s in known], f"sizes of dimension {i}") for i in range(rank)]
     return TensorType(dtype, tuple(out))
 
 
