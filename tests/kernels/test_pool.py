@@ -39,6 +39,8 @@ WINDOWS = {
     "3x3 stride 2, padded": ((2, 3, 8, 9), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
     "asymmetric": ((1, 2, 7, 9), {"kernel_shape": [3, 4], "strides": [2, 1], "pads": [0, 3, 2, 1]}),
     "1x1": ((1, 2, 4, 5), {"kernel_shape": [1, 1]}),
+    "one window, not to the end": ((1, 2, 8, 9), {"kernel_shape": [5, 6], "strides": [4, 4], "pads": [0, 0, 0, 0]}),
+    "one window, over both ends": ((1, 2, 3, 2), {"kernel_shape": [5, 4], "strides": [9, 9], "pads": [2, 3, 1, 2]}),
     "1-D": ((2, 3, 11), {"kernel_shape": [4], "strides": [3], "pads": [2, 1]}),
     "3-D": ((1, 2, 5, 6, 4), {"kernel_shape": [2, 3, 2], "strides": [1, 2, 2], "pads": [1, 0, 1, 0, 2, 0]}),
     "same upper": ((1, 2, 7, 8), {"kernel_shape": [4, 2], "strides": [2, 3], "auto_pad": "SAME_UPPER"}),
@@ -175,6 +177,17 @@ def test_unpool_against_ort():
     attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
     maxima, indices = run_kernel("MaxPool", [x], attrs, 12, 2)
     check_against_ort("MaxUnpool", [maxima, indices], attrs, 11)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+def test_taps_in_the_padding_cost_nothing(op_type):
+    """A hostile kernel_shape and pads to match: 2**60 taps, of which three can read the input."""
+    attrs = {"kernel_shape": [1 << 60], "pads": [1 << 59, (1 << 59) - 2], "strides": [1]}
+    x = np.array([[[1, -3, 2]]], np.float32)
+    (ours,) = run_kernel(op_type, [x], attrs, 22)
+    expected = {"MaxPool": 2, "AveragePool": 0, "LpPool": 14**0.5}[op_type]
+    assert ours.shape == (1, 1, 2)
+    np.testing.assert_allclose(ours.ravel(), expected, rtol=1e-6)
 
 
 BAD = {

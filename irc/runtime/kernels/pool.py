@@ -30,16 +30,21 @@ def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any) -> Arra
     """
     check_spatial(x)
     check_size((*x.shape[:2], *outputs(axes)), x.dtype)
+    if all(a.out == 1 and a.kernel > 1 for a in axes):  # one window: NumPy's own reduction is the fastest
+        reads = ((a.taps.start * a.dilation - a.begin, a.taps.stop * a.dilation - a.begin, a.dilation) for a in axes)
+        seen = x[(slice(None), slice(None), *(slice(*r) for r in reads))]
+        return ufunc.reduce(seen, axis=tuple(range(2, x.ndim)), keepdims=True, initial=identity)
     for i, axis in enumerate(axes, 2):
         if not axis.trivial:
-            x = _along(x, i, axis, ufunc, identity)
+            x = reduce_along(x, i, axis, ufunc, identity)
     return x
 
 
-def _along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -> Array:
-    result = np.empty((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
+def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -> Array:
+    """Reduce over the windows of ``axis`` along dimension ``i`` alone; a new array."""
     lead = (slice(None),) * i
-    pairs = [axis.reads(t) for t in range(axis.kernel)]
+    pairs = [axis.reads(t) for t in axis.taps]
+    result = np.empty((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
     full = next((t for t, (to, _) in enumerate(pairs) if to == slice(0, axis.out)), None)
     if full is None:
         result.fill(identity)
@@ -91,7 +96,7 @@ def _argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Arra
     rank = len(sizes)
     pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
     images: Array = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *(1,) * rank)
-    for tap in itertools.product(*(range(a.kernel) for a in axes)):
+    for tap in itertools.product(*(a.taps for a in axes)):
         pairs = [a.reads(t) for t, a in zip(tap, axes, strict=True)]
         target = (slice(None), slice(None), *(to for to, _ in pairs))
         source = (slice(None), slice(None), *(of for _, of in pairs))
@@ -127,7 +132,7 @@ def _count(axis: Axis, include: bool) -> Array:
     if include:
         axis = axis._replace(size=axis.size + axis.begin + axis.end, begin=0, end=0)
     counts = np.zeros(axis.out, np.int64)
-    for t in range(axis.kernel):
+    for t in axis.taps:
         counts[axis.reads(t)[0]] += 1
     return counts
 

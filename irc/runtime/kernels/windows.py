@@ -57,6 +57,12 @@ class Axis(NamedTuple):
         return pairing(tap * self.dilation - self.begin, self.stride, self.size, self.out)
 
     @property
+    def taps(self) -> range:
+        """The taps that read input at all; the others, however many, fall into the padding at every output."""
+        first = -(-(self.begin - (self.out - 1) * self.stride) // self.dilation)
+        return range(max(0, first), min(self.kernel, (self.size - 1 + self.begin) // self.dilation + 1))
+
+    @property
     def trivial(self) -> bool:
         """Whether output ``o`` reads input ``o`` and nothing else."""
         return self.kernel == 1 and self.stride == 1 and self.begin == 0 and self.end == 0

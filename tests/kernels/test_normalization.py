@@ -1,0 +1,238 @@
+"""Normalisations against ONNX Runtime, the ONNX node suite, and the definitions."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.kernels import batch_norm, normalization  # noqa: F401
+from tests.kernels.helpers import assert_same, bind, check_against_ort, node_suite_cases, run_case, run_kernel
+
+OPERATORS = [
+    "BatchNormalization",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "GroupNormalization",
+    "RMSNormalization",
+    "MeanVarianceNormalization",
+    "LpNormalization",
+    "LRN",
+]
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+def batch_norm_inputs(shape: tuple[int, ...], parameters: tuple[int, ...]) -> list[np.ndarray]:
+    scale, b, mean, var = (values(*parameters, seed=i) for i in range(1, 5))
+    return [values(*shape), scale, b, mean, np.abs(var) + 0.1]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 14, 15])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3), (2, 3, 7), (1, 2, 3, 4, 2), (1, 5, 300, 301)])
+def test_batch_norm(shape, opset):
+    check_against_ort("BatchNormalization", batch_norm_inputs(shape, shape[1:2]), {"epsilon": 1e-3}, opset)
+
+
+@pytest.mark.parametrize("attrs", [{"is_test": 1}, {}])
+def test_batch_norm_6_at_inference(attrs):
+    """With `is_test`, or with Y alone: "Output case #2: Y (test mode)"."""
+    inputs = batch_norm_inputs((2, 3, 4, 5), (3,))
+    assert_same(run_kernel("BatchNormalization", inputs, attrs, 6), run_kernel("BatchNormalization", inputs, {}, 9))
+
+
+def test_batch_norm_6_at_inference_keeps_the_statistics():
+    inputs = batch_norm_inputs((2, 3, 4, 5), (3,))
+    ours = run_kernel("BatchNormalization", inputs, {"is_test": 1}, 6, 5)
+    assert_same(ours, [*run_kernel("BatchNormalization", inputs, {}, 9), *inputs[3:], *inputs[3:]])
+
+
+@pytest.mark.parametrize("version", [1, 6, 7, 9])
+def test_batch_norm_training_by_outputs(version):
+    """Four more outputs: running and batch statistics. The running ones are in place in versions 1 and 6."""
+    x, scale, b, mean, var = batch_norm_inputs((4, 3, 5, 2), (3,))
+    ours = run_kernel("BatchNormalization", [x, scale, b, mean, var], {"momentum": 0.8}, version, 5)
+    batch, spread = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    expected = run_kernel("BatchNormalization", [x, scale, b, batch, spread], {}, 9)
+    assert_same(ours, [*expected, mean * 0.8 + batch * 0.2, var * 0.8 + spread * 0.2, batch, spread])
+
+
+def test_batch_norm_training_mode():
+    inputs = batch_norm_inputs((4, 3, 5, 2), (3,))
+    check_against_ort("BatchNormalization", inputs, {"training_mode": 1}, 14, 3)
+    check_against_ort("BatchNormalization", inputs, {"training_mode": 1, "momentum": 0.3}, 15, 3)
+    (alone,) = run_kernel("BatchNormalization", inputs, {"training_mode": 1}, 15)
+    assert_same([alone], run_kernel("BatchNormalization", inputs, {"training_mode": 1}, 15, 3)[:1])
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_batch_norm_not_spatial(version):
+    """A mean, variance, scale and bias for every position, not every channel."""
+    x, scale, b, mean, var = batch_norm_inputs((4, 3, 5), (3, 5))
+    attrs = {"spatial": 0, "is_test": 1} if version == 6 else {"spatial": 0}
+    (ours,) = run_kernel("BatchNormalization", [x, scale, b, mean, var], attrs, version)
+    assert_same([ours], [(x - mean) / np.sqrt(var + np.float32(1e-5)) * scale + b])
+    trained = run_kernel("BatchNormalization", [x, scale, b, mean, var], {"spatial": 0}, version, 5)
+    batch, spread = x.mean(0), x.var(0)
+    expected = (x - batch) / np.sqrt(spread + np.float32(1e-5)) * scale + b
+    assert_same(trained, [expected, mean * 0.9 + batch * 0.1, var * 0.9 + spread * 0.1, batch, spread], atol=1e-4)
+
+
+def test_batch_norm_of_one_axis():
+    """A single dimension is the batch, of one channel."""
+    x, *parameters = batch_norm_inputs((7,), (1,))
+    (ours,) = run_kernel("BatchNormalization", [x, *parameters], {}, 9)
+    (expected,) = run_kernel("BatchNormalization", [x[:, None], *parameters], {}, 9)
+    assert_same([ours], [expected[:, 0]])
+    trained = run_kernel("BatchNormalization", [x, *parameters], {"training_mode": 1}, 15, 3)
+    expected = run_kernel("BatchNormalization", [x[:, None], *parameters], {"training_mode": 1}, 15, 3)
+    assert_same(trained, [expected[0][:, 0], *expected[1:]])
+
+
+def test_batch_norm_mixed_types():
+    """Since 15 the statistics may have another type than the input."""
+    x, *parameters = batch_norm_inputs((2, 3, 4), (3,))
+    (expected,) = run_kernel("BatchNormalization", [x.astype(np.float16).astype(np.float32), *parameters], {}, 15)
+    (ours,) = run_kernel("BatchNormalization", [x.astype(np.float16), *parameters], {}, 15)
+    assert_same([ours], [expected.astype(np.float16)], rtol=2e-3, atol=1e-3)
+    trained = run_kernel("BatchNormalization", [x.astype(np.float16), *parameters], {"training_mode": 1}, 15, 3)
+    assert [v.dtype for v in trained] == [np.float16, np.float32, np.float32]
+
+
+def test_batch_norm_writes_into_out():
+    x, *parameters = batch_norm_inputs((2, 3, 4, 5), (3,))
+    (expected,) = run_kernel("BatchNormalization", [x, *parameters], {}, 9)
+    kernel = bind("BatchNormalization", {}, 9, 5)
+    assert kernel(x, *parameters, out=x) is x
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 7)])
+def test_instance_norm(shape):
+    check_against_ort(
+        "InstanceNormalization", [values(*shape), values(3, seed=1), values(3, seed=2)], {"epsilon": 0.01}, 7
+    )
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_group_norm(groups, opset):
+    x, count = values(2, 6, 4, 5), groups if opset == 18 else 6
+    scale, b = values(count, seed=1), values(count, seed=2)
+    attrs = {"num_groups": groups, "epsilon": 0.01}
+    (ours,) = run_kernel("GroupNormalization", [x, scale, b], attrs, opset)
+    rows = x.reshape(2, groups, -1)
+    normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + np.float32(0.01))
+    factor, shift = (np.repeat(v, 6 // count).reshape(6, 1, 1) for v in (scale, b))
+    assert_same([ours], [normal.reshape(x.shape) * factor + shift])
+    if opset == 21:
+        check_against_ort("GroupNormalization", [x, scale, b], attrs, opset)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_layer_norm(axis, bias):
+    x = values(3, 4, 5)
+    parameters = [values(*x.shape[axis:], seed=i) for i in range(1, 3 if bias else 2)]
+    check_against_ort("LayerNormalization", [x, *parameters], {"axis": axis, "epsilon": 0.01}, 17, 3)
+    check_against_ort("LayerNormalization", [x, *parameters], {"axis": axis}, 17, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+@pytest.mark.parametrize("stash", [1, 16])
+def test_layer_norm_types(dtype, stash):
+    x, scale, b = (v.astype(dtype) for v in (values(3, 200) * 30 + 100, values(200, seed=1), values(200, seed=2)))
+    ours = run_kernel("LayerNormalization", [x, scale, b], {"stash_type": stash}, 17, 3)
+    stashed = np.float32 if stash == 1 else ml_dtypes.bfloat16
+    assert [v.dtype for v in ours] == [dtype, stashed, stashed]
+    exact = run_kernel("LayerNormalization", [v.astype(np.float64) for v in (x, scale, b)], {}, 17, 3)
+    tolerance = 1e-2 if ml_dtypes.bfloat16 in (dtype, stashed) else 2e-3
+    assert_same([v.astype(np.float64) for v in ours], [v.astype(np.float64) for v in exact], tolerance, tolerance)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rms_norm(axis):
+    x = values(3, 4, 5)
+    scale = values(*x.shape[axis:], seed=1)
+    (ours,) = run_kernel("RMSNormalization", [x, scale], {"axis": axis, "epsilon": 0.01}, 23)
+    over = tuple(range(axis % 3, 3))
+    rms = np.sqrt(np.mean(x * x, axis=over, keepdims=True) + np.float32(0.01))
+    assert_same([ours], [x / rms * scale])
+    half = run_kernel("RMSNormalization", [x.astype(np.float16), scale], {"axis": axis, "epsilon": 0.01}, 23)
+    assert_same(half, [ours], rtol=1e-2, atol=1e-2)  # the result has the scale's type
+
+
+@pytest.mark.parametrize("axes", [None, [0, 2, 3], [1], [0, 1, 2, 3], [-1, -2]])
+def test_mean_variance_norm(axes):
+    x = values(2, 3, 4, 5) + 10
+    (ours,) = run_kernel("MeanVarianceNormalization", [x], {} if axes is None else {"axes": axes}, 13)
+    over = tuple(axes or (0, 2, 3))
+    assert_same([ours], [(x - x.mean(over, keepdims=True)) / x.std(over, keepdims=True)])
+    if axes in (None, [0, 2, 3]):
+        check_against_ort("MeanVarianceNormalization", [x], {}, 9)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_lp_norm(p, axis):
+    check_against_ort("LpNormalization", [values(2, 3, 4)], {"p": p, "axis": axis}, 7)
+    x = np.zeros((2, 3, 4), np.float32)
+    assert_same(run_kernel("LpNormalization", [x], {"p": p, "axis": axis}, 22), [x])
+
+
+@pytest.mark.parametrize("opset", [7, 13])
+@pytest.mark.parametrize("size", [1, 3, 5, 7, 11])
+@pytest.mark.parametrize("attrs", [{}, {"alpha": 0.5, "beta": 0.6, "bias": 2.0}])
+def test_lrn(size, attrs, opset):
+    check_against_ort("LRN", [values(2, 5, 3, 4) * 3], {"size": size, **attrs}, opset)
+
+
+@pytest.mark.parametrize("size", [2, 4, 1 << 60])
+def test_lrn_windows(size):
+    """Even sizes reach one channel further up than down; no size reaches beyond the channels."""
+    x = values(1, 6, 2)
+    (ours,) = run_kernel("LRN", [x], {"size": size, "alpha": float(size), "beta": 1.0}, 13)
+    expected = np.empty_like(x)
+    for c in range(6):
+        region = x[:, max(0, c - (size - 1) // 2) : min(5, c + -(-(size - 1) // 2)) + 1]
+        expected[:, c] = x[:, c] / (1 + (region**2).sum(1))
+    assert_same([ours], [expected])
+
+
+BAD = {
+    "scale": ("BatchNormalization", [values(1, 3, 2), *[values(2)] * 4], {}, 9, "scale"),
+    "scalar": ("BatchNormalization", [values(), *[values(1)] * 4], {}, 9, "scale"),
+    "not spatial": ("BatchNormalization", [values(1, 3, 2), *[values(3, 1)] * 4], {"spatial": 0}, 7, "scale"),
+    "instance": ("InstanceNormalization", [values(1, 3, 2), values(2), values(2)], {}, 6, "scale"),
+    "instance rank": ("InstanceNormalization", [values(3), values(3), values(3)], {}, 6, "channels"),
+    "groups": ("GroupNormalization", [values(1, 3, 2), values(3), values(3)], {"num_groups": 2}, 21, "num_groups"),
+    "no groups": ("GroupNormalization", [values(1, 3, 2), values(3), values(3)], {"num_groups": 0}, 21, "num_groups"),
+    "layer axis": ("LayerNormalization", [values(3, 4), values(4)], {"axis": 2**63 - 1}, 17, "axis"),
+    "layer scale": ("LayerNormalization", [values(3, 4), values(3)], {}, 17, "broadcast"),
+    "layer scale larger": ("LayerNormalization", [values(1, 4), values(3, 4)], {}, 17, "broadcast"),
+    "stash_type": ("LayerNormalization", [values(3, 4), values(4)], {"stash_type": 99}, 17, "element type"),
+    "rms axis": ("RMSNormalization", [values(3, 4), values(4)], {"axis": -3}, 23, "axis"),
+    "axes": ("MeanVarianceNormalization", [values(3, 4)], {}, 13, "axis"),
+    "lp axis": ("LpNormalization", [values(3, 4)], {"axis": 2}, 1, "axis"),
+    "lp p": ("LpNormalization", [values(3, 4)], {"p": 3}, 1, "p is 3"),
+    "lrn size": ("LRN", [values(1, 3, 4)], {"size": 0}, 13, "size"),
+    "lrn rank": ("LRN", [values(3)], {"size": 3}, 13, "channels"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, attrs, version, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, attrs, version)
