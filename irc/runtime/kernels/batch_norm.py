@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,6 @@ from irc.runtime.kernels.support import Array, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-BLOCK_ELEMENTS = 1 << 17
-"""Scaling and shifting go over the data twice, in blocks of so many elements that stay in cache."""
 
 
 def _is_test(node: Node) -> bool:
@@ -103,18 +99,5 @@ def _affine(x: Array, factor: Array, shift: Array, out: Array | None) -> Array:
     wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
     if factor.ndim == 1 and x.ndim > 1:
         factor, shift = (v.reshape(-1, *(1,) * (x.ndim - 2)) for v in (factor, shift))
-    factor, shift = factor.astype(wide), shift.astype(wide)
-    if wide != x.dtype:
-        np.copyto(result, x.astype(wide) * factor + shift, casting="same_kind")
-        return result
-    if x.ndim < 2:
-        np.add(np.multiply(x, factor, out=result), shift, out=result)
-        return result
-    step = max(1, BLOCK_ELEMENTS // max(1, math.prod(x.shape[2:])))
-    for n in range(len(x)):
-        for start in range(0, x.shape[1], step):
-            block = slice(start, start + step)
-            part = result[n, block]
-            np.multiply(x[n, block], factor[block], out=part)
-            part += shift[block]
-    return result
+    scaled = np.multiply(x.astype(wide, copy=False), factor.astype(wide), out=result if wide == x.dtype else None)
+    return np.add(scaled, shift.astype(wide), out=result, casting="same_kind")
