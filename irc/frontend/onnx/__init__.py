@@ -1,0 +1,71 @@
+"""ONNX models to modules.
+
+Errors are ``irc.Error`` with one of these codes:
+
+=======  ===================================================================
+IRC120   the file cannot be read
+IRC121   it is not an ONNX model, or a truncated one
+IRC122   IR version or operator sets missing or unknown
+IRC123   operators that are not supported, all in one message
+IRC124   names missing or not unique (not in SSA form)
+IRC125   a value that is used but never defined
+IRC126   a cycle
+IRC127   an attribute that is wrong, missing or unknown
+IRC128   a wrong number of inputs or outputs
+IRC129   a malformed tensor
+IRC130   external data missing, too short or outside the model's folder
+IRC131   a malformed type
+IRC132   local functions: recursion, duplicates, limits
+IRC133   graphs or calls nested too deep
+IRC134   nested graphs that do not fit their operator
+=======  ===================================================================
+
+Nothing of onnx's C++ code sees the model: it crashes on hostile ones. onnx is
+used for protobuf and for its operators' schemas.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from irc.ir import Module
+
+__all__ = ["import_model"]
+
+
+def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Module:
+    """The module of an ONNX model, opset 6 to the newest of the installed onnx package.
+
+    Names of values survive. Large weights are read when they are first used:
+    a file must not be changed, nor a ``ModelProto``, before that.
+
+    Args:
+        model: the model or its path.
+        folder: where external data lies, for a ``ModelProto``; by path it is the file's folder.
+
+    Raises:
+        irc.Error: IRC120 to IRC134, see above; ``where`` names the file and the node or value.
+    """
+    from irc.frontend.onnx.external import DataFolder
+    from irc.frontend.onnx.importer import Importer
+    from irc.frontend.onnx.reader import Source, read_file
+
+    place = ""
+    try:
+        if isinstance(model, (str, os.PathLike)):
+            place = os.fspath(model)
+            source = read_file(place)
+        else:
+            source = Source(model, None if folder is None else DataFolder(os.fspath(folder)))
+        return Importer(source).run()
+    except Error as error:
+        where = ", ".join(filter(None, (place, error.where)))
+        raise Error(error.code, error.message, where) from None
+    except UnicodeDecodeError as error:  # protobuf checks names only when they are read
+        raise Error("IRC121", f"the model has text that is not UTF-8: {error}", place) from None

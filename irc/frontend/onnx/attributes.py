@@ -1,0 +1,237 @@
+"""``AttributeProto`` to attributes of the IR, checked against the operator's schema.
+
+What a schema says can be checked here: names, types, which are required. To
+that two tables add what the specification says in prose: attributes with few
+possible values. Ranges that depend on the inputs are left to shape inference
+and kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from irc.errors import Error
+from irc.frontend.onnx.tensors import MAX_RANK
+from irc.frontend.onnx.types import Place, from_proto
+from irc.ir.types import DType
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, SparseTensorProto, TensorProto
+
+    from irc.frontend.onnx.opsets import Operator
+    from irc.ir.tensor import Tensor
+
+Environment = dict[str, "AttributeProto"]
+"""The attributes that a call of a function gives, by name; absent ones are missing."""
+
+INT, STRING, GRAPH, INTS = 2, 3, 5, 7
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A type of attributes.
+
+    Attributes:
+        name: its name in ``AttributeProto.AttributeType``.
+        field: the field with the value.
+        is_list: whether that is a list, which when empty is written as nothing.
+        is_number: whether it is 0 or "" when it is not written, as some writers have it.
+        convert: (reader, value of the field, name for tensors, place) -> value in the IR.
+    """
+
+    name: str
+    field: str
+    is_list: bool
+    is_number: bool
+    convert: Callable[[AttributeReader, Any, str, Place], Any]
+
+
+def _unsupported(reader: AttributeReader, value: Any, name: str, where: Place) -> NoReturn:
+    _fail("lists of graphs, sparse tensors and types are not supported", where)
+
+
+_KINDS: dict[int, _Kind] = {
+    1: _Kind("FLOAT", "f", False, True, lambda r, value, name, where: value),
+    INT: _Kind("INT", "i", False, True, lambda r, value, name, where: value),
+    STRING: _Kind("STRING", "s", False, True, lambda r, value, name, where: value.decode()),
+    4: _Kind("TENSOR", "t", False, False, lambda r, value, name, where: r.dense(value, name, where)),
+    GRAPH: _Kind("GRAPH", "g", False, False, lambda r, value, name, where: None),  # becomes a block
+    6: _Kind("FLOATS", "floats", True, False, lambda r, value, name, where: list(value)),
+    INTS: _Kind("INTS", "ints", True, False, lambda r, value, name, where: list(value)),
+    8: _Kind("STRINGS", "strings", True, False, lambda r, value, name, where: [s.decode() for s in value]),
+    9: _Kind("TENSORS", "tensors", True, False, lambda r, value, name, where: [r.dense(t, name, where) for t in value]),
+    10: _Kind("GRAPHS", "graphs", True, False, _unsupported),
+    11: _Kind(
+        "SPARSE_TENSOR", "sparse_tensor", False, False, lambda r, value, name, where: r.sparse(value, name, where)
+    ),
+    12: _Kind("SPARSE_TENSORS", "sparse_tensors", True, False, _unsupported),
+    13: _Kind("TYPE_PROTO", "tp", False, False, lambda r, value, name, where: from_proto(value, where)),
+    14: _Kind("TYPE_PROTOS", "type_protos", True, False, _unsupported),
+}
+"""``AttributeProto.AttributeType`` -> what it is."""
+
+_CONTENTS = frozenset([kind.field for kind in _KINDS.values()])
+
+_AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_DIRECTION = ("forward", "reverse", "bidirectional")
+_ROUND = ("up", "down", "nearest")
+_LOSS = ("none", "sum", "mean")
+_SCATTER = ("none", "add", "mul", "max", "min")
+_CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
+    **dict.fromkeys([(op, "direction") for op in ("RNN", "GRU", "LSTM")], _DIRECTION),
+    **dict.fromkeys([(op, "round_mode") for op in ("Cast", "CastLike")], _ROUND),
+    **dict.fromkeys([(op, "reduction") for op in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")], _LOSS),
+    **dict.fromkeys([(op, "reduction") for op in ("ScatterElements", "ScatterND")], _SCATTER),
+    **dict.fromkeys([(op, "mode") for op in ("DepthToSpace", "SpaceToDepth")], ("DCR", "CRD")),
+    ("BitShift", "direction"): ("LEFT", "RIGHT"),
+    ("CausalConvWithState", "activation"): ("silu", "swish", "none"),
+    ("Gelu", "approximate"): ("none", "tanh"),
+    ("GridSample", "mode"): ("linear", "nearest", "cubic", "bilinear", "bicubic"),
+    ("GridSample", "padding_mode"): ("zeros", "border", "reflection"),
+    ("ImageDecoder", "pixel_format"): ("RGB", "BGR", "Grayscale"),
+    ("LinearAttention", "update_rule"): ("linear", "gated", "delta", "gated_delta"),
+    ("Pad", "mode"): ("constant", "reflect", "edge", "wrap"),
+    ("Resize", "keep_aspect_ratio_policy"): ("stretch", "not_larger", "not_smaller"),
+    ("Resize", "mode"): ("nearest", "linear", "cubic"),
+    ("Resize", "nearest_mode"): ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+    ("RoiAlign", "coordinate_transformation_mode"): ("half_pixel", "output_half_pixel"),
+    ("RoiAlign", "mode"): ("avg", "max"),
+    ("StringNormalizer", "case_change_action"): ("LOWER", "UPPER", "NONE"),
+    ("TensorScatter", "mode"): ("linear", "circular"),
+    ("TfIdfVectorizer", "mode"): ("TF", "IDF", "TFIDF"),
+    ("Upsample", "mode"): ("nearest", "linear", "bilinear", "cubic"),
+}
+"""(standard operator, attribute) -> its possible values."""
+
+_ELEMENT_TYPES = frozenset(d.onnx for d in DType)
+_AXES = frozenset(range(-MAX_RANK, MAX_RANK))
+_INTEGERS: dict[str, tuple[frozenset[int], str]] = {
+    **dict.fromkeys(("to", "dtype"), (_ELEMENT_TYPES, "an element type")),
+    **dict.fromkeys(("output_dtype", "softmax_precision"), (_ELEMENT_TYPES | {0}, "an element type or 0")),
+    **dict.fromkeys(
+        ("axis", "axes", "batch_axis", "time_axis", "perm", "scan_input_axes", "scan_output_axes"),
+        (_AXES, f"an axis: tensors have at most {MAX_RANK} dimensions"),
+    ),
+}
+"""Attribute of standard operators -> its possible values, in words too."""
+
+
+class AttributeReader:
+    """Converts the attributes of nodes.
+
+    Args:
+        dense: turns a ``TensorProto`` into a tensor, given where it stands and a name for it.
+        sparse: likewise for a ``SparseTensorProto``.
+    """
+
+    def __init__(
+        self,
+        dense: Callable[[TensorProto, str, Place], Tensor],
+        sparse: Callable[[SparseTensorProto, str, Place], Tensor],
+    ) -> None:
+        self.dense = dense
+        self.sparse = sparse
+
+    def read(self, protos: Sequence[AttributeProto], operator: Operator, name: str, where: Place) -> dict[str, Any]:
+        """All attributes but graphs. Raises IRC127 and what tensors and types raise.
+
+        Args:
+            protos: the attributes, references replaced by what they refer to.
+            operator: what the schema says of them.
+            name: names of tensors are ``name.attribute``.
+            where: the node in messages.
+        """
+        found: dict[str, Any] = {}
+        known = operator.attributes
+        for proto in protos:
+            key = proto.name
+            expected = known.get(key)
+            if expected is None and not key.startswith("__"):  # exporters' own notes, as the ONNX checker has it
+                names = ", ".join(sorted(known)) or "none"
+                _fail(f"{operator.name} has no attribute {key!r}; it has {names}", where)
+            type = proto.type or (expected[0] if expected else 0)  # IR version 1 gives no types
+            if expected is not None and type != expected[0]:
+                _fail(f"attribute {key!r} is {_name(type)}, but must be {_name(expected[0])}", where)
+            if key in found:
+                _fail(f"attribute {key!r} is given twice", where)
+            found[key] = value = self._value(proto, type, f"{name}.{key}", where)
+            if operator.is_standard:
+                _check_value(operator.name, key, type, value, where)
+        for key, (_, is_required) in known.items():
+            if is_required and key not in found:
+                _fail(f"{operator.name} needs attribute {key!r}", where)
+        return found
+
+    def _value(self, proto: AttributeProto, type: int, name: str, where: Place) -> Any:
+        """The value of one attribute; None for a graph."""
+        kind = _KINDS.get(type)
+        if kind is None:
+            _fail(f"attribute {proto.name!r} has the unknown type {type}", where)
+        value: Any = getattr(proto, kind.field)
+        if not (value if kind.is_list else proto.HasField(kind.field)):
+            others = any(field.name in _CONTENTS for field, _ in proto.ListFields())
+            if others or not (kind.is_list or kind.is_number):
+                _fail(f"attribute {proto.name!r} is {kind.name}, but has no such value", where)
+        try:
+            return kind.convert(self, value, name, where)
+        except UnicodeDecodeError:
+            _fail(f"attribute {proto.name!r} is not UTF-8 text", where)
+
+
+def substitute(protos: Iterable[AttributeProto], environment: Environment | None, where: Place) -> list[AttributeProto]:
+    """Replace references to attributes of the function around by what a call gave; drop absent ones. Raises IRC127.
+
+    Args:
+        protos: a node's attributes.
+        environment: the call's attributes; None outside of functions.
+        where: the node in messages.
+    """
+    found: list[AttributeProto] = []
+    for proto in protos:
+        reference = proto.ref_attr_name
+        if not reference:
+            found.append(proto)
+        elif environment is None:
+            _fail(f"attribute {proto.name!r} refers to {reference!r} of a function, but is in none", where)
+        elif reference in environment:
+            given = environment[reference]
+            if proto.type and given.type and proto.type != given.type:
+                _fail(
+                    f"attribute {proto.name!r} is {_name(proto.type)}, but the function's "
+                    f"{reference!r} is {_name(given.type)}",
+                    where,
+                )
+            found.append(_renamed(given, proto.name))
+    return found
+
+
+def _renamed(proto: AttributeProto, name: str) -> AttributeProto:
+    if proto.name == name:
+        return proto
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    copy.name = name
+    return copy
+
+
+def _check_value(operator: str, key: str, type: int, value: Any, where: Place) -> None:
+    """Check the value of an attribute of a standard operator against the tables."""
+    if type == STRING:
+        choices = _AUTO_PAD if key == "auto_pad" else _CHOICES.get((operator, key))
+        if choices is not None and value not in choices:
+            _fail(f"attribute {key!r} of {operator} is one of {', '.join(choices)}, not {value!r}", where)
+    elif type in (INT, INTS) and key in _INTEGERS:
+        allowed, words = _INTEGERS[key]
+        for number in [value] if type == INT else value:
+            if number not in allowed:
+                _fail(f"attribute {key!r} is out of range: {number} is not {words}", where)
+
+
+def _name(type: int) -> str:
+    return _KINDS[type].name if type in _KINDS else f"of the unknown type {type}"
+
+
+def _fail(message: str, where: Place) -> NoReturn:
+    raise Error("IRC127", message, str(where))

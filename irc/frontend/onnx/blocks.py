@@ -1,0 +1,271 @@
+"""Building graphs of the IR from scanned and resolved graphs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from irc.errors import Error
+from irc.frontend.onnx import output_types
+from irc.frontend.onnx.attributes import Environment, substitute
+from irc.frontend.onnx.names import Namer
+from irc.frontend.onnx.opsets import Operator
+from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
+from irc.frontend.onnx.types import from_proto, settle
+from irc.ir.types import FUNCTION, NONE, Type
+
+if TYPE_CHECKING:
+    from irc.frontend.onnx.importer import Importer
+    from irc.ir import Block, Graph, Node, Tensor, Value
+
+
+class Scope:
+    """Values by their names in the model, with the scopes around."""
+
+    __slots__ = ("_outer", "values")
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.values: dict[str, Value] = {}
+        self._outer = outer
+
+    def __getitem__(self, name: str) -> Value:
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.values.get(name)
+            if value is not None:
+                return value
+            scope = scope._outer
+        raise KeyError(name)  # cannot be: scanning found every name defined
+
+
+class GraphBuilder:
+    """Builds one graph of the IR: the main one, an instance of a function, or a graph attribute.
+
+    Attributes:
+        imports: the opset versions its operators are bound with.
+        environment: the attributes of the call of a function; None outside of functions.
+        depth: graphs and calls around what is being built.
+        attribute_depth: graph attributes around it.
+    """
+
+    def __init__(
+        self,
+        importer: Importer,
+        graph: Graph,
+        raw: RawGraph,
+        imports: dict[str, int],
+        environment: Environment | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.importer = importer
+        self.graph = graph
+        self.imports = imports
+        self.environment = environment
+        self.depth = depth
+        self.attribute_depth = 0
+        self._raw = raw
+        self._namer = Namer(raw)
+        self._shared: dict[str, Value] = {}
+
+    def build(self, input_types: Sequence[Type] | None = None, constants: dict[str, Tensor] | None = None) -> None:
+        """Build the whole graph.
+
+        Args:
+            input_types: the types of its inputs, if not the declared ones.
+            constants: its initializers that are no inputs.
+        """
+        scope = Scope()
+        for number, (name, declared) in enumerate(self._raw.inputs.items()):
+            if constants and name in constants:
+                continue
+            inferred = input_types[number] if input_types else None
+            type = settle(inferred, from_proto(declared, f"input {name!r}") if declared is not None else None)
+            scope.values[name] = self.graph.add_input(type, self._namer.top(name))
+        self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
+
+    # -- for the importers of single operators ---------------------------
+
+    def body(self, raw: RawGraph, block: Block, scope: Scope, types: Sequence[Type]) -> list[Value]:
+        """Build a nested graph with parameters of ``types`` into ``block``, which is empty; returns its returns."""
+        inner = Scope(scope)
+        # In IR version 3 every initializer is also listed as an input, which makes it no parameter.
+        is_old = self.importer.ir_version < 4
+        params = [(name, t) for name, t in raw.inputs.items() if not (is_old and self._is_initializer(raw, name))]
+        if len(params) != len(types):
+            raise Error("IRC134", f"it must have {len(types)} inputs, but has {len(params)}", raw.where)
+        for (name, declared), type in zip(params, types):
+            kept = settle(type, from_proto(declared, f"{name!r} in {raw.where}") if declared is not None else None)
+            inner.values[name] = block.add_param(kept, self._namer.nested(name))
+        returns = self.fill(raw, block, inner)
+        block.set_returns(returns)
+        return returns
+
+    def fill(
+        self, raw: RawGraph, block: Block, scope: Scope, constants: dict[str, Tensor] | None = None
+    ) -> list[Value]:
+        """Append what ``raw`` computes to ``block``; returns its outputs.
+
+        Args:
+            raw: the graph.
+            block: where to.
+            scope: the values it sees, its inputs included; what it defines is added.
+            constants: its initializers, if they have been read.
+        """
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Error("IRC133", f"graphs and function calls nest deeper than {MAX_DEPTH} levels", raw.where)
+        if constants is None:
+            constants = self.importer.initializers(raw)
+        for name, tensor in constants.items():
+            if name not in scope.values:
+                scope.values[name] = self.constant(tensor, block, name)
+        declared = raw.declared | {name: type for name, type in raw.outputs if type is not None}
+        for node in raw.nodes:
+            outputs = self._node(node, block, scope)
+            for name, value in zip(node.outputs, outputs):
+                if name:
+                    if name in declared:
+                        value.type = settle(value.type, from_proto(declared[name], f"type of {name!r}"))
+                    scope.values[name] = value
+        self.depth -= 1
+        return [scope[name] for name, _ in raw.outputs]
+
+    def inputs(self, raw: RawNode, operator: Operator, scope: Scope, keep: int = 0) -> list[Value]:
+        """A node's inputs, checked; trailing absent ones are left out, but for the first ``keep``."""
+        names = raw.inputs
+        fewest, most, _, _ = operator.arity
+        if not fewest <= len(names) <= most:
+            _arity(f"{operator.name} takes {_range(fewest, most)} inputs, but has {len(names)}", raw)
+        count = len(names)
+        while count and not names[count - 1]:
+            count -= 1
+        last = len(operator.inputs) - 1
+        found: list[Value] = []
+        for number in range(max(count, keep)):
+            if number < len(names) and names[number]:
+                found.append(scope[names[number]])
+            elif operator.inputs[min(number, last)]:
+                found.append(self.absent())
+            else:
+                _arity(f"input {number} of {operator.name} must not be absent", raw)
+        if count < fewest and not all(operator.inputs[count:fewest]):
+            _arity(f"input {count} of {operator.name} must not be absent", raw)
+        return found
+
+    def attributes(self, raw: RawNode, operator: Operator, plain: bool = False) -> dict[str, Any]:
+        """A node's attributes, checked, without its graphs. ``plain``: large tensors do not become weights."""
+        importer = self.importer
+        reader = importer.plain_attributes if plain else importer.attributes
+        if not raw.attributes and not operator.attributes:
+            return {}
+        protos = substitute(raw.attributes, self.environment, raw)
+        name = next(filter(None, raw.outputs), operator.name)
+        if self.environment is not None:
+            name = f"{self.graph.name}/{name}"
+        found = reader.read(protos, operator, name, raw)
+        for key in raw.graphs:
+            found.pop(key, None)
+        return found
+
+    def create(
+        self,
+        block: Block,
+        kind: str,
+        inputs: Sequence[Value],
+        types: Sequence[Type] = (),
+        names: Sequence[str] = (),
+        attributes: dict[str, Any] | None = None,
+        version: int | None = None,
+        name: str = "",
+    ) -> Node:
+        """Append a node to ``block``; ``names`` are the model's names of its outputs."""
+        names = self._value_names(block, names, len(types))
+        node = self.graph.create(kind, inputs, types, names=names, attributes=attributes, version=version, name=name)
+        return block.append(node)
+
+    def add_outputs(self, node: Node, types: Sequence[Type], names: Sequence[str] = ()) -> Sequence[Value]:
+        """Add outputs to ``node``, which is in a block already; missing names are new ones."""
+        assert node.block is not None
+        return node.add_outputs(types, self._value_names(node.block, names, len(types)))
+
+    def _value_names(self, block: Block, names: Sequence[str], count: int) -> list[str]:
+        give = self._namer.top if block is self.graph.block else self._namer.nested
+        found = [give(name) for name in names]
+        found += [self._namer.fresh() for _ in range(count - len(found))]
+        return found
+
+    def constant(self, tensor: Tensor, block: Block, name: str = "", source: str = "") -> Value:
+        """Append a constant called ``name``."""
+        return self.create(block, "prim::Constant", (), (tensor.type,), (name,), {"value": tensor}, None, source).output
+
+    def absent(self) -> Value:
+        """The value that stands for absent inputs: one for the whole graph."""
+        return self._shared_constant("", NONE, {})
+
+    def function(self, name: str) -> Value:
+        """The value that stands for function ``name`` of the module: one for the whole graph."""
+        return self._shared_constant(name, FUNCTION, {"name": name})
+
+    def fresh(self) -> str:
+        """A new name."""
+        return self._namer.fresh()
+
+    def _shared_constant(self, key: str, type: Type, attributes: dict[str, Any]) -> Value:
+        value = self._shared.get(key)
+        if value is None:
+            node = self.graph.create("prim::Constant", (), (type,), names=(self._namer.fresh(),), attributes=attributes)
+            self._shared[key] = value = self.graph.block.prepend(node).output
+        return value
+
+    # -- nodes -----------------------------------------------------------
+
+    def _node(self, raw: RawNode, block: Block, scope: Scope) -> Sequence[Value]:
+        """Append one node of the model; its outputs, as many as the node names at least up to the last named."""
+        target = raw.target
+        if isinstance(target, RawFunction):
+            return self.importer.functions.call(self, raw, target, block, scope)
+        assert target is not None, "resolved before"
+        special = self.importer.special.get(target.kind)
+        if special is not None:
+            return special(self, raw, target, block, scope)
+        return self._operator(raw, target, block, scope)
+
+    def _operator(self, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+        inputs = self.inputs(raw, operator, scope)
+        attributes = self.attributes(raw, operator)
+        for key, graph in raw.graphs.items():
+            attributes[key] = self.importer.closed_graph(self, graph, key, raw)
+        names = output_names(raw, operator)
+        types = output_types.output_types(operator, [v.type for v in inputs], attributes, len(names))
+        return self.create(
+            block, operator.kind, inputs, types, names, attributes, operator.version, raw.proto.name
+        ).outputs
+
+    @staticmethod
+    def _is_initializer(raw: RawGraph, name: str) -> bool:
+        return name in raw.initializers or name in raw.sparse
+
+
+Special = Callable[[GraphBuilder, RawNode, Operator, "Block", Scope], "Sequence[Value]"]
+"""Imports the nodes of one operator; returns their outputs."""
+
+
+def output_names(raw: RawNode, operator: Operator) -> list[str]:
+    """Names of a node's outputs, checked, without trailing absent ones (but as many as the operator must have)."""
+    _, _, fewest, most = operator.arity
+    names = list(raw.outputs)
+    if not fewest <= len(names) <= most:
+        _arity(f"{operator.name} gives {_range(fewest, most)} outputs, but the node has {len(names)}", raw)
+    while len(names) > max(fewest, 1) and not names[-1]:
+        names.pop()
+    return names
+
+
+def _range(fewest: int, most: int) -> str:
+    if most == fewest:
+        return str(fewest)
+    return f"{fewest} or more" if most > 1 << 20 else f"{fewest} to {most}"
+
+
+def _arity(message: str, raw: RawNode) -> NoReturn:
+    raise Error("IRC128", message, str(raw))

@@ -1,0 +1,131 @@
+"""Bytes of weights that lie in files: external data, and large weights of the model file itself.
+
+Files are memory-mapped when the model is imported and read when a weight is
+first used. The map stays valid when the file is renamed or deleted; when it
+was changed in place meanwhile, reading fails with IRC130 rather than giving
+other weights than the ones imported.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, NoReturn
+
+from irc.errors import Error
+from irc.frontend.onnx.types import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onnx import StringStringEntryProto
+
+MAX_DIGITS = 19
+"""Offsets and lengths have at most this many digits: they fit a signed 64-bit number."""
+
+# Opening a pipe would wait for a writer, were it not for O_NONBLOCK; Windows has no pipes in folders, but O_BINARY.
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class DataFile:
+    """A mapped, read-only file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = os.open(path, _OPEN)
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        self.size = status.st_size
+        self._changed = status.st_mtime_ns
+        # An empty file cannot be mapped.
+        self._map = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) if self.size else b""
+
+    def __del__(self) -> None:
+        descriptor = getattr(self, "_descriptor", None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def view(self) -> memoryview:
+        """All of the file. Raises IRC130 if it has changed since it was opened."""
+        status = os.fstat(self._descriptor)
+        if status.st_size != self.size or status.st_mtime_ns != self._changed:
+            raise Error("IRC130", "the file has changed since the model was imported: import it again", self.path)
+        return memoryview(self._map)
+
+
+class Region:
+    """``length`` bytes at ``offset`` of a file.
+
+    Attributes:
+        copied: whether a weight must not stay a view of the map (because the file is likely to be rewritten).
+    """
+
+    __slots__ = ("copied", "file", "length", "offset")
+
+    def __init__(self, file: DataFile, offset: int, length: int, copied: bool) -> None:
+        self.file = file
+        self.offset = offset
+        self.length = length
+        self.copied = copied
+
+    def view(self) -> memoryview:
+        """The bytes, as a view of the mapped file."""
+        return self.file.view()[self.offset : self.offset + self.length]
+
+
+class DataFolder:
+    """The folder of a model, the only one its external data may be in."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._files: dict[str, DataFile] = {}
+
+    def region(self, entries: Iterable[StringStringEntryProto], needed: int, where: Place) -> Region:
+        """Where a tensor of ``needed`` bytes lies, by its ``external_data``. Raises IRC130."""
+        keys = {e.key: e.value for e in entries}
+        file = self._open(keys.get("location", ""), where)
+        offset = _number(keys.get("offset", "0"), "offset", where)
+        available = max(0, file.size - offset)
+        length = _number(keys["length"], "length", where) if "length" in keys else needed
+        if length != needed:
+            _fail(f"its external data is {length} bytes long, but its type and shape take {needed}", where)
+        if length > available:
+            _fail(f"{file.path} has {available} bytes from offset {offset} on, but {length} are needed", where)
+        return Region(file, offset, length, copied=False)
+
+    def _open(self, location: str, where: Place) -> DataFile:
+        file = self._files.get(location)
+        if file is None:
+            try:
+                self._files[location] = file = DataFile(self._resolve(location, where))
+            except (OSError, ValueError) as error:
+                _fail(f"cannot read its external data: {error}", where)
+        return file
+
+    def _resolve(self, location: str, where: Place) -> str:
+        """The real path of ``location``, if that is inside the folder."""
+        posix, windows = PurePosixPath(location), PureWindowsPath(location)
+        if not location or "\0" in location:
+            _fail(f"its external data has no valid location: {location!r}", where)
+        if posix.is_absolute() or windows.anchor:
+            _fail(f"external data must lie in the model's folder, not at the absolute path {location!r}", where)
+        if ".." in posix.parts or ".." in windows.parts:
+            _fail(f"external data must lie in the model's folder, but {location!r} leaves it", where)
+        folder = os.path.realpath(self.folder)
+        path = os.path.realpath(os.path.join(folder, location))
+        if os.path.commonpath([folder, path]) != folder:
+            _fail(f"external data must lie in the model's folder, but {location!r} is a link to {path}", where)
+        return path
+
+
+def _number(text: str, what: str, where: Place) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
+        _fail(f"the {what} of its external data is no number of bytes: {text[:40]!r}", where)
+    return int(text)
+
+
+def _fail(message: str, where: Place) -> NoReturn:
+    raise Error("IRC130", message, str(where))

@@ -1,0 +1,124 @@
+"""Local functions: each becomes functions of the module, called by ``prim::CallFunction``.
+
+A function of ONNX is a template: it takes attributes, and tensors as well as
+sequences or nothing at all for an input. So it is instantiated, once for each
+set of attribute values and kinds of inputs that calls use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx.attributes import GRAPH, Environment, substitute
+from irc.frontend.onnx.blocks import GraphBuilder, Scope
+from irc.frontend.onnx.scan import RawFunction, RawNode
+from irc.frontend.onnx.types import generalize
+from irc.ir.types import TENSOR, ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from irc.frontend.onnx.importer import Importer
+    from irc.ir import Block, Graph, Value
+
+MAX_REPEATED_NODES = 200_000
+"""Nodes in instances of functions beyond each function's first.
+
+A chain of functions that call each other twice, with other attributes each
+time, has 2**n instances; this bounds it. Calls alone cost nothing here.
+"""
+
+Key = tuple[RawFunction, bytes, tuple[Type, ...]]
+
+
+class FunctionImporter:
+    """Instantiates the local functions of one model."""
+
+    def __init__(self, importer: Importer) -> None:
+        self._importer = importer
+        self._instances: dict[Key, Graph] = {}
+        self._started: set[RawFunction] = set()
+        self._repeated = 0
+
+    def call(
+        self, builder: GraphBuilder, raw: RawNode, function: RawFunction, block: Block, scope: Scope
+    ) -> Sequence[Value]:
+        """Append a call; returns all its outputs. Raises IRC127, IRC128, IRC132, IRC133."""
+        expected, given = len(function.graph.inputs), len(raw.inputs)
+        if given > expected:
+            raise Error("IRC128", f"{function.label} takes {expected} inputs, but the node has {given}", str(raw))
+        if len(raw.outputs) > len(function.graph.outputs):
+            raise Error(
+                "IRC128",
+                f"{function.label} gives {len(function.graph.outputs)} outputs, but the node has {len(raw.outputs)}",
+                str(raw),
+            )
+        names = [*raw.inputs, *[""] * (expected - given)]
+        inputs = [scope[name] if name else builder.absent() for name in names]
+        environment = _environment(builder, raw, function)
+        graph = self._instance(function, environment, tuple([_kind(v.type) for v in inputs]), builder.depth)
+        types = [generalize(v.type) for v in graph.outputs]
+        callee = builder.function(graph.name)
+        return builder.create(
+            block, "prim::CallFunction", [callee, *inputs], types, raw.outputs, None, None, raw.proto.name
+        ).outputs
+
+    def _instance(self, function: RawFunction, environment: Environment, kinds: tuple[Type, ...], depth: int) -> Graph:
+        digest = hashlib.blake2b()
+        for name in sorted(environment):
+            serialized = environment[name].SerializeToString(deterministic=True)
+            digest.update(b"%d:" % len(serialized) + serialized)
+        key = (function, digest.digest(), kinds)
+        graph = self._instances.get(key)
+        if graph is None:
+            self._count(function)
+            module = self._importer.module
+            name, number = function.label, 0
+            while name in module.graphs:
+                number += 1
+                name = f"{function.label}.{number}"
+            self._instances[key] = graph = module.add_graph(name)
+            builder = GraphBuilder(self._importer, graph, function.graph, function.imports, environment, depth)
+            builder.build(kinds)
+        return graph
+
+    def _count(self, function: RawFunction) -> None:
+        if function in self._started:
+            self._repeated += len(function.graph.nodes) + 1
+        self._started.add(function)
+        if self._repeated > MAX_REPEATED_NODES:
+            raise Error(
+                "IRC132",
+                f"instances of local functions for different attributes have more than {MAX_REPEATED_NODES} nodes",
+                function.graph.where,
+            )
+
+
+def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> Environment:
+    """The attributes that the body of ``function`` sees in this call."""
+    found: Environment = {}
+    for attribute in substitute(raw.attributes, builder.environment, raw):
+        name = attribute.name
+        if name not in function.attributes:
+            raise Error("IRC127", f"{function.label} has no attribute {name!r}", str(raw))
+        if name in found:
+            raise Error("IRC127", f"attribute {name!r} is given twice", str(raw))
+        if attribute.type == GRAPH or attribute.HasField("g"):
+            raise Error("IRC132", f"functions with graphs as attributes are not supported ({name!r})", str(raw))
+        found[name] = attribute
+    for name, default in function.attributes.items():
+        if default is not None and name not in found:
+            found[name] = default
+    return found
+
+
+def _kind(type: Type) -> Type:
+    """What instances differ in: a tensor, a list, nothing..."""
+    if isinstance(type, TensorType):
+        return TENSOR
+    if isinstance(type, ListType):
+        return ListType(_kind(type.elem))
+    if isinstance(type, OptionalType):
+        return OptionalType(_kind(type.elem))
+    return type

@@ -1,0 +1,135 @@
+"""From a model to a module: header checks, then scan, resolve, build."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx.attributes import AttributeReader
+from irc.frontend.onnx.blocks import GraphBuilder
+from irc.frontend.onnx.control import SPECIAL
+from irc.frontend.onnx.functions import FunctionImporter
+from irc.frontend.onnx.opsets import read_imports
+from irc.frontend.onnx.resolve import read_functions, resolve
+from irc.frontend.onnx.scan import RawGraph, RawNode, no_captures, scan_graph
+from irc.frontend.onnx.tensors import TensorReader
+from irc.ir import Graph, Module
+from irc.ir.limits import MAX_SUBGRAPH_DEPTH
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, SparseTensorProto, TensorProto
+
+    from irc.frontend.onnx.external import Region
+    from irc.frontend.onnx.reader import Source
+    from irc.frontend.onnx.types import Place
+    from irc.ir import Tensor
+
+INLINE_ELEMENTS = 16
+"""Constants of up to this many elements print in line; larger ones are weights, unless all elements are equal."""
+
+_FIRST_WITH_OPSETS = 3
+_FIRST_WITH_OVERRIDES = 4
+
+
+class Importer:
+    """Imports one model. ``run`` does it; the rest is what the builders of its graphs share."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.ir_version = _ir_version(source.model)
+        self.module = Module()
+        self.special = SPECIAL
+        self.functions = FunctionImporter(self)
+        self.plain_attributes = AttributeReader(self._dense, self._sparse)
+        self.attributes = AttributeReader(
+            lambda proto, name, where: self.weight(self._dense(proto, name, where), name),
+            lambda proto, name, where: self.weight(self._sparse(proto, name, where), name),
+        )
+        self._tensors = TensorReader(source.folder)
+
+    def run(self) -> Module:
+        """The module of the model."""
+        model, module = self._source.model, self.module
+        oldest = 1 if self.ir_version < _FIRST_WITH_OPSETS else None
+        imports = read_imports(model.opset_import, "the model", oldest)
+        raw = scan_graph(model.graph)
+        no_captures(raw)
+        resolve(raw, imports, read_functions(model.functions))
+        constants = self._read_initializers(raw, self._source.regions)
+        if self.ir_version >= _FIRST_WITH_OVERRIDES:
+            for name in raw.inputs:
+                if name in constants:
+                    module.defaults[name] = constants.pop(name).renamed(name)
+        constants = {name: self.weight(tensor, name) for name, tensor in constants.items()}
+        GraphBuilder(self, module.main, raw, imports).build(constants=constants)
+        module.metadata.update(_metadata(model, self.ir_version, imports))
+        return module
+
+    def initializers(self, raw: RawGraph) -> dict[str, Tensor]:
+        """The initializers of a nested graph."""
+        return {name: self.weight(tensor, name) for name, tensor in self._read_initializers(raw, {}).items()}
+
+    def weight(self, tensor: Tensor, name: str) -> Tensor:
+        """``tensor``, entered into the weight table under ``name`` if it is one that should be."""
+        if tensor.is_splat or tensor.numel <= INLINE_ELEMENTS:
+            return tensor
+        return self.module.weights.add(name or "constant", tensor)
+
+    def closed_graph(self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode) -> Graph:
+        """A graph that is an attribute of an operator without control flow: one of its own, which captures nothing."""
+        for capture in raw.captures:
+            raise Error("IRC134", f"{raw.where} must not use {capture!r} from outside", str(user))
+        if builder.attribute_depth + 1 >= MAX_SUBGRAPH_DEPTH:
+            raise Error("IRC133", f"graphs nest deeper than {MAX_SUBGRAPH_DEPTH} attributes", str(user))
+        graph = Graph(name, self.module.weights, self.module)
+        inner = GraphBuilder(self, graph, raw, builder.imports, builder.environment, builder.depth)
+        inner.attribute_depth = builder.attribute_depth + 1
+        inner.build()
+        return graph
+
+    def _read_initializers(self, raw: RawGraph, regions: dict[int, Region]) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for number, (name, proto) in enumerate(raw.initializers.items()):
+            found[name] = self._tensors.dense(proto, f"initializer {name!r}", regions.get(number))
+        for name, proto in raw.sparse.items():
+            found[name] = self._tensors.sparse(proto, f"sparse initializer {name!r}")
+        return found
+
+    def _dense(self, proto: TensorProto, name: str, where: Place) -> Tensor:
+        return self._tensors.dense(proto, where)
+
+    def _sparse(self, proto: SparseTensorProto, name: str, where: Place) -> Tensor:
+        return self._tensors.sparse(proto, where)
+
+
+def _ir_version(model: ModelProto) -> int:
+    """The model's IR version; IRC121, IRC122 if it is no model or one of the future."""
+    from onnx import IR_VERSION
+
+    if not model.HasField("graph"):
+        raise Error("IRC121", "this is no ONNX model, or it is truncated: it has no graph")
+    version = model.ir_version
+    if version < 1:
+        raise Error("IRC122", "the model has no IR version: is it truncated, or no ONNX model?")
+    if version > IR_VERSION:
+        raise Error(
+            "IRC122", f"IR version {version} is newer than what the installed onnx package reads ({IR_VERSION})"
+        )
+    return version
+
+
+def _metadata(model: ModelProto, ir_version: int, imports: dict[str, int]) -> dict[str, str]:
+    """What the model says about itself, under the names of ``ModelProto``'s fields."""
+    fields = {
+        "producer_name": model.producer_name,
+        "producer_version": model.producer_version,
+        "domain": model.domain,
+        "model_version": str(model.model_version) if model.model_version else "",
+        "doc_string": model.doc_string,
+        "graph.name": model.graph.name,
+        "graph.doc_string": model.graph.doc_string,
+    }
+    found = {"ir_version": str(ir_version)}
+    found |= {f"opset_import.{domain or 'ai.onnx'}": str(version) for domain, version in imports.items()}
+    found |= {name: text for name, text in fields.items() if text}
+    return found | {f"metadata_props.{entry.key}": entry.value for entry in model.metadata_props}

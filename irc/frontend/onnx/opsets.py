@@ -1,0 +1,185 @@
+"""Which operator a node means: opset imports, and what the schemas of ``onnx.defs`` say.
+
+A node binds to the version of its operator with the highest ``since_version``
+that is not above the model's opset (``Versioning.md`` of the ONNX
+specification). irc supports opset 6 on; at a lower opset it accepts the
+operators that are still the same at opset 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.frontend.onnx.types import from_schema, join
+from irc.ir.types import TENSOR, Type
+
+if TYPE_CHECKING:
+    from onnx import OperatorSetIdProto
+    from onnx.defs import OpSchema
+
+LOWEST_OPSET = 6
+"""The lowest version of the standard operators that irc supports in full."""
+
+STANDARD = ("", "ai.onnx")
+"""Two names of one domain: the standard operators."""
+
+
+def is_standard(domain: str) -> bool:
+    """Whether ``domain`` is that of ONNX's standard operators."""
+    return domain in STANDARD
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    """What a schema says of the type of an output.
+
+    Attributes:
+        like: the inputs (positions; the last may stand for all that follow) whose type it shares, shape aside.
+        fallback: its type as far as known otherwise.
+    """
+
+    like: tuple[int, ...]
+    fallback: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """An operator at one version.
+
+    Attributes:
+        is_standard: whether it is one of ONNX's standard operators.
+        kind: the kind of its nodes, ``onnx::Conv`` or ``ai.onnx.ml::LabelEncoder``.
+        version: its ``since_version``.
+        attributes: name -> (``AttributeProto`` type number, required).
+        inputs: for each formal input whether it may be absent; the last one repeats if variadic.
+        outputs: the types of formal outputs; the last one repeats if variadic.
+        arity: fewest and most inputs, fewest and most outputs.
+    """
+
+    name: str
+    is_standard: bool
+    kind: str
+    version: int
+    attributes: dict[str, tuple[int, bool]]
+    inputs: tuple[bool, ...]
+    outputs: tuple[Output, ...]
+    arity: tuple[int, int, int, int]
+
+
+def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int | None = None) -> dict[str, int]:
+    """Domain (``""`` for the standard one) -> opset version. Raises IRC122.
+
+    Args:
+        imports: the ``opset_import`` of a model or function.
+        where: whose imports they are.
+        missing: version of the standard operators if nothing is imported; None: that is an error.
+    """
+    from onnx import defs
+
+    known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
+    found: dict[str, int] = {}
+    for entry in imports:
+        domain, version = _canonical(entry.domain), entry.version
+        name = domain or "ai.onnx"
+        if found.get(domain, version) != version:
+            raise Error("IRC122", f"opset {found[domain]} and opset {version} of {name} are both imported", where)
+        newest = known[domain][1] if domain in known else version
+        if version < 1 or version > newest:
+            raise Error(
+                "IRC122",
+                f"opset {version} of {name} is not known: the installed onnx package knows 1 to {newest}",
+                where,
+            )
+        found[domain] = version
+    if not found:
+        if missing is None:
+            raise Error("IRC122", "no operator set is imported (opset_import is empty): is the model truncated?", where)
+        found[""] = missing
+    return found
+
+
+def _canonical(domain: str) -> str:
+    return "" if domain in STANDARD else domain
+
+
+_BOUND: dict[tuple[str, str, int], Operator] = {}
+
+
+def bind(domain: str, op_type: str, imports: dict[str, int]) -> Operator | str:
+    """The operator that ``op_type`` means under these imports, or why there is none."""
+    domain = _canonical(domain)
+    opset = imports.get(domain)
+    if opset is None:
+        return f"the model imports no operator set of domain {domain or 'ai.onnx'!r}"
+    found = _BOUND.get((domain, op_type, opset))
+    if found is None:
+        schema = _schema(domain, op_type, opset)
+        if isinstance(schema, str):
+            return schema
+        _BOUND[domain, op_type, opset] = found = _operator(schema, domain)
+    return found
+
+
+def _schema(domain: str, op_type: str, opset: int) -> OpSchema | str:
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return "no such operator" + _other_versions(domain, op_type, opset)
+    if schema.deprecated:
+        return f"removed from ONNX in opset {schema.since_version}: export the model with a newer operator"
+    if domain == "" and opset < LOWEST_OPSET:
+        later = defs.get_schema(op_type, LOWEST_OPSET, domain).since_version
+        if later != schema.since_version:
+            return (
+                f"version {schema.since_version} is too old (it changed in opset {later}): irc supports opset "
+                f"{LOWEST_OPSET} on; convert the model with onnx.version_converter"
+            )
+    return schema
+
+
+def _other_versions(domain: str, op_type: str, opset: int) -> str:
+    """When the operator came to be, if it is only too new for ``opset``."""
+    from onnx import defs
+
+    newest: int = defs.C.schema_version_map().get(domain, (0, 0))[1]
+    if newest <= opset or not defs.has(op_type, newest, domain):
+        return ""
+    since = next(v for v in range(opset + 1, newest + 1) if defs.has(op_type, v, domain))
+    return f" before opset {since}"
+
+
+def _operator(schema: OpSchema, domain: str) -> Operator:
+    formals = list(schema.inputs)
+    allowed = {t.type_param_str: list(t.allowed_type_strs) for t in schema.type_constraints}
+    kind = f"{domain or 'onnx'}::{schema.name}"
+    return Operator(
+        name=schema.name if domain == "" else kind,
+        is_standard=domain == "",
+        kind=kind,
+        version=schema.since_version,
+        attributes={name: (_enum(a.type).value, a.required) for name, a in schema.attributes.items()},
+        inputs=tuple([_enum(f.option).name == "Optional" for f in formals]),
+        outputs=tuple([_output(f, formals, allowed) for f in schema.outputs]),
+        arity=(schema.min_input, schema.max_input, schema.min_output, schema.max_output),
+    )
+
+
+def _enum(value: Any) -> Any:
+    """An enumeration member of ``onnx.defs``, whose stubs lack ``name`` and ``value``."""
+    return value
+
+
+def _output(formal: OpSchema.FormalParameter, inputs: list[Any], allowed: dict[str, list[str]]) -> Output:
+    text = formal.type_str
+    is_mixed = not formal.is_homogeneous  # each of a variadic list of its own type
+    like = () if is_mixed else tuple([i for i, p in enumerate(inputs) if p.type_str == text and p.is_homogeneous])
+    types = [from_schema(t) for t in allowed.get(text, [text])]
+    common: Type | None = types[0] if types else None
+    for other in types[1:]:
+        common = join(common, other) if common is not None else None
+    return Output(like, TENSOR if common is None else common)

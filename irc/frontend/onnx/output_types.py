@@ -1,0 +1,69 @@
+"""Types that a node's outputs start with: what the operator's schema says, no shapes.
+
+Shape inference makes them exact later. What matters here is that the kind of
+every value (tensor, list, optional) is right from the start, because it
+decides what may share memory with what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irc.frontend.onnx.types import generalize
+from irc.ir.types import TENSOR, DType, ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from irc.frontend.onnx.opsets import Operator
+
+Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
+
+
+def _element(type: Type) -> Type:
+    return generalize(type.elem) if isinstance(type, (ListType, OptionalType)) else generalize(type)
+
+
+def _optional(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return OptionalType(generalize(inputs[0] if inputs else attributes.get("type", TENSOR)))
+
+
+def _split_to_sequence(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return ListType(generalize(inputs[0]))
+
+
+def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return ListType(TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx))))
+
+
+_RULES: dict[str, Rule] = {
+    "onnx::Optional": _optional,
+    "onnx::OptionalGetElement": lambda inputs, attributes: _element(inputs[0]),
+    "onnx::SequenceAt": lambda inputs, attributes: _element(inputs[0]),
+    "onnx::SequenceConstruct": lambda inputs, attributes: ListType(generalize(inputs[0])),
+    "onnx::SequenceEmpty": _sequence_empty,
+    "onnx::SplitToSequence": _split_to_sequence,
+}
+"""Operators whose schemas relate an output's type to an input's only in words."""
+
+
+def output_types(operator: Operator, inputs: Sequence[Type], attributes: dict[str, Any], count: int) -> list[Type]:
+    """The types of the first ``count`` outputs of a node with inputs of these types."""
+    rule = _RULES.get(operator.kind)
+    if rule is not None:
+        return [rule(inputs, attributes)] * count
+    last = len(operator.outputs) - 1
+    found: list[Type] = []
+    for number in range(count):
+        output = operator.outputs[min(number, last)]
+        type = output.fallback
+        for position in output.like:
+            # An absent input has no type to share, and one of unknown element type says too little.
+            if position < len(inputs) and _says_something(inputs[position]):
+                type = generalize(inputs[position])
+                break
+        found.append(type)
+    return found
+
+
+def _says_something(type: Type) -> bool:
+    return type.dtype is not None if isinstance(type, TensorType) else isinstance(type, (ListType, OptionalType))

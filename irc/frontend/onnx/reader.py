@@ -1,0 +1,76 @@
+"""Reading a model file: what can be wrong with files, and weights left where they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from irc.errors import Error
+from irc.frontend.onnx.external import DataFile, DataFolder, Region
+from irc.frontend.onnx.wire import split
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+MAX_BYTES = 2**31 - 1
+"""The largest message that protobuf reads."""
+
+_LFS_POINTER = b"version https://git-lfs"
+
+
+@dataclass(slots=True)
+class Source:
+    """A model and where its data is.
+
+    Attributes:
+        model: the model.
+        folder: where its external data may be; None if not known.
+        regions: where ``raw_data`` of some initializers is that ``model`` lacks, by their number.
+    """
+
+    model: ModelProto
+    folder: DataFolder | None
+    regions: dict[int, Region] = field(default_factory=dict[int, Region])
+
+
+def read_file(path: str) -> Source:
+    """Read the model file at ``path``. Raises IRC120 (file), IRC121 (contents)."""
+    if os.path.isdir(path):
+        _fail("this is a folder, not a model file")
+    try:
+        file = DataFile(path)
+    except FileNotFoundError:
+        _fail("there is no such file")
+    except (OSError, ValueError) as error:
+        _fail(f"cannot read the file: {error}")
+    if file.size > MAX_BYTES:
+        _fail(
+            f"the file has {file.size} bytes, but protobuf reads at most {MAX_BYTES}: "
+            "save the model with external data (onnx.save_model(..., save_as_external_data=True))"
+        )
+    data = file.view()
+    if bytes(data[: len(_LFS_POINTER)]) == _LFS_POINTER:
+        raise Error("IRC121", "this is a Git LFS pointer, not the model itself: fetch it with 'git lfs pull'")
+    found = split(data)
+    folder = DataFolder(os.path.dirname(path) or ".")
+    if found is None:
+        return Source(_parse(data), folder)
+    regions = {n: Region(file, offset, length, copied=True) for n, (offset, length) in found.places.items()}
+    return Source(_parse(found.message), folder, regions)
+
+
+def _parse(data: bytes | memoryview) -> ModelProto:
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    model = ModelProto()
+    try:
+        model.ParseFromString(bytes(data))
+    except DecodeError as error:
+        raise Error("IRC121", f"this is not an ONNX model, or it is truncated: {error}") from None
+    return model
+
+
+def _fail(message: str) -> NoReturn:
+    raise Error("IRC120", message)

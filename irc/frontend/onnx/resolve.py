@@ -1,0 +1,119 @@
+"""What each node of a model means: an operator at one version, or a local function.
+
+All operators that are missing are reported in one error, before anything is
+built. A local function goes before an operator of the same name, which the
+specification leaves to the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx.opsets import bind, is_standard, read_imports
+from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto
+
+Functions = dict[tuple[str, str, str], RawFunction]
+"""Local functions by (domain, name, overload)."""
+
+Missing = dict[tuple[str, str, int, str], tuple[int, str]]
+"""(domain, operator, opset, reason) -> (nodes, the first one)."""
+
+
+def read_functions(protos: Iterable[FunctionProto]) -> Functions:
+    """The local functions of a model, bodies not read yet. Raises IRC122, IRC132."""
+    found: Functions = {}
+    for proto in protos:
+        key = _key(proto.domain, proto.name, proto.overload)
+        attributes: dict[str, AttributeProto | None] = dict.fromkeys(proto.attribute)
+        attributes.update({default.name: default for default in proto.attribute_proto})
+        function = RawFunction(proto, key, RawGraph(""), {}, attributes)
+        function.graph.where = f"function {function.label}"
+        if not proto.name:
+            raise Error("IRC132", "a local function has no name")
+        if key in found:
+            raise Error("IRC132", "two local functions have this name", function.graph.where)
+        found[key] = function
+    return found
+
+
+def _key(domain: str, name: str, overload: str) -> tuple[str, str, str]:
+    return ("" if is_standard(domain) else domain, name, overload)
+
+
+def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> None:
+    """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises."""
+    missing: Missing = {}
+    calls: dict[RawFunction | None, list[tuple[RawFunction, str]]] = {}
+    calls[None] = _resolve_graph(main, imports, functions, missing)
+    pending = [function for function, _ in calls[None]]
+    while pending:
+        function = pending.pop()
+        if function in calls:
+            continue
+        where = function.graph.where
+        function.imports = read_imports(function.proto.opset_import, where) if function.proto.opset_import else {}
+        scan_function(function.proto, function.graph)
+        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing)
+        pending += [called for called, _ in calls[function]]
+    if missing:
+        raise Error("IRC123", _describe(missing))
+    _refuse_recursion(calls)
+
+
+def _resolve_graph(
+    graph: RawGraph, imports: dict[str, int], functions: Functions, missing: Missing
+) -> list[tuple[RawFunction, str]]:
+    """Set the targets of a graph's nodes, enter what is missing, and return the functions it calls, and where."""
+    called: dict[RawFunction, str] = {}
+    for node in graph.walk():
+        if functions:
+            function = functions.get(_key(node.domain, node.op_type, node.proto.overload))
+            if function is not None:
+                node.target = function
+                called.setdefault(function, str(node))
+                continue
+        found = bind(node.domain, node.op_type, imports)
+        if isinstance(found, str):
+            domain = "ai.onnx" if is_standard(node.domain) else node.domain
+            opset = imports.get("" if is_standard(node.domain) else node.domain, 0)
+            key = (domain, node.op_type, opset, found)
+            count, first = missing.get(key, (0, str(node)))
+            missing[key] = (count + 1, first)
+        else:
+            node.target = found
+    return list(called.items())
+
+
+def _describe(missing: Missing) -> str:
+    lines = [f"{len(missing)} operator{'s are' if len(missing) > 1 else ' is'} not supported:"]
+    for (domain, op_type, opset, reason), (count, first) in sorted(missing.items()):
+        version = f"opset {opset}" if opset else "not imported"
+        lines.append(
+            f"  {op_type} (domain {domain}, {version}), {count} node{'s' * (count > 1)}, first {first}: {reason}"
+        )
+    return "\n".join(lines)
+
+
+def _refuse_recursion(calls: dict[RawFunction | None, list[tuple[RawFunction, str]]]) -> None:
+    """Raise IRC132 if a function calls itself, directly or by others. Depth-first search, without recursion."""
+    done: set[RawFunction] = set()
+    path: dict[RawFunction, None] = {}
+    stack = [iter(calls[None])]
+    while stack:
+        function, where = next(stack[-1], (None, ""))
+        if function is None:
+            stack.pop()
+            if path:
+                done.add(path.popitem()[0])
+        elif function in path:
+            cycle = [*path][[*path].index(function) :]
+            names = " -> ".join(f.label for f in [*cycle[:8], function])
+            raise Error("IRC132", f"local functions must not call themselves: {names}", where)
+        elif function not in done:
+            path[function] = None
+            stack.append(iter(calls[function]))

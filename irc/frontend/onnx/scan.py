@@ -1,0 +1,266 @@
+"""First look at a model: its graphs as plain lists of nodes, with all names checked.
+
+Every value must be defined once in its graph (SSA) and before it is used, in
+this graph or one around it. Nodes in another order are sorted, if there is an
+order at all. Nothing here knows operators.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from irc.errors import Error
+from irc.frontend.onnx.opsets import Operator, is_standard
+
+if TYPE_CHECKING:
+    from onnx import (
+        AttributeProto,
+        FunctionProto,
+        GraphProto,
+        NodeProto,
+        SparseTensorProto,
+        TensorProto,
+        TypeProto,
+        ValueInfoProto,
+    )
+
+MAX_DEPTH = 64
+"""How deep graphs and function calls may nest, together."""
+
+_GRAPH, _GRAPHS = 5, 10  # AttributeProto.AttributeType
+
+
+@dataclass(slots=True, eq=False)
+class RawFunction:
+    """A local function: its graph (scanned when it is first called), and what it takes."""
+
+    proto: FunctionProto
+    key: tuple[str, str, str]
+    graph: RawGraph
+    imports: dict[str, int]
+    attributes: dict[str, AttributeProto | None]  # name -> default
+
+    @property
+    def label(self) -> str:
+        """What it is called in messages and, where unique, in the module: ``domain.Name:overload``."""
+        domain, name, overload = self.key
+        return f"{domain or 'onnx'}.{name}" + (f":{overload}" if overload else "")
+
+
+@dataclass(slots=True, eq=False)
+class RawNode:
+    """A node: what of its proto is needed more than once, and what it turned out to be."""
+
+    proto: NodeProto
+    op_type: str
+    domain: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: list[AttributeProto]
+    graphs: dict[str, RawGraph]
+    target: Operator | RawFunction | None = None  # set by resolve
+
+    def __str__(self) -> str:
+        """The node in messages: its name, or its first output where it has none, and its operator."""
+        operator = self.op_type if is_standard(self.domain) else f"{self.domain}::{self.op_type}"
+        name = self.proto.name
+        output = next(filter(None, self.outputs), "")
+        return f"node {name!r} ({operator})" if name else f"the {operator} node that makes {output!r}"
+
+    def uses(self) -> Iterator[str]:
+        """Names it uses, captures of its graphs included."""
+        for name in self.inputs:
+            if name:
+                yield name
+        for graph in self.graphs.values():
+            yield from graph.captures
+
+
+class RawGraph:
+    """A graph, subgraph or function body; its nodes are sorted.
+
+    Attributes:
+        where: the graph in messages.
+        inputs: names and declared types (of graphs).
+        outputs: likewise; a nested graph may give one value several times.
+        declared: types that the graph declares of its values.
+        captures: names it uses but does not define, and the user of each.
+    """
+
+    __slots__ = ("captures", "declared", "initializers", "inputs", "nodes", "outputs", "sparse", "where")
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.inputs: dict[str, TypeProto | None] = {}
+        self.outputs: list[tuple[str, TypeProto | None]] = []
+        self.initializers: dict[str, TensorProto] = {}
+        self.sparse: dict[str, SparseTensorProto] = {}
+        self.nodes: list[RawNode] = []
+        self.declared: dict[str, TypeProto] = {}
+        self.captures: dict[str, str] = {}
+
+    def walk(self) -> Iterator[RawNode]:
+        """All nodes, nested ones too, in pre-order."""
+        stack = [iter(self.nodes)]
+        while stack:
+            node = next(stack[-1], None)
+            if node is None:
+                stack.pop()
+                continue
+            yield node
+            stack += [iter(graph.nodes) for graph in reversed(node.graphs.values())]
+
+    def names(self) -> Iterator[str]:
+        """Names defined here (not in nested graphs)."""
+        yield from self.inputs
+        yield from self.initializers
+        yield from self.sparse
+        for node in self.nodes:
+            yield from filter(None, node.outputs)
+
+
+def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> RawGraph:
+    """Read a graph with all that is nested in it. Raises IRC124, IRC125, IRC126, IRC133."""
+    if depth > MAX_DEPTH:
+        raise Error("IRC133", f"graphs nest deeper than {MAX_DEPTH} levels", where)
+    graph = RawGraph(where)
+    inputs, graph.outputs = _named(proto.input), _named(proto.output)
+    graph.inputs = dict(inputs)
+    _check_names("input", [name for name, _ in inputs], where)
+    if depth == 1:
+        _check_names("output", [name for name, _ in graph.outputs], where)
+    for tensor in proto.initializer:
+        graph.initializers[_initializer_name(graph, tensor.name)] = tensor
+    for sparse in proto.sparse_initializer:
+        graph.sparse[_initializer_name(graph, sparse.values.name)] = sparse
+    for info in proto.value_info:
+        graph.declared[info.name] = info.type
+    _scan_nodes(graph, proto.node, depth)
+    return graph
+
+
+def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
+    """Read the body of a function into ``graph``. Raises as ``scan_graph`` does."""
+    _check_names("input", proto.input, graph.where)
+    graph.inputs = dict.fromkeys(proto.input)
+    graph.outputs = [(name, None) for name in proto.output]
+    for info in proto.value_info:
+        graph.declared[info.name] = info.type
+    _scan_nodes(graph, proto.node, 1)
+    no_captures(graph)
+
+
+def no_captures(graph: RawGraph) -> None:
+    """Raise IRC125 if ``graph``, which nothing is around, uses a name that it does not define."""
+    for name, user in graph.captures.items():
+        raise Error("IRC125", f"{name!r} is used but never defined: no input, initializer or node gives it", user)
+
+
+def _named(infos: Iterable[ValueInfoProto]) -> list[tuple[str, TypeProto | None]]:
+    return [(info.name, info.type if info.HasField("type") else None) for info in infos]
+
+
+def _check_names(kind: str, names: Sequence[str], where: str) -> None:
+    for name, count in Counter(names).items():
+        if not name:
+            raise Error("IRC124", f"an {kind} has no name", where)
+        if count > 1:
+            raise Error("IRC124", f"two {kind}s are called {name!r}: names must be unique", where)
+
+
+def _initializer_name(graph: RawGraph, name: str) -> str:
+    if not name:
+        raise Error("IRC124", "an initializer has no name", graph.where)
+    if name in graph.initializers or name in graph.sparse:
+        raise Error("IRC124", f"two initializers are called {name!r}: names must be unique", graph.where)
+    return name
+
+
+def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> None:
+    graph.nodes = nodes = [_scan_node(proto, depth) for proto in protos]
+    owners: dict[str, RawNode | None] = dict.fromkeys(graph.inputs)
+    owners.update(dict.fromkeys(graph.initializers))
+    owners.update(dict.fromkeys(graph.sparse))
+    for node in nodes:
+        for name in node.outputs:
+            if name in owners:
+                _duplicate(name, owners[name], node)
+            if name:
+                owners[name] = node
+    seen: set[RawNode | None] = {None}
+    is_sorted = True
+    for node in nodes:
+        for name in node.uses():
+            if name not in owners:
+                graph.captures.setdefault(name, str(node))
+            elif owners[name] not in seen:
+                is_sorted = False
+        seen.add(node)
+    for name, _ in graph.outputs:
+        if name not in owners:
+            graph.captures.setdefault(name, f"output {name!r} of {graph.where}")
+    if not is_sorted:
+        graph.nodes = _sorted(graph, owners)
+
+
+def _scan_node(proto: NodeProto, depth: int) -> RawNode:
+    attributes = list(proto.attribute)
+    node = RawNode(proto, proto.op_type, proto.domain, list(proto.input), list(proto.output), attributes, {})
+    for attribute in attributes:
+        type = attribute.type
+        if type == _GRAPH or (not type and attribute.HasField("g")):  # IR version 1 gives no types
+            where = f"{attribute.name} of {node}"
+            node.graphs[attribute.name] = scan_graph(attribute.g, where, depth + 1)
+        elif type == _GRAPHS:
+            raise Error("IRC127", f"lists of graphs are not supported (attribute {attribute.name!r})", str(node))
+    return node
+
+
+def _duplicate(name: str, first: RawNode | None, second: RawNode) -> NoReturn:
+    owner = str(first) if first else "an input or initializer"
+    raise Error("IRC124", f"{name!r} is defined twice, the first time by {owner}: names must be unique", str(second))
+
+
+def _sorted(graph: RawGraph, owners: dict[str, RawNode | None]) -> list[RawNode]:
+    """The nodes in topological order, as near to the given one as possible; IRC126 if there is a cycle.
+
+    Kahn's algorithm, always taking the earliest node that is ready.
+    """
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    needs = [{number[owner] for name in node.uses() if (owner := owners.get(name)) is not None} for node in graph.nodes]
+    users: list[list[int]] = [[] for _ in needs]
+    for i, producers in enumerate(needs):
+        for producer in producers:
+            users[producer].append(i)
+    waiting = [len(producers) for producers in needs]
+    ready = [i for i, count in enumerate(waiting) if not count]
+    order: list[int] = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for user in users[i]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+    if len(order) < len(needs):
+        _cycle(graph, needs, set(order))
+    return [graph.nodes[i] for i in order]
+
+
+def _cycle(graph: RawGraph, needs: Sequence[set[int]], done: set[int]) -> NoReturn:
+    """Raise IRC126 for the nodes that are not ``done``, each of which waits for another one."""
+    at = next(i for i in range(len(needs)) if i not in done)
+    path: dict[int, None] = {}
+    while at not in path:
+        path[at] = None
+        at = next(i for i in needs[at] if i not in done)
+    steps = list(path)
+    cycle = steps[steps.index(at) :][::-1]  # from producer to user
+    names = [next(filter(None, graph.nodes[i].outputs), "?") for i in cycle]
+    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
+    text = " -> ".join([*map(repr, shown), repr(names[0])])
+    raise Error("IRC126", f"the graph has a cycle: {text}", str(graph.nodes[cycle[0]]))

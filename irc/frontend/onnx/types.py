@@ -1,0 +1,185 @@
+"""ONNX types and IR types, both ways.
+
+========================  =============================
+``TypeProto``             IR
+========================  =============================
+``tensor_type``           ``TensorType(dtype, shape)``
+``sequence_type``         ``ListType(elem)``
+``optional_type``         ``OptionalType(elem)``
+``map_type``              ``DictType(key, value)``
+========================  =============================
+
+A map's key becomes ``str`` or ``int``; the width of an integer key is not
+kept (every operator that takes a map has int64 or string keys).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from irc.errors import Error
+from irc.ir.types import INT, STR, TENSOR, DictType, Dim, DType, ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from onnx import TensorShapeProto, TypeProto
+
+Place = object
+"""Where something is wrong: anything whose ``str`` names the place, so that names are made only for messages."""
+
+MAX_NESTING = 16
+"""How deep types may nest; ``seq(map(int64, tensor(float)))`` has three levels."""
+
+_INTEGERS = {d.onnx for d in DType if d.is_integer}
+_BY_NAME = {d.name.lower(): d for d in DType}
+_UNDEFINED = 0
+
+
+def from_proto(proto: TypeProto, where: Place, depth: int = 0) -> Type:
+    """The IR type of a ``TypeProto``; ``TENSOR`` if it says nothing. Raises IRC131."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        tensor = proto.tensor_type
+        dtype = element_type(tensor.elem_type, where)
+        if not tensor.HasField("shape"):
+            return TensorType(dtype)
+        return TensorType(dtype, tuple([_dim(d, where) for d in tensor.shape.dim]))
+    if kind is None:
+        return TENSOR
+    if depth == MAX_NESTING:
+        raise Error("IRC131", f"types nest deeper than {MAX_NESTING} levels", str(where))
+    if kind == "sequence_type":
+        return ListType(from_proto(proto.sequence_type.elem_type, where, depth + 1))
+    if kind == "optional_type":
+        return OptionalType(from_proto(proto.optional_type.elem_type, where, depth + 1))
+    if kind == "map_type":
+        key = proto.map_type.key_type
+        if key != DType.STRING.onnx and key not in _INTEGERS:
+            raise Error("IRC131", f"a map's keys are integers or strings, not element type {key}", str(where))
+        value = from_proto(proto.map_type.value_type, where, depth + 1)
+        return DictType(STR if key == DType.STRING.onnx else INT, value)
+    raise Error("IRC131", f"values of ONNX's {kind} are not supported", str(where))
+
+
+def element_type(number: int, where: Place) -> DType | None:
+    """The element type with ``TensorProto.DataType`` ``number``; None for UNDEFINED. Raises IRC131."""
+    if number == _UNDEFINED:
+        return None
+    try:
+        return DType.from_onnx(number)
+    except KeyError:
+        raise Error("IRC131", f"{number} is no element type that irc knows", str(where)) from None
+
+
+def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
+    kind = dim.WhichOneof("value")
+    if kind == "dim_value":
+        size = dim.dim_value
+        if size < -1:
+            raise Error("IRC131", f"a dimension of size {size}", str(where))
+        return None if size < 0 else size  # -1 is how several exporters spell an unknown size
+    return (dim.dim_param or None) if kind == "dim_param" else None
+
+
+def to_proto(type: Type) -> TypeProto:
+    """The ``TypeProto`` of an IR type; TypeError for types that ONNX does not have."""
+    from onnx import TypeProto
+
+    proto = TypeProto()
+    _fill(proto, type)
+    return proto
+
+
+def _fill(proto: TypeProto, type: Type) -> None:
+    if isinstance(type, TensorType):
+        proto.tensor_type.elem_type = type.dtype.onnx if type.dtype else _UNDEFINED
+        if type.shape is not None:
+            proto.tensor_type.shape.SetInParent()  # a scalar's shape is present and empty
+            for dim in type.shape:
+                added = proto.tensor_type.shape.dim.add()
+                if isinstance(dim, int):
+                    added.dim_value = dim
+                elif dim is not None:
+                    added.dim_param = dim
+    elif isinstance(type, ListType):
+        _fill(proto.sequence_type.elem_type, type.elem)
+    elif isinstance(type, OptionalType):
+        _fill(proto.optional_type.elem_type, type.elem)
+    elif isinstance(type, DictType):
+        proto.map_type.key_type = DType.STRING.onnx if type.key == STR else DType.INT64.onnx
+        _fill(proto.map_type.value_type, type.value)
+    else:
+        _no_onnx_type(type)
+
+
+def _no_onnx_type(type: Type) -> NoReturn:
+    raise TypeError(f"ONNX has no type for {type}")
+
+
+def from_schema(text: str) -> Type:
+    """The IR type of a type string of an operator's schema, such as ``seq(map(int64, float))``."""
+    text = text.strip()
+    head, _, rest = text.partition("(")
+    inner = rest.removesuffix(")")
+    if head == "tensor":
+        return TensorType(_BY_NAME.get(inner))
+    if head == "seq":
+        return ListType(from_schema(inner))
+    if head == "optional":
+        return OptionalType(from_schema(inner))
+    if head == "map":
+        key, _, value = inner.partition(",")
+        return DictType(STR if key.strip() == "string" else INT, from_schema(value))
+    return TensorType(_BY_NAME.get(head))  # a bare element type: the values of a map
+
+
+def generalize(type: Type) -> Type:
+    """``type`` without shapes: what surely stays true of a value of the same ONNX type."""
+    if isinstance(type, TensorType):
+        return type if type.shape is None else TensorType(type.dtype)
+    if isinstance(type, ListType):
+        return ListType(generalize(type.elem))
+    if isinstance(type, OptionalType):
+        return OptionalType(generalize(type.elem))
+    if isinstance(type, DictType):
+        return DictType(type.key, generalize(type.value))
+    return type
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The most exact type that covers ``a`` and ``b``; None if they are of different kinds (a tensor and a list)."""
+    if a == b:
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        dtype = a.dtype if a.dtype is b.dtype else None
+        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+            return TensorType(dtype)
+        return TensorType(dtype, tuple([x if x == y else None for x, y in zip(a.shape, b.shape)]))
+    if isinstance(a, OptionalType) or isinstance(b, OptionalType):  # a plain value is one of its optional type
+        elem = join(a.elem if isinstance(a, OptionalType) else a, b.elem if isinstance(b, OptionalType) else b)
+        return None if elem is None else OptionalType(elem)
+    if isinstance(a, ListType) and isinstance(b, ListType):
+        elem = join(a.elem, b.elem)
+        return None if elem is None else ListType(elem)
+    if isinstance(a, DictType) and isinstance(b, DictType) and a.key == b.key:
+        value = join(a.value, b.value)
+        return None if value is None else DictType(a.key, value)
+    return None
+
+
+def settle(inferred: Type | None, declared: Type | None) -> Type:
+    """The type to start with for a value, by what irc infers and what the model says.
+
+    What the model declares (``value_info``) adds what irc does not know yet,
+    but never contradicts it: neither the kind of value nor its element type.
+    """
+    if declared is None or inferred is None:
+        return inferred or declared or TENSOR
+    if isinstance(inferred, TensorType) and isinstance(declared, TensorType):
+        if inferred.dtype is not None and declared.dtype is not inferred.dtype:
+            return inferred if declared.dtype is not None else TensorType(inferred.dtype, declared.shape)
+        return declared if inferred.shape is None else inferred
+    if isinstance(inferred, ListType) and isinstance(declared, ListType):
+        return ListType(settle(inferred.elem, declared.elem))
+    if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
+        return OptionalType(settle(inferred.elem, declared.elem))
+    return inferred
