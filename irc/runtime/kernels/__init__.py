@@ -10,58 +10,49 @@ run in one ``np.errstate(all="ignore")``.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from irc.errors import Error
-from irc.runtime.kernels import (
-    activations,
-    aten,
-    aten_python,
-    cast,
-    conv,
-    conv_transpose,
-    deform_conv,
-    detection,
-    elementwise,
-    fallback,
-    generate,
-    index,
-    pieces,
-    prim,
-    quantize,
-    random,
-    reduce,
-    select,
-    sequence,
-    shape,
-)
+from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import Kernel, find_binder
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 FAMILIES = (
-    activations,
-    aten,
-    aten_python,
-    cast,
-    conv,
-    conv_transpose,
-    deform_conv,
-    detection,
-    elementwise,
-    generate,
-    index,
-    pieces,
-    prim,
-    quantize,
-    random,
-    reduce,
-    select,
-    sequence,
-    shape,
+    "activations",
+    "aten",
+    "aten_python",
+    "batch_norm",
+    "cast",
+    "conv",
+    "conv_transpose",
+    "deform_conv",
+    "detection",
+    "elementwise",
+    "generate",
+    "grid_sample",
+    "index",
+    "matmul",
+    "normalization",
+    "pieces",
+    "pool",
+    "prim",
+    "quantize",
+    "random",
+    "recurrent",
+    "reduce",
+    "select",
+    "sequence",
+    "shape",
+    "softmax",
+    "unpool",
 )
-"""The modules whose import registers irc's own kernels."""
+"""The modules that register irc's own kernels when they are imported."""
+
+for _family in FAMILIES:
+    import_module(f"{__name__}.{_family}")
 
 
 def means(node: Node) -> Literal["own", "reference"] | None:

@@ -43,7 +43,7 @@ def softplus(x: Array, out: Array) -> None:
     np.negative(tail, tail)
     np.exp(tail, tail)
     np.log1p(tail, tail)
-    np.maximum(x, ZERO, out)
+    np.maximum(x, ZERO, out=out)
     np.add(out, tail, out)
 
 
@@ -72,7 +72,7 @@ def leaky_relu(alpha: float) -> Function:
         def monotonic(x: Array, out: Array) -> None:
             scaled = np.empty_like(x)
             np.multiply(x, slope, scaled)
-            select(x, scaled, out)
+            select(x, scaled, out=out)
 
         return monotonic
 
@@ -85,9 +85,9 @@ def leaky_relu(alpha: float) -> Function:
 def prelu(x: Array, slope: Array, out: Array) -> None:
     """Parametric relu: x where x >= 0, else slope x, as max(x, 0) + slope min(x, 0)."""
     negative = np.empty(out.shape, out.dtype)
-    np.minimum(x, ZERO, negative)
+    np.minimum(x, ZERO, out=negative)
     np.multiply(negative, slope, negative)
-    np.maximum(x, ZERO, out)
+    np.maximum(x, ZERO, out=out)
     np.add(out, negative, out)
 
 
@@ -102,12 +102,12 @@ def scaled_elu(alpha: float, gamma: float, stretch: float = 1.0) -> Function:
 
     def function(x: Array, out: Array) -> None:
         negative = np.empty_like(x)
-        np.minimum(x, ZERO, negative)
+        np.minimum(x, ZERO, out=negative)
         if stretch != 1:
             np.divide(negative, divisor, negative)
         np.expm1(negative, negative)
         np.multiply(negative, negative_scale, negative)
-        np.maximum(x, ZERO, out)
+        np.maximum(x, ZERO, out=out)
         if gamma != 1:
             np.multiply(out, positive_scale, out)
         np.add(out, negative, out)
@@ -127,8 +127,8 @@ def hard_sigmoid(alpha: float, beta: float) -> Function:
     def function(x: Array, out: Array) -> None:
         np.multiply(x, slope, out)
         np.add(out, offset, out)
-        np.minimum(out, ONE, out)
-        np.maximum(out, ZERO, out)
+        np.minimum(out, ONE, out=out)
+        np.maximum(out, ZERO, out=out)
 
     return function
 
@@ -248,8 +248,8 @@ def _erf_single(x: Array, out: Array) -> None:
     square = argument * argument
     np.multiply(argument, _polynomial(square, _SINGLE_P), out)
     np.divide(out, _polynomial(square, _SINGLE_Q), out)
-    np.minimum(out, ONE, out)
-    np.maximum(out, -ONE, out)
+    np.minimum(out, ONE, out=out)
+    np.maximum(out, -ONE, out=out)
 
 
 def _erf_double(x: Array, out: Array) -> None:

@@ -27,7 +27,7 @@ def of_one(ufunc: Callable[..., Any]) -> Kernel:
     def run(x: Array, out: Array | None = None) -> Array:
         if out is None:
             return np.asarray(ufunc(x, order="C"))  # a ufunc of 0-d arrays returns a scalar
-        return ufunc(x, out)
+        return ufunc(x, out=out)
 
     return run
 
@@ -39,7 +39,7 @@ def of_two(ufunc: Callable[..., Any]) -> Kernel:
         try:
             if out is None:
                 return np.asarray(ufunc(x, y, order="C"))
-            return ufunc(x, y, out)
+            return ufunc(x, y, out=out)
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
 

@@ -1,0 +1,110 @@
+"""GridSample: a tensor read at places that are data, by interpolation, in any number of dimensions.
+
+Jaderberg et al., "Spatial Transformer Networks" (2015).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size, is_half
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Taps = list[tuple[Array, Array]]
+"""Along one axis: the pixels that take part, and their weights; each [N, points]."""
+
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}  # their names in version 16
+_FAR = 1e9  # coordinates are cut off here, so that they fit integers
+
+
+@kernel("onnx::GridSample")
+def grid_sample(node: Node) -> Kernel:
+    """X [N, C, ...sizes], grid [N, ...points, axes] with the last axis' coordinate first -> [N, C, ...points]."""
+    given: str = node.attributes.get("mode", "linear")
+    mode = _MODES.get(given, given)
+    padding: str = node.attributes.get("padding_mode", "zeros")
+    if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
+        raise Error("IRC320", f"GridSample has no mode {given!r} with padding_mode {padding!r}")
+    corners = bool(node.attributes.get("align_corners", 0))
+
+    def run(x: Array, grid: Array) -> Array:
+        axes = x.ndim - 2
+        if axes < 1 or grid.ndim != x.ndim or grid.shape[-1] != axes or grid.shape[0] != x.shape[0]:
+            raise Error("IRC421", f"a grid of shape {list(grid.shape)} does not fit an input of {list(x.shape)}")
+        if 0 in x.shape[2:]:
+            raise Error("IRC421", f"there is nothing to sample in the shape {list(x.shape)}")
+        dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+        points = math.prod(grid.shape[1:-1])
+        out = np.zeros(check_size((*x.shape[:2], points), dtype), dtype)
+        pixels = x.reshape(*x.shape[:2], -1).astype(dtype, copy=False)
+        places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
+        taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
+        for combination in itertools.product(*taps):
+            index = np.zeros((x.shape[0], points), np.int64)
+            weight = np.ones((x.shape[0], points))
+            for size, (place, factor) in zip(x.shape[2:], combination, strict=True):
+                index = index * size + place
+                weight *= factor
+            out += np.take_along_axis(pixels, index[:, None], 2) * weight[:, None].astype(dtype)
+        return out.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+
+    return run
+
+
+def _taps(place: Array, size: int, mode: str, padding: str, corners: bool) -> Taps:
+    """Coordinates in [-1, 1] as pixels and weights along an axis of ``size`` pixels."""
+    low, high = (0.0, size - 1.0) if corners else (-0.5, size - 0.5)
+    x = low + (place + 1) / 2 * (high - low)
+    x = np.clip(np.nan_to_num(x, nan=-_FAR), -_FAR, _FAR)
+    if mode == "nearest":
+        x = np.rint(x)
+    if padding == "border" and mode != "cubic":
+        x = np.clip(x, 0, size - 1)
+    elif padding == "reflection":
+        x = _reflect(x, low, high)
+    if mode == "nearest":
+        return [_pixel(np.rint(x), np.ones_like(x), size, padding, low, high)]
+    first = np.floor(x)
+    part = x - first
+    weights = [1 - part, part] if mode == "linear" else _cubic(part)
+    start = first - (0 if mode == "linear" else 1)
+    return [_pixel(start + i, w, size, padding, low, high) for i, w in enumerate(weights)]
+
+
+def _pixel(place: Array, weight: Array, size: int, padding: str, low: float, high: float) -> tuple[Array, Array]:
+    """Existing pixels in place of those that do not exist; with ``zeros``, weight 0 for these."""
+    if padding == "zeros":
+        weight = weight * ((place >= 0) & (place < size))
+    elif padding == "reflection":
+        place = np.trunc(_reflect(place, low, high))
+    return np.clip(place, 0, size - 1).astype(np.int64), weight
+
+
+def _reflect(x: Array, low: float, high: float) -> Array:
+    """``x`` folded into ``[low, high]`` by mirrors at both ends."""
+    span = high - low
+    if span == 0:
+        return np.full_like(x, low)
+    distance = np.mod(x - low, 2 * span)
+    return np.where((x < low) | (x > high), low + np.minimum(distance, 2 * span - distance), x)
+
+
+def _cubic(t: Array) -> list[Array]:
+    """Keys' cubic convolution with a = -0.75, for the pixels at distances 1 + t, t, 1 - t, 2 - t."""
+    a = -0.75
+
+    def near(d: Array) -> Array:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Array) -> Array:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return [far(1 + t), near(t), near(1 - t), far(2 - t)]

@@ -1,0 +1,256 @@
+"""Recurrent layers: RNN, GRU, LSTM, in one or both directions.
+
+One loop over time serves all three; a cell says how many gates it has and how
+one step goes. The inputs' share of the gates is one matrix product for all
+steps at once. Shapes: T steps, B samples, I inputs, H hidden, D directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+State = tuple[Array, ...]
+Step = Callable[[Array, State], State]
+"""``(inputs' share of the gates [B, gates H], state)`` -> the next state; the first of a state is the output."""
+
+
+def _affine(alpha: float, beta: float) -> Function:
+    def function(x: Array, out: Array) -> None:
+        np.multiply(x, x.dtype.type(alpha), out)
+        np.add(out, x.dtype.type(beta), out)
+
+    return function
+
+
+def _scaled_tanh(alpha: float, beta: float) -> Function:
+    def function(x: Array, out: Array) -> None:
+        np.multiply(x, x.dtype.type(beta), out)
+        np.tanh(out, out)
+        np.multiply(out, x.dtype.type(alpha), out)
+
+    return function
+
+
+def _fixed(function: Function) -> Callable[[], Function]:
+    return lambda: function
+
+
+ACTIVATIONS: dict[str, tuple[Callable[..., Function], tuple[float, ...]]] = {
+    "affine": (_affine, (1.0, 0.0)),
+    "elu": (numerics.elu, (1.0,)),
+    "hardsigmoid": (numerics.hard_sigmoid, (0.2, 0.5)),
+    "leakyrelu": (numerics.leaky_relu, (0.01,)),
+    "relu": (_fixed(lambda x, out: np.maximum(x, numerics.ZERO, out=out)), ()),
+    "scaledtanh": (_scaled_tanh, (1.0, 1.0)),
+    "sigmoid": (_fixed(numerics.sigmoid), ()),
+    "softplus": (_fixed(numerics.softplus), ()),
+    "softsign": (_fixed(numerics.softsign), ()),
+    "tanh": (_fixed(np.tanh), ()),
+    "thresholdedrelu": (numerics.thresholded_relu, (1.0,)),
+}
+"""Name in lower case: the function's factory, and the defaults of alpha and beta as far as it takes them."""
+
+
+def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Callable[[Array], Array]]]:
+    """The activation functions of each direction; alphas and betas are handed out in order to those that take them."""
+    names: list[str] = node.attributes.get("activations") or list(defaults) * directions
+    if len(names) != len(defaults) * directions:
+        raise Error("IRC320", f"{len(names)} activations are given where {len(defaults) * directions} are needed")
+    given = [list(node.attributes.get(f"activation_{which}") or ()) for which in ("alpha", "beta")]
+    clip: float | None = node.attributes.get("clip")
+    functions: list[Callable[[Array], Array]] = []
+    for name in names:
+        if name.lower() not in ACTIVATIONS:
+            raise Error("IRC320", f"{name!r} is no activation of recurrent layers; they are {', '.join(ACTIVATIONS)}")
+        make, default = ACTIVATIONS[name.lower()]
+        function = make(*(g.pop(0) if g else d for g, d in zip(given, default, strict=False)))
+        # The last function of an LSTM sees the cell, which is not cut: so does ONNX Runtime.
+        limited = len(functions) % len(defaults) < 2
+        functions.append(_clipped(function, clip if limited else None))
+    return [functions[i : i + len(defaults)] for i in range(0, len(functions), len(defaults))]
+
+
+def _clipped(function: Function, limit: float | None) -> Callable[[Array], Array]:
+    """``function`` as one that returns its result; what it is given is first cut to ``[-limit, limit]``."""
+
+    def run(x: Array) -> Array:
+        out = np.empty(x.shape, x.dtype)
+        function(x if limit is None else np.clip(x, -limit, limit), out)
+        return out
+
+    return run
+
+
+class _Weights:
+    """What belongs to one direction."""
+
+    def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None) -> None:
+        self.w, self.r_transposed = w, r.T
+        self.hidden = r.shape[1]
+        zero = np.zeros(r.shape[0], w.dtype)
+        self.input_bias, self.recurrent_bias = (zero, zero) if b is None else np.split(b, 2)
+        self.peepholes = np.zeros((3, self.hidden), w.dtype) if peepholes is None else peepholes.reshape(3, -1)
+
+
+Cell = Callable[["Node", _Weights, list[Callable[[Array], Array]]], tuple[Array, Step]]
+"""Makes, for one direction, the bias to add to the inputs' share, and the step."""
+
+
+def _rnn(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+    """H' = f(X W + H R + b)."""
+    (f,) = activations
+
+    def step(x: Array, state: State) -> State:
+        return (f(x + state[0] @ weights.r_transposed),)
+
+    return weights.input_bias + weights.recurrent_bias, step
+
+
+def _gru(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+    """Gates z, r, h: H' = (1 - z) h + z H, where r resets the state before or after its product with R."""
+    f, g = activations
+    n = weights.hidden
+    reset_after = bool(node.attributes.get("linear_before_reset", 0))
+    gates, candidate = weights.r_transposed[:, : 2 * n], weights.r_transposed[:, 2 * n :]
+    late_bias = weights.recurrent_bias[2 * n :]
+    bias = weights.input_bias + weights.recurrent_bias
+    if reset_after:
+        bias = np.concatenate([bias[: 2 * n], weights.input_bias[2 * n :]])
+
+    def step(x: Array, state: State) -> State:
+        (h,) = state
+        z, r = np.split(f(x[:, : 2 * n] + h @ gates), 2, axis=1)
+        inner = r * (h @ candidate + late_bias) if reset_after else (r * h) @ candidate
+        return ((1 - z) * g(x[:, 2 * n :] + inner) + z * h,)
+
+    return bias, step
+
+
+def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+    """Gates i, o, f, c: C' = f C + i c; H' = o h(C'); peepholes let i, f see C and o see C'."""
+    f, g, h = activations
+    coupled = bool(node.attributes.get("input_forget", 0))
+    peep_i, peep_o, peep_f = weights.peepholes
+
+    def step(x: Array, state: State) -> State:
+        hidden, cell = state
+        i, o, forget, c = np.split(x + hidden @ weights.r_transposed, 4, axis=1)
+        i = f(i + peep_i * cell)
+        forget = 1 - i if coupled else f(forget + peep_f * cell)
+        cell = forget * cell + i * g(c)
+        return f(o + peep_o * cell) * h(cell), cell
+
+    return weights.input_bias + weights.recurrent_bias, step
+
+
+def _run(
+    x: Array, weights: _Weights, bias: Array, step: Step, state: State, lengths: Array | None, backward: bool
+) -> tuple[Array, State]:
+    """All outputs [T, B, H] of one direction, and the last state; steps beyond a sample's length give zeros."""
+    steps, batch = x.shape[:2]
+    order: Any = slice(None, None, -1)
+    if lengths is not None:
+        time = counting(steps)[:, None]
+        order = (np.where(time < lengths, lengths - 1 - time, time), counting(batch))
+    source = x[order] if backward else x
+    share = source.reshape(steps * batch, -1) @ weights.w.T + bias
+    share = share.reshape(steps, batch, -1)
+    out = np.empty((steps, batch, weights.hidden), x.dtype)
+    for t in range(steps):
+        following = step(share[t], state)
+        if lengths is None:
+            out[t], state = following[0], following
+        else:
+            alive = (t < lengths)[:, None]
+            out[t] = np.where(alive, following[0], 0)
+            state = tuple(np.where(alive, new, old) for new, old in zip(following, state, strict=True))
+    if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
+        state = tuple(np.where(lengths[:, None] > 0, v, 0) for v in state)
+    return (out[order] if backward else out), state
+
+
+def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
+    direction: str = node.attributes.get("direction", "forward")
+    if direction not in ("forward", "reverse", "bidirectional"):
+        raise Error("IRC320", f"direction is {direction!r}; it must be 'forward', 'reverse' or 'bidirectional'")
+    directions = 2 if direction == "bidirectional" else 1
+    activations = _activations(node, defaults, directions)
+    batch_first = bool(node.attributes.get("layout", 0))
+    count = len(node.outputs)
+
+    def run(
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        lengths: Array | None = None,
+        initial_h: Array | None = None,
+        initial_c: Array | None = None,
+        peepholes: Array | None = None,
+    ) -> Any:
+        hidden = r.shape[-1]
+        dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+        if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
+            shapes = f"{list(x.shape)}, {list(w.shape)} and {list(r.shape)}"
+            raise Error("IRC421", f"X, W and R of shapes {shapes} do not fit a layer of {directions} direction(s)")
+        wide = (x.swapaxes(0, 1) if batch_first else x).astype(dtype, copy=False)
+        steps, batch = wide.shape[:2]
+        if lengths is not None and (lengths.shape != (batch,) or ((lengths < 0) | (lengths > steps)).any()):
+            raise Error("IRC424", f"sequence_lens {lengths.tolist()} do not fit {batch} samples of {steps} steps")
+        first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in (initial_h, initial_c)[:states]]
+        outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
+        last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
+        for d in range(directions):
+            bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
+            own = _Weights(w[d].astype(dtype, copy=False), r[d].astype(dtype, copy=False), bias, peep)
+            total_bias, step = cell(node, own, activations[d])
+            backward = direction == "reverse" or d == 1
+            outputs[:, d], state = _run(wide, own, total_bias, step, tuple(v[d] for v in first), lengths, backward)
+            for place, value in zip(last, state, strict=True):
+                place[d] = value
+        results = [outputs, *last]
+        if batch_first:
+            results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
+        results = [c_order(v).astype(x.dtype, copy=False) for v in results[:count]]
+        return results[0] if count == 1 else tuple(results)
+
+    return run
+
+
+def _initial(
+    given: Array | None, directions: int, batch: int, hidden: int, dtype: np.dtype[Any], batch_first: bool
+) -> Array:
+    shape = (directions, batch, hidden)
+    if given is None:
+        return np.zeros(shape, dtype)
+    found = (given.swapaxes(0, 1) if batch_first else given).astype(dtype, copy=False)
+    if found.shape != shape:
+        raise Error("IRC421", f"an initial state has the shape {list(found.shape)}; it must be {list(shape)}")
+    return found
+
+
+@kernel("onnx::RNN")
+def rnn(node: Node) -> Kernel:
+    return _layer(node, _rnn, 1, 1, ("Tanh",))
+
+
+@kernel("onnx::GRU")
+def gru(node: Node) -> Kernel:
+    return _layer(node, _gru, 3, 1, ("Sigmoid", "Tanh"))
+
+
+@kernel("onnx::LSTM")
+def lstm(node: Node) -> Kernel:
+    return _layer(node, _lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh"))
