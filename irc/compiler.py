@@ -109,9 +109,7 @@ def count_nodes(graph: Graph) -> int:
 
 def count_operators(graph: Graph) -> dict[str, int]:
     """How often each operator occurs, nested blocks and groups' insides included, constants left out."""
-    counts = Counter(
-        op.kind for node in graph.walk() if node.kind != "prim::Constant" for op in operators(node)
-    )
+    counts = Counter(op.kind for node in graph.walk() if node.kind != "prim::Constant" for op in operators(node))
     return dict(sorted(counts.items()))
 
 

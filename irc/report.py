@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -85,3 +85,14 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, strings and numbers, ready for JSON."""
         return asdict(self)
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Report:
+        """The report that `to_dict` gave ``data`` for; TypeError or ValueError if it is none."""
+        known = {f.name for f in fields(Report)}  # other versions of irc may report other things
+        report = Report(**{key: value for key, value in data.items() if key in known})
+        report.passes = [PassTiming(**item) for item in data.get("passes", [])]
+        report.groups = [FusionGroup(**item) for item in data.get("groups", [])]
+        report.refusals = [Refusal(**item) for item in data.get("refusals", [])]
+        report.memory = Memory(**data.get("memory", {}))
+        return report

@@ -10,8 +10,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
 
 if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.alias import Location
+    from irc.alias import AliasDb, Location
     from irc.ir import Graph, Value
 
 

@@ -85,7 +85,13 @@ class Match:
     ) -> Value:
         """Insert a node with one output before the matched one."""
         node = self.graph.create(
-            kind, inputs, (type,), names=(self.output.name,), attributes=attributes, version=version, name=self.node.name
+            kind,
+            inputs,
+            (type,),
+            names=(self.output.name,),
+            attributes=attributes,
+            version=version,
+            name=self.node.name,
         )
         self.rewriter.insert(node, before=self.node)
         self.inference.infer_node(node)

@@ -11,8 +11,8 @@ _SAME_AS_FIRST = (
     "HardSwish LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
     "Sqrt Swish Tan Tanh ThresholdedRelu "
     # along an axis, or with neighbours
-    "CumProd CumSum Hardmax InstanceNormalization LogSoftmax LpNormalization LRN MeanVarianceNormalization "
-    "GroupNormalization ReverseSequence RMSNormalization Softmax Trilu Identity "
+    "CumProd CumSum InstanceNormalization LRN MeanVarianceNormalization GroupNormalization ReverseSequence Trilu "
+    "Identity "
     # updates of the first input
     "Scatter ScatterElements ScatterND TensorScatter"
 ).split()
@@ -23,6 +23,15 @@ _COMPARE = "And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split()
 
 @shape_rule(*_SAME_AS_FIRST)
 def same_as_first(c: NodeTypes) -> Type:
+    return c.type(0)
+
+
+@shape_rule("Hardmax", "LogSoftmax", "LpNormalization", "RMSNormalization", "Softmax")
+def along_axis(c: NodeTypes) -> Type:
+    rank = c.tensor(0).rank
+    if rank:
+        # Softmax 1 and 11 flatten the input at the axis, which may then be the end.
+        c.axis(c.attr("axis", -1 if c.version >= 13 else 1), rank, end=c.version < 13)
     return c.type(0)
 
 

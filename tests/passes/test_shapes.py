@@ -1,0 +1,120 @@
+"""Shape inference: what it says must be true of what the operators really give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx.backend.test.loader import load_model_tests
+
+from irc.errors import Error
+from irc.frontend.onnx import import_model
+from irc.ir import Builder, Graph
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType, TensorType, tensor
+from irc.passes.shapes import Inference
+
+with np.errstate(all="ignore"):  # the suite computes its expected values while it loads
+    CASES = load_model_tests(kind="node")
+FORGET = {
+    "static": lambda value, axis, size: size,
+    "named": lambda value, axis, size: f"{value.name}_{axis}",
+    "unknown": lambda value, axis, size: None,
+}
+
+
+def _contradicts(shape, actual):
+    return len(shape) != len(actual) or any(isinstance(d, int) and d != a for d, a in zip(shape, actual))
+
+
+@pytest.mark.parametrize("known", FORGET)
+def test_node_suite_agrees_with_the_expected_outputs(known):
+    checked, wrong = 0, []
+    for case in CASES:
+        graph = import_model(case.model).main
+        for value in graph.inputs:
+            if isinstance(value.type, TensorType) and value.type.shape is not None:
+                dims = [FORGET[known](value, i, d) for i, d in enumerate(value.type.shape)]
+                value.type = TensorType(value.type.dtype, tuple(dims))
+        for value in graph.outputs:  # what the model declares must not help
+            if isinstance(value.type, TensorType) and value.node is not None:
+                value.type = TensorType()
+        Inference(graph).run()
+        for value, actual in zip(graph.outputs, case.data_sets[0][1]):
+            if not isinstance(value.type, TensorType) or not hasattr(actual, "dtype"):
+                continue
+            actual, found = np.asarray(actual), value.type
+            if found.dtype not in (None, DType.STRING) and found.dtype.numpy != actual.dtype:
+                wrong.append((case.name, found, actual.dtype))
+            if found.shape is not None:
+                checked += 1
+                if _contradicts(found.shape, actual.shape):
+                    wrong.append((case.name, found, actual.shape))
+    assert not wrong
+    assert checked > 1500
+
+
+def _graph(*inputs):
+    graph = Graph()
+    values = [graph.add_input(type, f"in{i}") for i, type in enumerate(inputs)]
+    return graph, Builder(graph), values
+
+
+def test_named_dimensions_survive_shape_arithmetic():
+    # Reshape(x, Concat(Gather(Shape(x), 0), -1)), as exporters write Flatten
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, ("batch", 3, 4)))
+    shape = b.op("onnx::Shape", x)
+    zero = b.constant(Tensor.of(np.array([0])))
+    batch = b.op("onnx::Gather", shape, zero, attributes={"axis": 0})
+    rest = b.constant(Tensor.of(np.array([-1])))
+    target = b.op("onnx::Concat", batch, rest, attributes={"axis": 0})
+    y = b.op("onnx::Reshape", x, target)
+    graph.set_outputs([y])
+    Inference(graph).run()
+    assert y.type == tensor(DType.FLOAT, ("batch", 12))
+
+
+def test_contents_are_not_tracked_through_memory_that_is_written():
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
+    shape = b.op("onnx::Shape", x)
+    b.op("onnx::Neg_", shape)
+    y = b.op("onnx::ConstantOfShape", shape)
+    graph.set_outputs([y])
+    Inference(graph).run()
+    assert y.type == tensor(DType.FLOAT, (None, None))
+
+
+def test_loop_carried_shape_that_grows_is_forgotten():
+    graph, b, (x, trips, cond) = _graph(tensor(DType.FLOAT, (1, 4)), tensor(DType.INT64, ()), tensor(DType.BOOL, ()))
+    loop = b.node("onnx::Loop", [trips, cond, x], [TensorType(), TensorType()])
+    body = loop.add_block()
+    body.add_param(TensorType())
+    going = body.add_param(TensorType())
+    carried = body.add_param(TensorType())
+    inner = Builder(graph, body)
+    longer = inner.op("onnx::Concat", carried, x, attributes={"axis": 0})
+    total = inner.op("onnx::ReduceSum", longer, attributes={"keepdims": 0})
+    body.set_returns([going, longer, total])
+    graph.set_outputs(loop.outputs)
+    Inference(graph).run()
+    assert loop.outputs[0].type == tensor(DType.FLOAT, (None, 4))
+    assert loop.outputs[1].type == tensor(DType.FLOAT, (None,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "message"),
+    [
+        ("onnx::Softmax", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range"),
+        ("onnx::LayerNormalization", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range for rank 2"),
+        ("onnx::Transpose", {"perm": [0, 0]}, r"perm \[0, 0\] is no permutation"),
+        ("onnx::ArgMax", {"axis": 2}, "axis 2 is out of range"),
+        ("onnx::Flatten", {"axis": 3}, "axis 3 is out of range"),
+    ],
+)
+def test_attributes_out_of_range_name_the_node(kind, attributes, message):
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
+    y = b.op(kind, x, x, attributes=attributes, name="result")
+    graph.set_outputs([y])
+    with pytest.raises(Error, match=message) as caught:
+        Inference(graph).run()
+    assert caught.value.code == "IRC310"
+    assert "%result" in caught.value.where
