@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime import kernels
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.values import Array
@@ -45,14 +46,14 @@ def bind(node: Node) -> Kernel:
     if twin is None:
         return kernels.bind(node)
     kernel = kernels.bind(twin)
-    if not takes_out(kernel):
-        raise Error("IRC322", f"{twin.kind} cannot run in place: its kernel takes no output array")
+    if not can_overwrite(twin.kind, kernel):
+        raise Error("IRC322", f"{twin.kind} cannot run in place")
     return _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
 
 
-def takes_out(kernel: Kernel) -> bool:
-    """Whether ``kernel`` can write its result into an array it is given as ``out=``."""
-    return "out" in inspect.signature(kernel).parameters
+def can_overwrite(kind: str, kernel: Kernel) -> bool:
+    """Whether ``kernel`` of an operator ``kind`` can write its result over one of its inputs, as ``out=``."""
+    return kind in POINTWISE and "out" in inspect.signature(kernel).parameters
 
 
 RESULT_LIKE: dict[str, int | None] = {

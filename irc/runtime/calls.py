@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.runtime.execution import Frame, Slots, Step
+from irc.runtime.execution import Frame, Slots, Step, label, put
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -19,6 +19,8 @@ def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
     At run time a value of type Function is the plan of that function, so
     functions may also be chosen by control flow.
     """
+    if not ins:
+        raise Error("IRC304", "a call needs a function", label(node))
     function, *arguments = ins
 
     def fill_in(dead: Slots) -> Step:
@@ -27,10 +29,7 @@ def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
             results = plan.call([frame[s] for s in arguments], frame[0])
             if len(results) != len(outs):
                 raise Error("IRC434", f"{plan.name} returns {len(results)} values, not {len(outs)}")
-            for s, value in zip(outs, results):
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, results, dead)
 
         return step
 

@@ -6,25 +6,26 @@ carried values are moved from slot to slot, never copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.stacking import Stack
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir import Block, Node, Value
     from irc.runtime.lowering import FillIn, Lowering
 
 
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
+    if len(ins) != 1 or len(node.blocks) != 2 or any(len(b.returns) != len(outs) for b in node.blocks):
+        raise Error("IRC304", "an If has one condition, and two blocks that return its outputs", label(node))
     (condition,) = ins
     then, otherwise = (lowering.block(block) for block in node.blocks)
 
@@ -32,10 +33,7 @@ def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
         def step(frame: Frame) -> None:
             code = then if truth(frame[condition]) else otherwise
             execute(code, frame)
-            for s, value in zip(outs, code.take_returns(frame), strict=True):
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, code.take_returns(frame), dead)
 
         return step
 
@@ -43,34 +41,38 @@ def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
 
 
 def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
-    """``prim::Loop(max_trips, cond, carried...)``: trip number and condition are Python values."""
-    return _lower_loop(lowering, node, ins, outs, int, bool)
+    """``prim::Loop(max_trips, cond, carried...)``; the body's parameters are the trip number and the carried values."""
+    return _lower_loop(lowering, node, ins, outs, [lambda i: i])
 
 
 def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """``onnx::Loop(M?, cond?, carried...)``, with scan outputs after the carried values.
 
-    Trip number and condition are tensors of one element, of the rank that the body's parameters state.
+    The body's parameters are trip number, condition and carried values. The first two are tensors of one element, of
+    the rank that the parameters state. (The condition of a trip that is made is always true.)
     """
-    shapes = [_ones(param) for param in node.blocks[0].params[:2]]
-    return _lower_loop(
-        lowering,
-        node,
-        ins,
-        outs,
-        partial(np.full, shapes[0], dtype=np.int64),
-        partial(np.full, shapes[1], dtype=np.bool_),
-    )
+    params = (param for block in node.blocks for param in block.params)
+    trip_shape, condition_shape, *_ = (*map(_ones, params), (), ())
+
+    def number(i: int) -> Any:
+        return np.full(trip_shape, i, np.int64)
+
+    def condition(i: int) -> Any:
+        return np.full(condition_shape, True)
+
+    return _lower_loop(lowering, node, ins, outs, [number, condition])
 
 
-def _lower_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots, number: Any, flag: Any) -> FillIn:
+def _lower_loop(
+    lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
+) -> FillIn:
+    """``leading`` makes the values of the parameters before the carried ones."""
     carried = max(0, len(ins) - 2)
-    (block,) = node.blocks
-    check_body(node, params=2 + carried, returns=1 + carried)
+    block = only_block(node, params=len(leading) + carried, returns=1 + carried)
     body = lowering.region(block)
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
-    trip_param, condition_param, *params = body.params
+    params = body.params
     scanned = block.returns[1 + carried :]
 
     def fill_in(dead: Slots) -> Step:
@@ -86,18 +88,12 @@ def _lower_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots, number:
             stacks = [Stack(v, limit) for v in scanned]
             i = 0
             while go_on and (limit is None or i < limit):
-                frame[trip_param] = number(i)
-                frame[condition_param] = flag(go_on)
-                for s, value in zip(params, values):
-                    frame[s] = value
+                put(frame, params, [*(make(i) for make in leading), *values])
                 values.clear()  # whatever is still needed is in the frame
                 go_on, values = _run_trip(body, frame, carried, stacks)
                 i += 1
             values.extend(stack.result() for stack in stacks)
-            for s, value in zip(outs, values):
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, values, dead)
 
         return step
 
@@ -112,16 +108,19 @@ def _run_trip(body: Code, frame: Frame, carried: int, stacks: Sequence[Stack]) -
     return truth(condition), values[:carried]
 
 
-def check_body(node: Node, params: int, returns: int) -> None:
-    """Error IRC304 unless the only block of ``node`` has so many parameters and at least so many returns."""
-    for block in node.blocks:
-        if len(block.params) != params or len(block.returns) < returns:
-            raise Error(
-                "IRC304",
-                f"the body has {len(block.params)} parameters and {len(block.returns)} returns; "
-                f"for {len(node.inputs)} inputs it needs {params} parameters and at least {returns} returns",
-                label(node),
-            )
+def only_block(node: Node, params: int, returns: int) -> Block:
+    """The body of a loop; Error IRC304 unless it has so many parameters and at least so many returns."""
+    if len(node.blocks) != 1:
+        raise Error("IRC304", f"a loop has one block, not {len(node.blocks)}", label(node))
+    (block,) = node.blocks
+    if len(block.params) != params or len(block.returns) < returns:
+        raise Error(
+            "IRC304",
+            f"the body has {len(block.params)} parameters and {len(block.returns)} returns; "
+            f"for {len(node.inputs)} inputs it needs {params} parameters and at least {returns} returns",
+            label(node),
+        )
+    return block
 
 
 def truth(value: Any) -> bool:

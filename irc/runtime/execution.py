@@ -9,7 +9,7 @@ a call of it costs a third of a loop over tuples of slot numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,14 @@ class Code:
         for s in self.owned:
             frame[s] = None
         return values
+
+
+def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
+    """Put ``values`` into ``slots``, then empty ``dead``."""
+    for s, value in zip(slots, values):
+        frame[s] = value
+    for s in dead:
+        frame[s] = None
 
 
 def execute(code: Code, frame: Frame) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.runtime.execution import Frame, Slots, Step, execute, label
+from irc.runtime.execution import Frame, Slots, Step, execute, label, put
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -25,13 +25,9 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            for s, source in zip(code.params, ins):
-                frame[s] = frame[source]
+            put(frame, code.params, [frame[s] for s in ins])
             execute(code, frame)
-            for s, value in zip(outs, code.take_returns(frame)):
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, code.take_returns(frame), dead)
 
         return step
 

@@ -18,7 +18,7 @@ from irc.errors import Error
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind
-from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step
+from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label
 from irc.runtime.reuse import reusing_step
 from irc.runtime.values import is_sequence
 
@@ -152,7 +152,12 @@ class Lowering:
         code.kernels += special is None
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
-        kernel = bind(node)
+        try:
+            kernel = bind(node)
+        except Error as error:
+            raise Error(error.code, error.message, error.where or label(node)) from error
+        except Exception as error:  # an attribute of a type or value that the kernel did not expect
+            raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
         if self._reuse:
             step = reusing_step(node, kernel, ins, outs)
             if step is not None:

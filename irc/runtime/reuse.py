@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.runtime.binding import RESULT_LIKE, fits, takes_out
+from irc.runtime.binding import RESULT_LIKE, can_overwrite, fits
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def reusing_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callabl
     None if the kernel cannot, or no input is a temporary that only this node may refer to.
     """
     like = RESULT_LIKE.get(node.kind, 0)
-    if len(outs) != 1 or like is None or not takes_out(kernel):
+    if len(outs) != 1 or like is None or not can_overwrite(node.kind, kernel):
         return None
     own = [i for i, value in enumerate(node.inputs) if _is_unshared(value)]
     if not own:

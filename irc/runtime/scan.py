@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.control_flow import check_body
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label
+from irc.runtime.control_flow import only_block
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.stacking import Stack, normal_axis
 from irc.runtime.values import Array
 
@@ -28,21 +28,17 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
     batched = node.version is not None and node.version < 9
     # Version 8 has the lengths of the sequences, which may be absent, before the states.
     operands, ins = ins, ins[1:] if batched else ins
-    scanned: int = node.attributes["num_scan_inputs"]
+    scanned = node.attributes.get("num_scan_inputs", 0)
     if not 1 <= scanned <= len(ins):
         raise Error("IRC304", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
     states = len(ins) - scanned
-    check_body(node, params=len(ins), returns=states)
-    (block,) = node.blocks
+    block = only_block(node, params=len(ins), returns=states)
     scan = _Scan(lowering.region(block), states, block.returns[states:], node)
     run = scan.run_batches if batched else scan.run
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            for s, value in zip(outs, run(frame, [frame[s] for s in operands])):
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, run(frame, [frame[s] for s in operands]), dead)
 
         return step
 
@@ -104,11 +100,8 @@ class _Scan:
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
         stacks = [Stack(value, trips) for value in self.yields]
         for t in range(trips):
-            for s, value in zip(body.params, states):
-                frame[s] = value
+            put(frame, body.params, [*states, *(sequence[t, ...] for sequence in sequences)])
             states.clear()  # whatever is still needed is in the frame
-            for s, sequence in zip(body.params[count:], sequences):
-                frame[s] = sequence[t, ...]
             execute(body, frame)
             values = body.take_returns(frame)
             states = values[:count]

@@ -1,0 +1,215 @@
+"""``.irc`` files: compiled models on disk. docs/runtime.md describes the format.
+
+A file holds IR text and raw tensors: no code, nothing that is executed. Files
+are untrusted: every number is checked against the size of the file before
+anything is allocated or mapped.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+import struct
+import sys
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from irc.errors import Error
+from irc.ir.parser import parse_module
+from irc.ir.printer import print_module
+from irc.ir.tensor import Tensor, WeightTable
+from irc.report import Report
+from irc.runtime.model import CompiledModel
+from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Module
+
+MAGIC = b"\x89IRC\r\n\x1a\n"
+"""Like PNG's: shows transfers that strip the eighth bit or change line ends."""
+
+VERSION = 1
+ALIGNMENT = 64
+
+_PREFIX = struct.Struct("<8sIIQQ")
+"""Magic, format version, CRC-32 of the header, bytes of the header, bytes of the file."""
+
+_INLINE_ELEMENTS = 16
+"""Larger tensors are stored as bytes, not in the IR text."""
+
+
+def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
+    """Write ``model`` to ``path``, whole or not at all.
+
+    Raises:
+        Error: IRC501 if the file cannot be written.
+    """
+    module = model.module.copy()
+    module.main = module.graphs[model.graph.name]
+    _name_large_constants(module)
+    used = _named_tensors(module)
+    table = [*used.values(), *module.defaults.values()]
+    entries: list[dict[str, Any]] = []
+    end = 0
+    for tensor in table:
+        entry = entry_of(tensor, _aligned(end))
+        end = entry["offset"] + entry["bytes"]
+        entries.append(entry)
+    header = json.dumps(
+        {
+            "byteorder": sys.byteorder,
+            "ir": print_module(module),
+            "weights": dict(zip(used, entries)),
+            "defaults": dict(zip(module.defaults, entries[len(used) :])),
+            "metadata": module.metadata,
+            "report": None if model.report is None else model.report.to_dict(),
+        },
+        separators=(",", ":"),
+    ).encode("ascii")
+    start = _aligned(_PREFIX.size + len(header))
+    with _replacing(Path(path)) as file:
+        file.write(_PREFIX.pack(MAGIC, VERSION, zlib.crc32(header), len(header), start + end))
+        file.write(header)
+        for tensor, entry in zip(table, entries):
+            file.write(bytes(start + entry["offset"] - file.tell()))
+            write_tensor(file, tensor)
+        file.write(bytes(start + end - file.tell()))
+
+
+def load(path: str | os.PathLike[str]) -> CompiledModel:
+    """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
+
+    The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
+
+    Raises:
+        Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
+            is truncated; IRC513 it is damaged or inconsistent; others if its graph cannot be lowered.
+    """
+    where = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            header, start, contents = _open(file, where)
+    except OSError as error:
+        raise Error("IRC502", f"cannot read the file: {error.strerror or error}", where) from None
+    try:
+        module = _module(header, contents, start)
+        report = None if header["report"] is None else Report.from_dict(header["report"])
+    except Error as error:
+        raise Error("IRC513", f"the file is inconsistent: {error}", where) from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise Error("IRC513", f"the file's header is malformed ({error!r})", where) from error
+    return CompiledModel(module, report)
+
+
+# -- writing -------------------------------------------------------------------
+
+
+def _name_large_constants(module: Module) -> None:
+    """Make tensors without a name weights if they are large, so that their bytes are stored and not their text."""
+    for node in _all_nodes(module):
+        for key, value in node.attributes.items():
+            if isinstance(value, Tensor):
+                node.attributes[key] = _named(value, module.weights, key)
+            elif isinstance(value, list):
+                items = cast("list[Any]", value)
+                node.attributes[key] = [_named(v, module.weights, key) if isinstance(v, Tensor) else v for v in items]
+
+
+def _named(tensor: Tensor, weights: WeightTable, name: str) -> Tensor:
+    if tensor.name or tensor.is_splat or tensor.numel <= _INLINE_ELEMENTS:
+        return tensor
+    return weights.add(name, tensor)
+
+
+def _named_tensors(module: Module) -> dict[str, Tensor]:
+    """The weights that some node uses; those that passes have left over are not stored."""
+    found: dict[str, Tensor] = {}
+    for node in _all_nodes(module):
+        for value in node.attributes.values():
+            items = cast("list[Any]", value) if isinstance(value, list) else [value]
+            found.update((v.name, v) for v in items if isinstance(v, Tensor) and v.name)
+    return found
+
+
+def _all_nodes(module: Module) -> Iterator[Any]:
+    graphs: list[Graph] = list(module.graphs.values())
+    for graph in graphs:  # grows while it is walked
+        for node in graph.walk():
+            yield node
+            graphs.extend(v for v in node.attributes.values() if hasattr(v, "walk"))
+
+
+@contextmanager
+def _replacing(path: Path) -> Generator[BinaryIO]:
+    """A new file that takes the place of ``path`` if the block ends well, and vanishes if it does not."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        os.replace(temporary, path)
+    except OSError as error:
+        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+# -- reading -------------------------------------------------------------------
+
+
+def _open(file: BinaryIO, where: str) -> tuple[dict[str, Any], int, mmap.mmap]:
+    """The header, where the tensors start, and the mapped file."""
+    prefix = file.read(_PREFIX.size)
+    if not prefix.startswith(MAGIC):
+        raise Error("IRC510", "this is no .irc file (irc compile makes them from models)", where)
+    if len(prefix) < _PREFIX.size:
+        raise Error("IRC512", "the file is truncated", where)
+    _, version, checksum, header_size, file_size = _PREFIX.unpack(prefix)
+    if version != VERSION:
+        raise Error(
+            "IRC511",
+            f"the file has format version {version}, this irc reads {VERSION}: update irc or save it again",
+            where,
+        )
+    size = os.fstat(file.fileno()).st_size
+    if size != file_size:
+        raise Error("IRC512", f"the file is truncated or has grown: {size} bytes instead of {file_size}", where)
+    if header_size > file_size - _PREFIX.size:
+        raise Error("IRC513", "the file is damaged: its header would be larger than the file", where)
+    raw = file.read(header_size)
+    if zlib.crc32(raw) != checksum:
+        raise Error("IRC513", "the file is damaged: the checksum of its header is wrong", where)
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Error("IRC513", f"the file's header is no JSON: {error}", where) from None
+    if not isinstance(header, dict):
+        raise Error("IRC513", "the file's header is no JSON object", where)
+    fields = cast("dict[str, Any]", header)
+    if fields.get("byteorder") != sys.byteorder:
+        raise Error("IRC513", f"the file was written on a {fields.get('byteorder')}-endian machine", where)
+    return fields, _aligned(_PREFIX.size + header_size), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
+    weights = {name: tensor_at(contents, start, entry, name) for name, entry in header["weights"].items()}
+    module = parse_module(header["ir"], weights, "IR text")
+    for name, weight in module.weights.items():
+        if weight.is_absent:
+            raise Error("IRC513", f"the weight {name!r} is missing")
+    inputs = {value.name for value in module.main.inputs}
+    for name, entry in header["defaults"].items():
+        if name not in inputs:
+            raise Error("IRC513", f"there is a default for {name!r}, which is no input")
+        module.defaults[name] = tensor_at(contents, start, entry, name)
+    module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())
+    module.verify()
+    return module

@@ -1,0 +1,38 @@
+"""Building graphs from IR text and running them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irc.ir import Graph
+from irc.ir.parser import parse_module
+from irc.runtime.execution import Counters
+from irc.runtime.model import CompiledModel
+from irc.runtime.plan import lower
+
+
+def graph_of(text: str, **weights: np.ndarray) -> Graph:
+    return parse_module(text, weights).main
+
+
+def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
+    return CompiledModel(parse_module(text, weights))
+
+
+def run(text: str, *inputs: Any, counters: Counters | None = None) -> list[Any]:
+    """The outputs of the graph in ``text``, by its plan alone: no checks, no boundary."""
+    return lower(graph_of(text)).run(list(inputs), counters)
+
+
+def f32(*values: Any) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+def i64(value: Any) -> np.ndarray:
+    return np.array(value, np.int64)
+
+
+def boolean(value: bool) -> np.ndarray:
+    return np.array(value)

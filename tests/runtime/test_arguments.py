@@ -1,0 +1,207 @@
+"""What a model accepts as inputs, and how it says what is wrong."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from tests.runtime.helpers import f32, model_of
+
+IDENTITY = "graph(%x : {}):\n %y : {} = onnx::Identity(%x)\n return (%y)\n"
+
+
+def take(type: str, value):
+    return model_of(IDENTITY.replace("{}", type)).run({"x": value})["y"]
+
+
+def refusal(type: str, value) -> Error:
+    with pytest.raises(Error) as caught:
+        take(type, value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "message"),
+    [
+        ("Float(2)", np.array([1.0, 2.0]), "expected elements of type float32, got float64"),
+        ("Float(2)", np.array([1, 2]), "expected elements of type float32, got int64"),
+        ("Long(2)", np.array([1, 2], np.int32), "expected elements of type int64, got int32"),
+        ("Float()", np.float64(1), "got float64"),
+        ("Float(1)", [np.float64(1)], "got float64"),
+        ("Bool(1)", np.array([1], np.uint8), "expected elements of type bool, got uint8"),
+        ("BFloat16(1)", f32(1), "expected elements of type bfloat16, got float32"),
+        ("Float(1)", np.array(["a"]), "expected elements of type float32"),
+        ("String(1)", f32(1), "expected strings, got float32[1]"),
+        ("String(2)", np.array(["a", 3], object), "expected strings"),
+        ("Tensor", np.array(["2020-01-01"], "datetime64[D]"), "no element type"),
+        ("Float(1)", np.ma.masked_array([1.0]), "masked"),
+    ],
+)
+def test_wrong_element_types(type, value, message):
+    error = refusal(type, value)
+    assert error.code == "IRC412" and message in error.message and error.where.startswith("input 'x'")
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("Long(1)", [1.5]),
+        ("Byte(1)", [256]),
+        ("Byte(1)", [-1]),
+        ("Float(1)", [2**24 + 1]),
+        ("Half(1)", [2049]),
+        ("Bool(1)", [1]),
+        ("Long(1)", [True]),
+        ("Float(1)", [True]),
+        ("Float(1)", [1j]),
+        ("Float(1)", ["1"]),
+        ("String(1)", [1]),
+        ("Float(*, *)", [[1], [2, 3]]),
+        ("Float()", None),
+        ("Float()", object()),
+        ("Float()", {}),
+        ("Long()", 2**70),
+    ],
+)
+def test_python_values_that_do_not_fit(type, value):
+    assert refusal(type, value).code == "IRC415"
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "expected"),
+    [
+        ("Float(2)", [1, 2.5], f32(1, 2.5)),
+        ("Float()", 0.1, np.array(0.1, np.float32)),
+        ("Float()", 3, np.array(3, np.float32)),
+        ("Half(2, 1)", ((1,), (2048,)), np.array([[1], [2048]], np.float16)),
+        ("Byte(2)", [0, 255], np.array([0, 255], np.uint8)),
+        ("Bool(2)", [True, False], np.array([True, False])),
+        ("Float(0)", [], np.zeros(0, np.float32)),
+        ("ComplexFloat(1)", [1 + 2j], np.array([1 + 2j], np.complex64)),
+        ("BFloat16(1)", [1.5], np.array([1.5], ml_dtypes.bfloat16)),
+        ("Float()", np.float32(2), np.array(2, np.float32)),
+        ("Float(2)", [np.float32(1), np.float32(2)], f32(1, 2)),
+        ("String(2)", ["a", "bc"], np.array(["a", "bc"], object)),
+        ("String(2)", np.array(["a", "bc"]), np.array(["a", "bc"], object)),
+        ("String(1)", np.array([b"\xc3\xa9"]), np.array(["é"], object)),
+        ("String(1)", np.array(["a"], object), np.array(["a"], object)),
+        ("Float(2)", np.array([1, 2], ">f4"), f32(1, 2)),
+        ("Long(2)", np.array([1, 2], ">i8"), np.array([1, 2])),
+        ("Tensor", np.array([1, 2], np.int16), np.array([1, 2], np.int16)),
+    ],
+)
+def test_values_that_are_accepted(type, value, expected):
+    got = take(type, value)
+    assert got.dtype == expected.dtype and got.dtype.isnative and got.shape == expected.shape
+    assert got.tolist() == expected.tolist()
+
+
+def test_strided_arrays():
+    whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (whole.T, whole[::2, ::-3], np.broadcast_to(whole[0], (3, 6)), np.asfortranarray(whole)):
+        np.testing.assert_array_equal(take("Float(*, *)", view), view)
+
+
+def test_objects_that_are_arrays():
+    class Lazy:
+        def __array__(self, dtype=None, copy=None):
+            return f32(1, 2)
+
+    assert take("Float(2)", Lazy()).tolist() == [1, 2]
+    assert "float32" in refusal("Double(2)", Lazy()).message
+
+
+def test_array_subclasses_become_plain_arrays():
+    class Tagged(np.ndarray):
+        pass
+
+    got = take("Float(*, *)", f32([1, 2]).view(Tagged))
+    assert type(got) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "message"),
+    [
+        ("Float(2, 3)", np.ones(6, np.float32), "expected 2 dimensions, Float(2, 3); got shape [6]"),
+        ("Float(2, 3)", np.ones((2, 4), np.float32), "expected 3 on axis 1, Float(2, 3); got shape [2, 4]"),
+        ("Float(n, 3)", np.ones((5, 2), np.float32), "expected 3 on axis 1"),
+        ("Float()", np.ones(1, np.float32), "expected 0 dimensions"),
+    ],
+)
+def test_wrong_shapes(type, value, message):
+    error = refusal(type, value)
+    assert error.code == "IRC413" and message in error.message
+
+
+TWO = """
+graph(%x : Float(n, 2), %y : Float(n, m)):
+  %z : Float(n, 2) = onnx::Neg(%x)
+  return (%z)
+"""
+
+
+def test_named_dimensions_are_one_size():
+    model = model_of(TWO)
+    ones = np.ones((3, 2), np.float32)
+    model.run({"x": ones, "y": np.ones((3, 7), np.float32)})
+    with pytest.raises(Error) as caught:
+        model.run({"x": ones, "y": np.ones((4, 7), np.float32)})
+    assert caught.value.code == "IRC414"
+    assert str(caught.value) == "IRC414: input 'y': dimension 'n' is 4 here (axis 0), but 3 in input 'x'"
+    model.run({"x": ones[:1], "y": ones[:1]})
+
+
+def test_a_named_dimension_twice_in_one_input():
+    assert refusal("Float(n, n)", np.ones((2, 3), np.float32)).code == "IRC414"
+    take("Float(n, n)", np.ones((3, 3), np.float32))
+
+
+def test_unknown_ranks_and_sizes_take_anything():
+    take("Float", np.ones((1, 2, 3), np.float32))
+    take("Float(*, 2)", np.ones((9, 2), np.float32))
+
+
+def test_sequences():
+    got = take("Float(n)[]", [f32(1), f32(1, 2), [3.0]])
+    assert [e.tolist() for e in got] == [[1], [1, 2], [3]] and isinstance(got, list)
+    assert take("Float(n)[]", ()) == []
+    assert refusal("Float(n)[]", f32(1)).code == "IRC412"
+    error = refusal("Float(1)[]", [f32(1), np.ones(1)])
+    assert error.where == "input 'x', element 1" and "float64" in error.message
+
+
+def test_optionals():
+    assert take("Float(1)?", None) is None
+    assert take("Float(1)?", f32(1)).tolist() == [1]
+    assert refusal("Float(1)?", f32(1, 2)).code == "IRC413"
+    assert [e.tolist() for e in take("Float(1)[]?", [f32(1)])] == [[1]]
+
+
+def test_maps():
+    text = "graph(%x : Dict(str, Float(1))):\n return (%x)\n"
+    model = model_of(text)
+    got = model.run({"x": {"a": f32(1)}})["x"]
+    assert got["a"].tolist() == [1]
+    with pytest.raises(Error, match="expected a dict"):
+        model.run({"x": [1]})
+    with pytest.raises(Error, match="entry 'a'"):
+        model.run({"x": {"a": f32(1, 2)}})
+
+
+@pytest.mark.parametrize(
+    ("type", "good", "bad"),
+    [("int", 3, 1.0), ("int", 0, True), ("float", 1, "1"), ("bool", True, 1), ("str", "a", 1), ("Scalar", 2.5, "a")],
+)
+def test_python_inputs(type, good, bad):
+    model = model_of(f"graph(%x : {type}):\n return (%x)\n")
+    assert model.run({"x": good}) == {"x": good}
+    with pytest.raises(Error, match=f"expected a Python {type}"):
+        model.run({"x": bad})
+
+
+def test_tuples():
+    model = model_of("graph(%x : (int, Float(1))):\n return (%x)\n")
+    number, array = model.run({"x": (3, f32(1))})["x"]
+    assert number == 3 and array.tolist() == [1]
+    with pytest.raises(Error, match="expected a tuple of 2"):
+        model.run({"x": (3,)})

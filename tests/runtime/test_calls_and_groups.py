@@ -1,0 +1,286 @@
+"""Function calls and fusion groups."""
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Module, types
+from irc.runtime.execution import Counters
+from irc.runtime.plan import lower
+from tests.runtime.helpers import f32, graph_of, i64, run
+
+FLOAT = types.tensor(DType.FLOAT)
+
+CALLS = """
+graph(%x : Float(2)):
+  %f : Function = prim::Constant[name="my.domain.Twice"]()
+  %a : Float(2), %b : Float(2) = prim::CallFunction(%f, %x)
+  %c : Float(2), %d : Float(2) = prim::CallFunction(%f, %a)
+  return (%c, %d, %b)
+
+graph my.domain.Twice(%x : Float(2)):
+  %g : Function = prim::Constant[name="Add1"]()
+  %t : Float(2) = onnx::Add(%x, %x)
+  %u : Float(2) = prim::CallFunction(%g, %t)
+  return (%u, %x)
+
+graph Add1(%x : Float(2)):
+  %one : Float(2) = prim::Constant[value=splat<Float(2)>(1.)]()
+  %y : Float(2) = onnx::Add(%x, %one)
+  return (%y)
+"""
+
+
+def test_functions_are_called():
+    x = f32(1, 2)
+    c, d, b = run(CALLS, x)
+    assert c.tolist() == [7, 11] and d.tolist() == [3, 5] and b is x
+
+
+def test_calls_inside_loops():
+    text = """
+    graph(%m : Long(), %x : Float(2)):
+      %f : Function = prim::Constant[name="Add1"]()
+      %y : Float(2) = onnx::Loop(%m, %m, %x)
+        block0(%i : Long(), %go : Bool(), %v : Float(2)):
+          %w : Float(2) = prim::CallFunction(%f, %v)
+          -> (%go, %w)
+      return (%y)
+    """ + CALLS[CALLS.index("graph Add1") :]
+    assert run(text, i64(3), f32(1, 2))[0].tolist() == [4, 5]
+
+
+def test_functions_may_call_themselves():
+    text = """
+    graph(%n : int):
+      %f : Function = prim::Constant[name="factorial"]()
+      %y : int = prim::CallFunction(%f, %n)
+      return (%y)
+
+    graph factorial(%n : int):
+      %f : Function = prim::Constant[name="factorial"]()
+      %one : int = prim::Constant[value=1]()
+      %stop : bool = aten::le(%n, %one)
+      %y : int = prim::If(%stop)
+        block0():
+          -> (%one)
+        block1():
+          %less : int = aten::sub(%n, %one)
+          %r : int = prim::CallFunction(%f, %less)
+          %p : int = aten::mul(%n, %r)
+          -> (%p)
+      return (%y)
+    """
+    plan = lower(graph_of(text))
+    assert plan.run([5]) == [120]
+    with pytest.raises(Error, match="nested too deeply"):
+        plan.run([100_000])
+    assert plan.run([4]) == [24]
+
+
+def test_functions_are_values():
+    text = """
+    graph(%c : bool, %x : Float(2)):
+      %f : Function = prim::Constant[name="Neg"]()
+      %g : Function = prim::Constant[name="Abs"]()
+      %h : Function = prim::If(%c)
+        block0():
+          -> (%f)
+        block1():
+          -> (%g)
+      %y : Float(2) = prim::CallFunction(%h, %x)
+      return (%y)
+
+    graph Neg(%x : Float(2)):
+      %y : Float(2) = onnx::Neg(%x)
+      return (%y)
+
+    graph Abs(%x : Float(2)):
+      %y : Float(2) = onnx::Abs(%x)
+      return (%y)
+    """
+    assert run(text, True, f32(1, -2))[0].tolist() == [-1, 2]
+    assert run(text, False, f32(1, -2))[0].tolist() == [1, 2]
+
+
+def test_unknown_functions_are_refused():
+    module = Module()
+    b = Builder(module.main)
+    f = b.op("prim::Constant", type=types.FUNCTION, attributes={"name": "nowhere"})
+    module.main.set_outputs([b.op("prim::CallFunction", f, type=FLOAT)])
+    with pytest.raises(Error, match="no function 'nowhere'"):
+        lower(module.main)
+
+
+@pytest.mark.parametrize("inputs", [0, 2])
+def test_calls_with_wrong_numbers_of_arguments_are_refused(inputs):
+    text = CALLS.replace("prim::CallFunction(%g, %t)", f"prim::CallFunction(%g{', %t' * inputs})")
+    with pytest.raises(Error, match=f"takes 1 values, not {inputs}"):
+        run(text, f32(1, 2))
+
+
+def test_missing_kernels_in_functions_and_groups_are_found():
+    text = """
+    graph(%x : Float(2)):
+      %f : Function = prim::Constant[name="Odd"]()
+      %y : Float(2) = prim::CallFunction(%f, %x)
+      %z : Float(2) = prim::FusionGroup_0(%y)
+      return (%z)
+    with prim::FusionGroup_0 = graph(%a : Float(2)):
+      %b : Float(2) = onnx::NotThere(%a)
+      return (%b)
+
+    graph Odd(%x : Float(2)):
+      %y : Float(2) = onnx::NorThere(%x)
+      return (%y)
+    """
+    with pytest.raises(Error) as caught:
+        lower(graph_of(text))
+    assert "NotThere" in str(caught.value) and "NorThere" in str(caught.value)
+
+
+GROUP = """
+graph(%x : Float(n, 3), %w : Float(3, 3), %b : Float(3)):
+  %y : Float(n, 3) = prim::FusionGroup_0(%x, %w, %b)
+  return (%y, %x)
+with prim::FusionGroup_0 = graph(%x : Float(n, 3), %w : Float(3, 3), %b : Float(3)):
+  %half : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
+  %p : Float(n, 3) = onnx::MatMul(%x, %w)
+  %q : Float(n, 3) = onnx::Add(%b, %p)
+  %r : Float(n, 3) = onnx::Mul(%q, %half)
+  %s : Float(n, 3) = onnx::Relu(%r)
+  %t : Float(n, 3) = onnx::Add(%s, %x)
+  return (%t)
+"""
+
+
+def test_a_group_is_one_unit_and_its_epilogue_runs_in_place():
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((5, 3), (3, 3), (3,)))
+    counters = Counters()
+    before = x.copy()
+    y, same = run(GROUP, x, w, b, counters=counters)
+    np.testing.assert_allclose(y, np.maximum((x @ w + b) / 2, 0) + x, rtol=1e-5, atol=1e-6)
+    assert same is x and (x == before).all()
+    assert (counters.units, counters.kernels, counters.in_place) == (1, 5, 4)
+
+
+def test_groups_do_not_overwrite_what_is_still_needed():
+    text = """
+    graph(%x : Float(3)):
+      %y : Float(3), %z : Float(3) = prim::FusionGroup_0(%x)
+      return (%y, %z)
+    with prim::FusionGroup_0 = graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = onnx::Add(%a, %x)
+      %c : Float(3) = onnx::Exp(%b)
+      %d : Float(3) = onnx::Mul(%a, %c)
+      %e : Float(3) = onnx::Add(%c, %c)
+      return (%d, %c)
+    """
+    x, counters = f32(1, 2, 3), Counters()
+    d, c = run(text, x, counters=counters)
+    assert c.tolist() == [1, 1, 1] and d.tolist() == [-1, -2, -3] and x.tolist() == [1, 2, 3]
+    assert counters.in_place == 2  # Exp over b, Mul over a; not Add, whose operand is a result
+
+
+def test_groups_do_not_overwrite_views_or_what_views_show():
+    text = """
+    graph(%x : Float(2, 2), %shape : Long(1)):
+      %y : Float(4), %v : Float(4) = prim::FusionGroup_0(%x, %shape)
+      return (%y, %v)
+    with prim::FusionGroup_0 = graph(%x : Float(2, 2), %shape : Long(1)):
+      %a : Float(2, 2) = onnx::Neg(%x)
+      %v : Float(4) = onnx::Reshape(%a, %shape)
+      %b : Float(2, 2) = onnx::Relu(%a)
+      %w : Float(4) = onnx::Reshape(%b, %shape)
+      %c : Float(4) = onnx::Exp(%w)
+      return (%c, %v)
+    """
+    counters = Counters()
+    y, v = run(text, f32([1, -2], [3, -4]), i64([4]), counters=counters)
+    assert v.tolist() == [-1, 2, -3, 4]
+    np.testing.assert_allclose(y, np.exp([0, 2, 0, 4]), rtol=1e-6)
+    assert counters.in_place == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "x", "expected"),
+    [
+        ("%b : Bool(3) = onnx::Less(%a, %x)", f32(-1, 0, 1), [False, False, True]),
+        ("%b : Tensor = onnx::Add(%a, %wide)", f32(1, 2, 3), [[-1, -2, -3], [0, -1, -2]]),
+        ("%b : Long(3) = onnx::Cast[to=7](%a)", f32(1, 2, 3), [-1, -2, -3]),
+    ],
+)
+def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
+    """Also when the declared types say otherwise."""
+    text = f"""
+    graph(%x : Float(3)):
+      %y : Float(3) = prim::FusionGroup_0(%x)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%x : Float(3)):
+      %wide : Float(2, 1) = prim::Constant[value=tensor<Float(2, 1)>([0., 1.])]()
+      %a : Float(3) = onnx::Neg(%x)
+      {operator}
+      return (%b)
+    """
+    counters = Counters()
+    (y,) = run(text, x, counters=counters)
+    assert y.tolist() == expected
+    assert counters.in_place == 0
+
+
+def test_where_overwrites_a_branch_not_the_condition():
+    text = """
+    graph(%x : Float(3), %c : Bool(3)):
+      %y : Float(3) = prim::FusionGroup_0(%x, %c)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%x : Float(3), %c : Bool(3)):
+      %n : Bool(3) = onnx::Not(%c)
+      %a : Float(3) = onnx::Neg(%x)
+      %y : Float(3) = onnx::Where(%n, %a, %x)
+      return (%y)
+    """
+    counters = Counters()
+    (y,) = run(text, f32(1, 2, 3), np.array([True, False, True]), counters=counters)
+    assert y.tolist() == [1, -2, 3] and y.dtype == np.float32
+    assert counters.in_place == 1
+
+
+def test_a_failing_operator_inside_a_group_is_named():
+    plan = lower(graph_of(GROUP.replace("= onnx::Relu(%r)", "= onnx::Relu(%r) # inner relu")))
+    with pytest.raises(Error) as caught:
+        plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(7, np.float32)])
+    assert caught.value.where == "onnx::Add '%q'"
+    assert "float32[7], float32[2, 3]" in caught.value.message
+
+
+def test_one_subgraph_may_serve_two_groups():
+    graph = graph_of("""
+    graph(%x : Float(3)):
+      %a : Float(3) = prim::FusionGroup_0(%x)
+      %b : Float(3) = prim::FusionGroup_1(%a)
+      return (%a, %b)
+    with prim::FusionGroup_0 = graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = onnx::Add(%a, %a)
+      return (%b)
+    with prim::FusionGroup_1 = graph(%x : Float(3)):
+      return (%x)
+    """)
+    first, second = graph.nodes
+    second.attributes["Subgraph"] = first.attributes["Subgraph"]
+    a, b = lower(graph).run([f32(1, 2, 3)])
+    assert a.tolist() == [-2, -4, -6] and b.tolist() == [4, 8, 12]
+
+
+def test_groups_are_checked():
+    graph = Graph()
+    x = graph.add_input(FLOAT, "x")
+    node = Builder(graph).node("prim::FusionGroup", [x], [FLOAT])
+    graph.set_outputs(node.outputs)
+    with pytest.raises(Error, match="Subgraph"):
+        lower(graph)
+    node.attributes["Subgraph"] = Graph()
+    with pytest.raises(Error, match="numbers of inputs and outputs"):
+        lower(graph)

@@ -1,0 +1,373 @@
+"""If and the loops: trips, carried values, scan outputs, captures, nesting."""
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.execution import Counters
+from irc.runtime.plan import lower
+from tests.runtime.helpers import boolean, f32, graph_of, i64, run
+
+IF = """
+graph(%c : Bool(), %x : Float(2)):
+  %big : Float(2) = onnx::Exp(%x)
+  %y : Float(2), %z : Float(2) = prim::If(%c)
+    block0():
+      %a : Float(2) = onnx::Neg(%big)
+      -> (%a, %x)
+    block1():
+      -> (%x, %x)
+  %sum : Float(2) = onnx::Add(%y, %z)
+  return (%sum, %y)
+"""
+
+
+@pytest.mark.parametrize("condition", [True, boolean(True), np.array([[True]])])
+def test_if_takes_the_first_block(condition):
+    x = f32(0, 1)
+    total, y = run(IF, condition, x)
+    np.testing.assert_allclose(y, -np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(total, x - np.exp(x), rtol=1e-6)
+
+
+def test_if_takes_the_second_block():
+    x = f32(0, 1)
+    total, y = run(IF, boolean(False), x)
+    assert y is x
+    np.testing.assert_array_equal(total, 2 * x)
+
+
+def test_a_condition_of_several_elements_is_refused():
+    with pytest.raises(Error, match="exactly one element"):
+        run(IF, np.array([True, False]), f32(0, 1))
+
+
+def test_a_capture_of_one_branch_is_there_for_the_other_and_afterwards():
+    text = """
+    graph(%c : Bool(), %x : Float(2)):
+      %t : Float(2) = onnx::Neg(%x)
+      %u : Float(2) = onnx::Abs(%x)
+      %y : Float(2) = prim::If(%c)
+        block0():
+          %a : Float(2) = onnx::Add(%t, %u)
+          -> (%a)
+        block1():
+          %b : Float(2) = onnx::Sub(%t, %x)
+          -> (%b)
+      %z : Float(2) = onnx::Mul(%y, %u)
+      return (%z)
+    """
+    x = f32(1, -2)
+    assert run(text, True, x)[0].tolist() == ((-x + abs(x)) * abs(x)).tolist()
+    assert run(text, False, x)[0].tolist() == ((-x - x) * abs(x)).tolist()
+
+
+LOOP = """
+graph(%m : Long(), %c : Bool(), %x : Float(2), %step : Float(2)):
+  %last : Float(2), %squares : Float(*, 2) = onnx::Loop(%m, %c, %x)
+    block0(%i : Long(), %go : Bool(), %v : Float(2)):
+      %n : Float(2) = onnx::Add(%v, %step)
+      %s : Float(2) = onnx::Mul(%n, %n)
+      -> (%go, %n, %s)
+  return (%last, %squares)
+"""
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 5, 16, 17, 40])
+def test_loop_trips_and_scan_outputs(trips):
+    x, step = f32(1, 2), f32(0.5, -1)
+    last, squares = run(LOOP, i64(trips), boolean(True), x, step)
+    states = [x + step * (i + 1) for i in range(trips)]
+    np.testing.assert_allclose(last, states[-1] if trips else x)
+    assert squares.shape == (trips, 2) and squares.dtype == np.float32 and squares.flags.c_contiguous
+    np.testing.assert_allclose(squares, np.array([s * s for s in states]).reshape(trips, 2))
+
+
+def test_loop_with_a_false_condition_makes_no_trip():
+    x = f32(1, 2)
+    last, squares = run(LOOP, i64(5), boolean(False), x, x)
+    assert last is x and squares.shape == (0, 2)
+
+
+def test_loop_trip_count_may_have_rank_one():
+    _, squares = run(LOOP, i64([3]), np.array([True]), f32(0, 0), f32(1, 1))
+    assert squares.shape == (3, 2)
+
+
+WHILE = """
+graph(%m : Long()?, %c : Bool()?, %x : Float(), %limit : Float()):
+  %last : Float(), %all : Float(*) = onnx::Loop(%m, %c, %x)
+    block0(%i : Long(), %go : Bool(), %v : Float()):
+      %n : Float() = onnx::Add(%v, %v)
+      %less : Bool() = onnx::Less(%n, %limit)
+      -> (%less, %n, %n)
+  return (%last, %all)
+"""
+
+
+@pytest.mark.parametrize(
+    ("m", "c", "expected"),
+    [
+        (None, None, [2, 4, 8, 16]),
+        (None, boolean(True), [2, 4, 8, 16]),
+        (i64(2), None, [2, 4]),
+        (i64(100), boolean(True), [2, 4, 8, 16]),
+        (i64(2**63 - 1), None, [2, 4, 8, 16]),
+        (None, boolean(False), []),
+    ],
+)
+def test_loop_with_absent_trip_count_and_condition(m, c, expected):
+    last, every = run(WHILE, m, c, np.float32(1).reshape(()), np.array(10, np.float32))
+    assert every.tolist() == expected
+    assert last.tolist() == (expected[-1] if expected else 1)
+
+
+def test_loop_without_optional_inputs_at_all():
+    text = """
+    graph():
+      %out : Long(*) = onnx::Loop()
+        block0(%i : Long(), %go : Bool()):
+          %three : Long() = prim::Constant[value=tensor<Long()>([3])]()
+          %less : Bool() = onnx::Less(%i, %three)
+          -> (%less, %i)
+      return (%out)
+    """
+    assert run(text)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_loop_parameters_have_the_declared_rank():
+    text = """
+    graph(%m : Long()):
+      %out : Long(*, 1) = onnx::Loop(%m)
+        block0(%i : Long(1), %go : Bool(1)):
+          -> (%go, %i)
+      return (%out)
+    """
+    assert run(text, i64(2))[0].tolist() == [[0], [1]]
+
+
+def test_scan_output_without_trips_takes_its_shape_from_the_type():
+    text = """
+    graph(%m : Long(), %x : Float(2, 3)):
+      %a : Tensor, %b : Tensor = onnx::Loop(%m)
+        block0(%i : Long(), %go : Bool()):
+          %y : Half(2, n, 3) = onnx::Identity(%x)
+          %z : Bool = onnx::Identity(%go)
+          -> (%go, %y, %z)
+      return (%a, %b)
+    """
+    a, b = run(text, i64(0), np.zeros((2, 3), np.float32))
+    assert a.shape == (0, 2, 0, 3) and a.dtype == np.float16
+    assert b.shape == (0,) and b.dtype == np.bool_
+
+
+def test_scan_outputs_must_agree_in_shape():
+    text = """
+    graph(%m : Long(), %x : Float(*)):
+      %v : Float(*), %out : Tensor = onnx::Loop(%m, %m, %x)
+        block0(%i : Long(), %go : Bool(), %v.1 : Float(*)):
+          %n : Float(*) = onnx::Concat[axis=0](%v.1, %x)
+          -> (%go, %n, %n)
+      return (%v, %out)
+    """
+    with pytest.raises(Error, match=r"float32\[2\] in the first trip and is float32\[3\]"):
+        run(text, i64(2), f32(1))
+
+
+def test_scan_outputs_are_copied_when_they_come():
+    """A later trip may write into what an earlier one yielded."""
+    text = """
+    graph(%m : Long(), %x : Float(1)):
+      %one : Float(1) = prim::Constant[value=tensor<Float(1)>([1.])]()
+      %v : Float(1), %out : Tensor = onnx::Loop(%m, %m, %x)
+        block0(%i : Long(), %go : Bool(), %v.1 : Float(1)):
+          %n : Float(1) = onnx::Add_(%v.1, %one)
+          -> (%go, %n, %n)
+      return (%v, %out)
+    """
+    _, out = run(text, i64(3), f32(0))
+    assert out.tolist() == [[1], [2], [3]]
+
+
+def test_carried_values_swap_and_repeat():
+    text = """
+    graph(%m : Long(), %a : Float(1), %b : Float(1)):
+      %x : Float(1), %y : Float(1), %z : Float(1) = onnx::Loop(%m, %m, %a, %b, %a)
+        block0(%i : Long(), %go : Bool(), %p : Float(1), %q : Float(1), %r : Float(1)):
+          -> (%go, %q, %p, %p)
+      return (%x, %y, %z)
+    """
+    a, b = f32(1), f32(2)
+    assert [v.item() for v in run(text, i64(1), a, b)] == [2, 1, 1]
+    assert [v.item() for v in run(text, i64(2), a, b)] == [1, 2, 2]
+    assert [v.item() for v in run(text, i64(3), a, b)] == [2, 1, 1]
+
+
+def test_a_loop_may_return_constants_captures_and_parameters():
+    text = """
+    graph(%m : Long(), %x : Float(1)):
+      %seven : Float(1) = prim::Constant[value=tensor<Float(1)>([7.])]()
+      %a : Float(1), %b : Float(1), %n : Long() = onnx::Loop(%m, %m, %x, %x, %m)
+        block0(%i : Long(), %go : Bool(), %p : Float(1), %q : Float(1), %r : Long()):
+          %inner : Float(1) = prim::Constant[value=tensor<Float(1)>([8.])]()
+          -> (%go, %seven, %inner, %i)
+      %sum : Float(1) = onnx::Add(%seven, %x)
+      return (%a, %b, %n, %sum)
+    """
+    a, b, n, total = run(text, i64(4), f32(1))
+    assert (a.item(), b.item(), n.item(), total.item()) == (7, 8, 3, 8)
+
+
+def test_carried_sequences():
+    text = """
+    graph(%m : Long(), %x : Float(2)):
+      %empty : Float(2)[] = onnx::SequenceEmpty[dtype=1]()
+      %s : Float(2)[], %v : Float(2) = onnx::Loop(%m, %m, %empty, %x)
+        block0(%i : Long(), %go : Bool(), %t : Float(2)[], %w : Float(2)):
+          %n : Float(2)[] = onnx::SequenceInsert(%t, %w)
+          %d : Float(2) = onnx::Add(%w, %w)
+          -> (%go, %n, %d)
+      return (%s, %v, %empty)
+    """
+    s, _, empty = run(text, i64(3), f32(1, 2))
+    assert [e.tolist() for e in s] == [[1, 2], [2, 4], [4, 8]]
+    assert list(empty) == []
+    assert list(run(text, i64(0), f32(1, 2))[0]) == []
+
+
+def test_carried_optionals():
+    text = """
+    graph(%m : Long(), %x : Float(2)):
+      %none : Float(2)? = onnx::Optional[type=Float(2)]()
+      %o : Float(2)?, %flags : Bool(*) = onnx::Loop(%m, %m, %none)
+        block0(%i : Long(), %go : Bool(), %p : Float(2)?):
+          %has : Bool() = onnx::OptionalHasElement(%p)
+          %n : Float(2)? = onnx::Optional(%x)
+          -> (%go, %n, %has)
+      return (%o, %flags)
+    """
+    x = f32(1, 2)
+    o, flags = run(text, i64(2), x)
+    assert o.tolist() == x.tolist() and flags.tolist() == [False, True]
+    o, flags = run(text, i64(0), x)
+    assert o is None and flags.tolist() == []
+
+
+NESTED = """
+graph(%m : Long(), %x : Float(2)):
+  %two : Long() = prim::Constant[value=tensor<Long()>([2])]()
+  %t : Float(2) = onnx::Neg(%x)
+  %last : Float(2), %rows : Float(*, *, 2) = onnx::Loop(%m, %m, %x)
+    block0(%i : Long(), %go : Bool(), %v : Float(2)):
+      %u : Float(2) = onnx::Add(%v, %t)
+      %w : Float(2), %inner : Float(*, 2) = onnx::Loop(%two, %go, %u)
+        block0(%j : Long(), %go2 : Bool(), %p : Float(2)):
+          %odd : Bool() = onnx::Equal(%j, %i)
+          %q : Float(2) = prim::If(%odd)
+            block0():
+              %a : Float(2) = onnx::Add(%p, %v)
+              -> (%a)
+            block1():
+              %b : Float(2) = onnx::Mul(%p, %t)
+              -> (%b)
+          %r : Float(2) = onnx::Add(%q, %u)
+          -> (%go2, %r, %q)
+      -> (%go, %w, %inner)
+  %end : Float(2) = onnx::Add(%last, %t)
+  return (%end, %rows)
+"""
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_nested_loops_with_captures(trips):
+    x = f32(1, -2)
+    t, v, rows = -x, x, []
+    for i in range(trips):
+        u = v + t
+        p, inner = u, []
+        for j in range(2):
+            q = p + v if j == i else p * t
+            inner.append(q)
+            p = q + u
+        v = p
+        rows.append(inner)
+    end, got = run(NESTED, i64(trips), x)
+    np.testing.assert_allclose(end, v + t)
+    assert got.shape == ((trips, 2, 2) if trips else (0, 0, 2))
+    np.testing.assert_allclose(got, np.array(rows).reshape(got.shape))
+
+
+def test_prim_loop_has_python_counters():
+    text = """
+    graph(%n : int, %x : Float(1)):
+      %true : bool = prim::Constant[value=True]()
+      %five : int = prim::Constant[value=5]()
+      %one : int = prim::Constant[value=1]()
+      %sum : int, %y : Float(1) = prim::Loop(%n, %true, %one, %x)
+        block0(%i : int, %s : int, %v : Float(1)):
+          %t : int = aten::add(%s, %i, %one)
+          %w : Float(1) = onnx::Add(%v, %v)
+          %go : bool = aten::lt(%t, %five)
+          -> (%go, %t, %w)
+      return (%sum, %y)
+    """
+    assert [run(text, n, f32(1))[0] for n in (0, 1, 2, 3, 9)] == [1, 1, 2, 4, 7]
+    assert run(text, 9, f32(1))[1].tolist() == [16]
+
+
+def test_errors_inside_blocks_name_the_inner_node():
+    text = """
+    graph(%m : Long(), %x : Float(2)):
+      %v : Tensor = onnx::Loop(%m, %m, %x)
+        block0(%i : Long(), %go : Bool(), %p : Tensor):
+          %c : Bool() = onnx::Equal(%i, %i)
+          %r : Tensor = prim::If(%c)
+            block0():
+              %shape : Long(2) = prim::Constant[value=tensor<Long(2)>([3, 5])]()
+              %q : Tensor = onnx::Reshape(%p, %shape) # culprit
+              -> (%q)
+            block1():
+              -> (%p)
+          -> (%go, %r)
+      return (%v)
+    """
+    plan = lower(graph_of(text))
+    with pytest.raises(Error) as caught:
+        plan.run([i64(2), f32(1, 2)])
+    assert "culprit" in caught.value.where
+    assert "float32[2]" in caught.value.message
+    assert plan.run([i64(0), f32(1, 2)])[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("body", ["block0(%i : Long()):\n -> (%i)", "block0(%i : Long(), %g : Bool()):\n -> (%g)"])
+def test_bodies_with_wrong_signatures_are_refused(body):
+    text = f"graph(%m : Long(), %x : Float(2)):\n %v : Float(2) = onnx::Loop(%m, %m, %x)\n{body}\n return (%v)"
+    with pytest.raises(Error, match="body"):
+        run(text, i64(1), f32(1, 2))
+
+
+def test_trips_are_counted():
+    counters = Counters()
+    run(LOOP, i64(3), boolean(True), f32(0, 0), f32(1, 1), counters=counters)
+    assert (counters.units, counters.kernels) == (1 + 3 * 2, 3 * 2)
+
+
+def test_deep_nesting_is_an_error_not_a_crash():
+    depth = 5000
+    from irc.ir import Builder, Graph, types
+
+    graph = Graph()
+    c = graph.add_input(types.BOOL, "c")
+    block = graph.block
+    nodes = []
+    for _ in range(depth):
+        node = Builder.at_end(block).node("prim::If", [c], [types.BOOL])
+        other = node.add_block()
+        other.set_returns([c])
+        nodes.append((block, node))
+        block = node.add_block()
+    block.set_returns([c])
+    for outer, node in reversed(nodes):
+        outer.set_returns([node.output])
+    with pytest.raises(Error, match="nested too deeply"):
+        lower(graph)

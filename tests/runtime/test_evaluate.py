@@ -1,0 +1,106 @@
+"""Computing single nodes, as constant folding does."""
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.evaluate import evaluate
+from tests.runtime.helpers import boolean, f32, graph_of, i64
+
+
+def node_of(text: str, kind: str):
+    return next(node for node in graph_of(text).walk() if node.kind == kind)
+
+
+def test_a_kernel():
+    node = node_of("graph(%x : Float(2)):\n %y : Float(2) = onnx::Add(%x, %x)\n return (%y)", "onnx::Add")
+    (y,) = evaluate(node, [f32(1, 2), f32(3, 4)])
+    assert y.tolist() == [4, 6]
+
+
+def test_several_outputs_and_absent_inputs():
+    node = node_of(
+        """
+        graph(%x : Float(4), %n : NoneType):
+          %a : Tensor, %b : Tensor = onnx::Split[num_outputs=2](%x, %n)
+          return (%a)
+        """,
+        "onnx::Split",
+    )
+    a, b = evaluate(node, [f32(1, 2, 3, 4), None])
+    assert a.tolist() == [1, 2] and b.tolist() == [3, 4]
+
+
+LOOP = """
+graph(%m : Long(), %c : Bool(), %x : Float(1)):
+  %w : Float(1) = prim::Constant[value=tensor<Float(1)>([3.])]()
+  %y : Float(1), %z : Tensor = onnx::Loop(%m, %c, %x)
+    block0(%i : Long(), %go : Bool(), %v : Float(1)):
+      %s : Float(1) = prim::If(%go)
+        block0():
+          %t : Float(1) = onnx::Mul(%v, %w)
+          -> (%t)
+        block1():
+          -> (%v)
+      -> (%go, %s, %s)
+  return (%y, %z)
+"""
+
+
+def test_blocks_that_capture_constants():
+    y, z = evaluate(node_of(LOOP, "onnx::Loop"), [i64(2), boolean(True), f32(1)])
+    assert y.tolist() == [9] and z.tolist() == [[3], [9]]
+
+
+def test_blocks_that_capture_anything_else_cannot_be_computed():
+    node = node_of(LOOP.replace("onnx::Mul(%v, %w)", "onnx::Mul(%v, %x)"), "onnx::Loop")
+    assert evaluate(node, [i64(2), boolean(True), f32(2)])[0].tolist() == [8]  # %x is an input of the node, too
+    captured = LOOP.replace("onnx::Mul(%v, %w)", "onnx::Mul(%v, %n)").replace(
+        "  %y :", "  %n : Float(1) = onnx::Neg(%x)\n  %y :"
+    )
+    with pytest.raises(Error, match="%n"):
+        evaluate(node_of(captured, "onnx::Loop"), [i64(2), boolean(True), f32(2)])
+
+
+def test_the_graph_is_left_alone():
+    graph = graph_of(LOOP)
+    before = str(graph)
+    evaluate(next(n for n in graph.nodes if n.kind == "onnx::Loop"), [i64(2), boolean(True), f32(1)])
+    assert str(graph) == before
+
+
+def test_calls():
+    text = """
+    graph(%x : Float(2)):
+      %f : Function = prim::Constant[name="Twice"]()
+      %y : Float(2) = prim::CallFunction(%f, %x)
+      return (%y)
+
+    graph Twice(%x : Float(2)):
+      %y : Float(2) = onnx::Add(%x, %x)
+      return (%y)
+    """
+    (y,) = evaluate(node_of(text, "prim::CallFunction"), [None, f32(1, 2)])
+    assert y.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs"),
+    [
+        ("onnx::Unheard", [f32(1)]),
+        ("onnx::Reshape", [f32(1, 2), i64([3])]),
+        ("onnx::Neg", []),
+        ("onnx::Squeeze", [f32(1, 2), i64([5])]),
+    ],
+)
+def test_what_cannot_be_computed_is_an_error(operator, inputs):
+    names = ["%x", "%y"][: max(1, len(inputs))]
+    text = f"graph(%x : Tensor, %y : Tensor):\n %z : Tensor = {operator}({', '.join(names)})\n return (%z)"
+    with pytest.raises(Error):
+        evaluate(node_of(text, operator), inputs)
+
+
+def test_warnings_are_off(recwarn):
+    node = node_of("graph(%x : Float(1)):\n %y : Float(1) = onnx::Log(%x)\n return (%y)", "onnx::Log")
+    assert evaluate(node, [f32(0)])[0].tolist() == [-np.inf]
+    assert not recwarn.list

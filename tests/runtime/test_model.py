@@ -1,0 +1,304 @@
+"""Compiled models: names, the boundary, donation, counters, threads."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.runtime.execution import Counters
+from irc.runtime.model import CompiledModel
+from tests.runtime.helpers import f32, graph_of, i64, model_of
+
+SIMPLE = """
+graph(%x : Float(n, 2), %other : Long()):
+  %a : Float(n, 2) = onnx::Neg(%x)
+  %b : Float(n, 2) = onnx::Abs(%a)
+  return (%a, %b)
+"""
+
+
+def test_inputs_and_outputs_are_described():
+    model = model_of(SIMPLE)
+    x, other = model.inputs
+    assert (x.name, x.dtype, x.shape) == ("x", np.float32, ("n", 2))
+    assert (other.name, other.dtype, other.shape) == ("other", np.int64, ())
+    assert [o.name for o in model.outputs] == ["a", "b"]
+    assert model.graph.value("a").node.kind == "onnx::Neg"
+    assert "x: Float(n, 2)" in repr(model)
+
+
+def test_results_by_name():
+    model = model_of(SIMPLE)
+    feeds = {"x": f32([1, -2]), "other": 0}
+    outs = model.run(feeds)
+    assert list(outs) == ["a", "b"]
+    assert outs["a"].tolist() == [[-1, 2]] and outs["b"].tolist() == [[1, 2]]
+    assert list(model.run(feeds, outputs=["b"])) == ["b"]
+    assert list(model.run(feeds, outputs=["b", "a", "b"])) == ["b", "a"]
+    assert model.run(feeds, outputs=[]) == {}
+
+
+@pytest.mark.parametrize(
+    ("feeds", "options", "code", "message"),
+    [
+        ({"x": f32([1, 2])}, {}, "IRC410", "no value for input 'other' (Long())"),
+        ({}, {}, "IRC410", "no value for inputs 'x' (Float(n, 2)), 'other'"),
+        ({"x": f32([1, 2]), "othr": 0}, {}, "IRC410", "no input 'othr'; did you mean 'other'?"),
+        ({"x": f32([1, 2]), "zzz": 0}, {}, "IRC410", "it has 'x', 'other'"),
+        ([f32([1, 2])], {}, "IRC410", "as a dict"),
+        ({"x": f32([1, 2]), "other": 0}, {"outputs": ["c"]}, "IRC411", "no output 'c'"),
+        ({"x": f32([1, 2]), "other": 0}, {"outputs": "ab"}, "IRC411", "list of names"),
+    ],
+)
+def test_wrong_names(feeds, options, code, message):
+    model = model_of(SIMPLE)
+    with pytest.raises(Error) as caught:
+        model.run(feeds, **options)
+    assert caught.value.code == code and message in caught.value.message
+
+
+def test_defaults_may_be_overridden():
+    graph = graph_of("graph(%x : Float(2), %w : Float(2)):\n %y : Float(2) = onnx::Mul(%x, %w)\n return (%y, %w)\n")
+    module = Module(graph)
+    module.defaults["w"] = Tensor.of(f32(10, 100))
+    model = CompiledModel(module)
+    assert [i.optional for i in model.inputs] == [False, True]
+    outs = model.run({"x": f32(1, 2)})
+    assert outs["y"].tolist() == [10, 200]
+    outs["w"][:] = 0
+    assert model.run({"x": f32(1, 2)})["y"].tolist() == [10, 200]
+    assert model.run({"x": f32(1, 2), "w": f32(2, 3)})["y"].tolist() == [2, 6]
+
+
+def test_two_graphs_of_one_module():
+    graph = graph_of(SIMPLE)
+    assert CompiledModel(graph).module.main is graph
+
+
+# -- the boundary --------------------------------------------------------------
+
+SHARING = """
+graph(%x : Float(2, 3), %s : Float(3)[], %shape : Long(1)):
+  %w : Float(6) = prim::Constant[value=@"w"]()
+  %one : Long(1) = prim::Constant[value=tensor<Long(1)>([1])]()
+  %zero : Long() = prim::Constant[value=tensor<Long()>([0])]()
+  %size : Long(2) = prim::Constant[value=tensor<Long(2)>([4, 6])]()
+  %same : Float(2, 3) = onnx::Identity(%x)
+  %flat : Float(6) = onnx::Reshape(%x, %shape)
+  %turned : Float(3, 2) = onnx::Transpose[perm=[1, 0]](%x)
+  %weight : Float(1, 6) = onnx::Unsqueeze(%w, %zero)
+  %t : Float(6) = onnx::Neg(%w)
+  %t1 : Float(6) = onnx::Reshape(%t, %shape)
+  %first : Float(3), %second : Float(3) = onnx::Split[axis=0, num_outputs=2](%t)
+  %wide : Float(4, 6) = onnx::Expand(%t, %size)
+  %element : Float(3) = onnx::SequenceAt(%s, %zero)
+  %both : Float(3)[] = onnx::SequenceConstruct(%first, %element, %first)
+  return (%x, %same, %flat, %turned, %w, %weight, %t, %t1, %first, %second, %wide, %element, %both, %s)
+"""
+
+
+def test_results_share_with_nothing():
+    weight = np.arange(6, dtype=np.float32)
+    model = model_of(SHARING, w=weight)
+    feeds = {"x": f32([1, 2, 3], [4, 5, 6]), "s": [f32(1, 2, 3)], "shape": i64([6])}
+    outs = model.run(feeds)
+
+    arrays = {}
+    for name, value in outs.items():
+        for i, array in enumerate(value if isinstance(value, list) else [value]):
+            arrays[f"{name}{i}"] = array
+    inputs = {"x": feeds["x"], "s": feeds["s"][0], "weight": weight}
+    for name, array in arrays.items():
+        assert array.flags.writeable, name
+        for other, memory in (inputs | {k: v for k, v in arrays.items() if k != name}).items():
+            assert not np.shares_memory(array, memory), (name, other)
+    assert outs["s"] is not feeds["s"]
+
+    kept = {name: array.copy() for name, array in arrays.items()}
+    for array in arrays.values():
+        array[...] = -99
+    again = model.run(feeds)
+    assert again["turned"].tolist() == kept["turned0"].tolist()
+    assert again["weight"].tolist() == [[0, 1, 2, 3, 4, 5]] and weight.tolist() == [0, 1, 2, 3, 4, 5]
+    assert feeds["x"].tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_only_what_would_share_is_copied():
+    model = model_of(SHARING, w=np.arange(6, dtype=np.float32))
+    feeds = {"x": f32([1, 2, 3], [4, 5, 6]), "s": [f32(1, 2, 3)], "shape": i64([6])}
+    model.run(feeds, outputs=["t"])
+    assert (model.counters.copies, model.counters.copied_bytes) == (0, 0)
+    model.run(feeds, outputs=["first", "second"])
+    assert model.counters.copies == 0
+    model.run(feeds, outputs=["t", "t1"])
+    assert (model.counters.copies, model.counters.copied_bytes) == (1, 24)
+    model.run(feeds, outputs=["wide"])
+    assert (model.counters.copies, model.counters.copied_bytes) == (1, 4 * 24)
+    model.run(feeds, outputs=["x", "weight"])
+    assert (model.counters.copies, model.counters.copied_bytes) == (2, 48)
+
+
+def test_zero_trip_loops_and_branches_pass_inputs_through():
+    text = """
+    graph(%m : Long(), %c : Bool(), %x : Float(2)):
+      %a : Float(2) = onnx::Loop(%m, %c, %x)
+        block0(%i : Long(), %go : Bool(), %v : Float(2)):
+          -> (%go, %v)
+      %b : Float(2) = prim::If(%c)
+        block0():
+          -> (%a)
+        block1():
+          -> (%x)
+      return (%a, %b)
+    """
+    model, x = model_of(text), f32(1, 2)
+    for m, c in ((0, True), (2, True), (0, False)):
+        outs = model.run({"m": m, "c": c, "x": x})
+        a, b = outs["a"], outs["b"]
+        assert a.tolist() == b.tolist() == [1, 2]
+        assert not np.shares_memory(a, x) and not np.shares_memory(b, x) and not np.shares_memory(a, b)
+
+
+def test_one_value_under_two_names_of_a_list():
+    model = model_of("""
+    graph(%x : Float(2)):
+      %y : Float(2) = onnx::Neg(%x)
+      %s : Float(2)[] = onnx::SequenceConstruct(%y, %y)
+      return (%s, %y)
+    """)
+    outs = model.run({"x": f32(1, 2)})
+    first, second = outs["s"]
+    assert not np.shares_memory(first, second) and not np.shares_memory(first, outs["y"])
+
+
+IN_PLACE = """
+graph(%x : Float(2), %y : Float(2)):
+  %one : int = prim::Constant[value=1]()
+  %a : Float(2) = aten::add_(%x, %y, %one)
+  return (%a)
+"""
+
+
+def test_inputs_that_the_graph_writes_are_copied():
+    model, x, y = model_of(IN_PLACE), f32(1, 2), f32(10, 20)
+    out = model.run({"x": x, "y": y})["a"]
+    assert out.tolist() == [11, 22] and x.tolist() == [1, 2]
+    assert not np.shares_memory(out, x)
+    assert model.run({"x": x, "y": x})["a"].tolist() == [2, 4]
+    assert x.tolist() == [1, 2]
+
+
+def test_donated_inputs_may_be_written_and_returned():
+    model, x = model_of(IN_PLACE), f32(1, 2)
+    out = model.run({"x": x, "y": f32(10, 20)}, donate=["x"])["a"]
+    assert out.tolist() == [11, 22]
+    assert np.shares_memory(out, x)
+    assert model.counters.copies <= 1
+
+
+@pytest.mark.parametrize(
+    ("feeds", "donate", "message"),
+    [
+        (lambda x: {"x": x, "y": x}, ["x"], "may share memory with input 'y'"),
+        (lambda x: {"x": x, "y": x[::-1]}, ["y"], "may share memory with input 'x'"),
+        (lambda x: {"x": np.broadcast_to(x[:1], 2), "y": x.copy()}, ["x"], "read-only"),
+        (lambda x: {"x": [1.0, 2.0], "y": x}, ["x"], "only arrays"),
+        (lambda x: {"x": x, "y": x.copy()}, ["z"], "not among the inputs"),
+        (lambda x: {"x": x, "y": x.copy()}, "xy", "list of names"),
+    ],
+)
+def test_impossible_donations(feeds, donate, message):
+    x = f32(1, 2)
+    with pytest.raises(Error, match=message) as caught:
+        model_of(IN_PLACE).run(feeds(x), donate=donate)
+    assert caught.value.code == "IRC416"
+    assert x.tolist() == [1, 2]
+
+
+def test_lists_of_the_caller_stay_as_they_are():
+    model = model_of("""
+    graph(%s : Float(1)[], %x : Float(1)):
+      %t : Float(1)[] = aten::append(%s, %x)
+      return (%t)
+    """)
+    mine = [f32(1)]
+    out = model.run({"s": mine, "x": f32(2)})["t"]
+    assert [e.tolist() for e in out] == [[1], [2]] and len(mine) == 1
+    assert not np.shares_memory(out[0], mine[0])
+
+
+def test_kernels_cannot_write_into_a_callers_array():
+    from irc.runtime.kernels.registry import kernel
+
+    @kernel("test::vandal")
+    def vandal(node):
+        def run(x):
+            x[...] = 0
+            return x.copy()
+
+        return run
+
+    graph = Graph()
+    x = graph.add_input(types.tensor(DType.FLOAT), "x")
+    graph.set_outputs([Builder(graph).op("test::vandal", x, name="y")])
+    array = f32(1, 2)
+    with pytest.raises(Error, match="read-only"):
+        CompiledModel(graph).run({"x": array})
+    assert array.tolist() == [1, 2]
+
+
+# -- runs ----------------------------------------------------------------------
+
+
+def test_counters_are_those_of_the_last_run():
+    model = model_of(SIMPLE)
+    assert model.counters.to_dict() == Counters().to_dict()
+    model.run({"x": f32([1, 2]), "other": 0})
+    counters = model.counters
+    assert counters.to_dict() == {"units": 2, "kernels": 2, "in_place": 0, "copies": 0, "copied_bytes": 0}
+    model.run({"x": f32([1, 2]), "other": 0})
+    assert model.counters == counters and model.counters is not counters
+
+
+def test_a_model_runs_again_after_an_error():
+    model = model_of("""
+    graph(%x : Float(n), %shape : Long(m)):
+      %a : Float(n) = onnx::Neg(%x)
+      %y : Tensor = onnx::Reshape(%a, %shape) # reshaper
+      return (%y)
+    """)
+    for _ in range(2):
+        with pytest.raises(Error, match="reshaper"):
+            model.run({"x": f32(1, 2), "shape": i64([3])})
+        assert model.run({"x": f32(1, 2), "shape": i64([2, 1])})["y"].tolist() == [[-1], [-2]]
+
+
+def test_threads_run_one_model_at_once():
+    model = model_of("""
+    graph(%n : Long(), %x : Float(64, 64)):
+      %w : Float(64, 64) = prim::Constant[value=splat<Float(64, 64)>(0.015625)]()
+      %y : Float(64, 64), %s : Float(*, 64, 64) = onnx::Loop(%n, %n, %x)
+        block0(%i : Long(), %go : Bool(), %v : Float(64, 64)):
+          %p : Float(64, 64) = onnx::MatMul(%v, %w)
+          %q : Float(64, 64) = onnx::Add(%p, %x)
+          -> (%go, %q, %p)
+      return (%y, %s)
+    """)
+    feeds = [{"n": n, "x": np.full((64, 64), v, np.float32)} for n, v in ((3, 1), (5, 2), (0, 3), (8, -1))]
+    expected = [model.run(f) for f in feeds]
+    start, wrong = threading.Barrier(4), []
+
+    def work(mine):
+        start.wait()
+        for _ in range(20):
+            got = model.run(feeds[mine])
+            wrong.extend(n for n, v in got.items() if not np.array_equal(v, expected[mine][n]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,291 @@
+"""Lowering and running straight-line graphs."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Tensor, types
+from irc.runtime import kernels
+from irc.runtime.execution import Counters
+from irc.runtime.kernels.registry import kernel
+from irc.runtime.plan import lower
+from tests.runtime.helpers import f32, graph_of, run
+
+FLOAT4 = types.tensor(DType.FLOAT, (4,))
+
+
+def test_chain_of_kernels():
+    text = """
+    graph(%x : Float(4), %y : Float(4)):
+      %a : Float(4) = onnx::Add(%x, %y)
+      %b : Float(4) = onnx::Mul(%a, %a)
+      %c : Float(4) = onnx::Sub(%b, %x)
+      return (%c, %a)
+    """
+    x, y = f32(1, 2, 3, 4), f32(5, 6, 7, 8)
+    c, a = run(text, x, y)
+    np.testing.assert_array_equal(a, x + y)
+    np.testing.assert_array_equal(c, (x + y) ** 2 - x)
+
+
+def test_absent_inputs_and_unused_outputs():
+    text = """
+    graph(%x : Float(2, 3), %k : Long(1)):
+      %none : NoneType = prim::Constant()
+      %high : Float() = prim::Constant[value=tensor<Float()>([2.])]()
+      %c : Float(2, 3) = onnx::Clip(%x, %none, %high)
+      %values : Float(2, 1), %indices : Long(2, 1) = onnx::TopK[axis=-1](%c, %k)
+      return (%indices)
+    """
+    (indices,) = run(text, f32([0, 1, 5], [1, 0, -1]), np.array([1]))
+    np.testing.assert_array_equal(indices, [[2], [0]])
+
+
+def test_small_splats_are_plain_arrays_and_large_ones_are_not_written_out():
+    graph = Graph()
+    b = Builder(graph)
+    small = b.constant(Tensor.splat(DType.FLOAT, (8, 8), 0.5))
+    large = b.constant(Tensor.splat(DType.FLOAT, (1 << 30,), 0.5))
+    graph.set_outputs([small, large])
+    first, second = lower(graph).run([])
+    assert first.flags.c_contiguous and not first.flags.writeable
+    assert (first == 0.5).all() and first.shape == (8, 8)
+    assert second.strides == (0,) and second.shape == (1 << 30,)
+
+
+def test_values_are_dropped_after_their_last_use():
+    alive: list[weakref.ref[np.ndarray]] = []
+    seen: list[int] = []
+
+    @kernel("test::make")
+    def make(node):
+        def run():
+            gc.collect()
+            seen.append(sum(ref() is not None for ref in alive))
+            array = np.ones(4, np.float32)
+            alive.append(weakref.ref(array))
+            return array
+
+        return run
+
+    graph = Graph()
+    b = Builder(graph)
+    total = b.op("test::make", type=FLOAT4)
+    for _ in range(5):
+        total = b.op("onnx::Add", total, b.op("test::make", type=FLOAT4), type=FLOAT4)
+    b.op("test::make", type=FLOAT4)  # used by nothing: dropped at once
+    b.op("test::make", type=FLOAT4)
+    graph.set_outputs([total])
+    (result,) = lower(graph).run([])
+    assert result.tolist() == [6] * 4
+    # The first is needed until the second is there; later sums are not from `make`.
+    assert seen == [0, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_running_looks_nothing_up_by_name_or_attribute():
+    class Untouchable(dict):
+        def _refuse(self, *_):
+            raise AssertionError("looked up while running")
+
+        __getitem__ = get = __contains__ = __iter__ = items = keys = values = _refuse
+
+    graph = graph_of("""
+    graph(%x : Float(2, 3)):
+      %a : Float(3, 2) = onnx::Transpose[perm=[1, 0]](%x)
+      %b : Float(3, 2) = onnx::Softmax[axis=1](%a)
+      return (%b)
+    """)
+    plan = lower(graph)
+    for node in graph.walk():
+        node.attributes = Untouchable()
+    graph._values = Untouchable()
+    (b,) = plan.run([f32([1, 2, 3], [4, 5, 6])])
+    np.testing.assert_allclose(b.sum(1), 1, rtol=1e-6)
+
+
+def test_missing_kernels_are_listed_together():
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(FLOAT4, "x")
+    y = b.node("onnx::NoSuchThing", [x], [FLOAT4], version=7, name="first").output
+    y = b.node("onnx::NoSuchThing", [y], [FLOAT4], version=7, name="second").output
+    cond = b.constant(True)
+    branch = b.node("prim::If", [cond], [FLOAT4])
+    for _ in range(2):
+        block = branch.add_block()
+        inner = Builder.at_end(block).op("my.domain::Odd", y, type=FLOAT4, name="odd_out")
+        block.set_returns([inner])
+    graph.set_outputs([branch.output])
+    with pytest.raises(Error) as caught:
+        lower(graph)
+    message = str(caught.value)
+    assert caught.value.code == "IRC323"
+    assert "NoSuchThing: domain onnx, version 7, 2 nodes, the first first" in message
+    assert "Odd: domain my.domain, version newest, 2 nodes, the first %odd_out" in message
+
+
+def test_a_bad_attribute_names_the_node():
+    text = """
+    graph(%x : Long(2)):
+      %y : Long(2) = onnx::BitShift[direction="UP"](%x, %x) # shifter
+      return (%y)
+    """
+    with pytest.raises(Error, match="shifter") as caught:
+        lower(graph_of(text))
+    assert caught.value.code == "IRC320"
+
+
+def test_an_attribute_of_a_wrong_type_is_an_error_of_the_model():
+    text = """
+    graph(%x : Float(2)):
+      %y : Float(2) = onnx::Transpose[perm="sideways"](%x) # turner
+      return (%y)
+    """
+    with pytest.raises(Error, match="turner"):
+        lower(graph_of(text)).run([f32(1, 2)])
+
+
+def test_a_value_from_another_graph_is_refused():
+    graph, other = Graph(), Graph()
+    stray = other.add_input(FLOAT4, "stray")
+    graph.set_outputs([Builder(graph).op("onnx::Relu", stray, type=FLOAT4)])
+    with pytest.raises(Error, match="%stray"):
+        lower(graph)
+
+
+def test_kernel_errors_name_node_and_inputs():
+    text = """
+    graph(%x : Float(2, 3), %y : Float(4, 5)):
+      %z : Tensor = onnx::MatMul(%x, %y) # the product
+      return (%z)
+    """
+    plan = lower(graph_of(text))
+    with pytest.raises(Error) as caught:
+        plan.run([np.ones((2, 3), np.float32), np.ones((4, 5), np.float32)])
+    assert caught.value.where == "onnx::MatMul 'the product'"
+    assert "float32[2, 3], float32[4, 5]" in caught.value.message
+    (z,) = plan.run([np.ones((2, 3), np.float32), np.ones((3, 1), np.float32)])
+    np.testing.assert_array_equal(z, [[3], [3]])
+
+
+def test_exceptions_of_kernels_become_errors_with_their_cause():
+    @kernel("test::fail")
+    def fail(node):
+        def run(x):
+            raise ZeroDivisionError("no luck")
+
+        return run
+
+    graph = Graph()
+    x = graph.add_input(FLOAT4, "x")
+    graph.set_outputs([Builder(graph).op("test::fail", x, type=FLOAT4, name="y")])
+    with pytest.raises(Error, match="ZeroDivisionError: no luck; inputs: float32") as caught:
+        lower(graph).run([f32(1)])
+    assert caught.value.code == "IRC401"
+    assert caught.value.where == "test::fail '%y'"
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_interrupts_pass_through():
+    @kernel("test::interrupt")
+    def interrupt(node):
+        def run():
+            raise KeyboardInterrupt
+
+        return run
+
+    graph = Graph()
+    graph.set_outputs([Builder(graph).op("test::interrupt", type=FLOAT4)])
+    with pytest.raises(KeyboardInterrupt):
+        lower(graph).run([])
+
+
+def test_floating_point_warnings_are_off(recwarn):
+    text = """
+    graph(%x : Float(2), %y : Float(2)):
+      %z : Float(2) = onnx::Div(%x, %y)
+      return (%z)
+    """
+    (z,) = run(text, f32(1, -1), f32(0, 0))
+    assert z.tolist() == [np.inf, -np.inf]
+    assert not recwarn.list
+
+
+def test_in_place_twins_write_into_their_first_input():
+    text = """
+    graph(%x : Float(3), %y : Float(3)):
+      %a : Float(3) = onnx::Add_(%x, %y)
+      %b : Float(3) = onnx::Relu_(%a)
+      %c : Float(3) = onnx::Clip_[since_version=6, max=5., min=0.](%b)
+      return (%c)
+    """
+    x = f32(-1, 2, 3)
+    (c,) = run(text, x, f32(-1, 1, 9))
+    assert c is x
+    assert x.tolist() == [0, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("y", "reason"),
+    [(np.ones((2, 3), np.float32), "shape"), (np.ones((1, 1, 3), np.float32), "shape")],
+)
+def test_in_place_twins_refuse_results_that_do_not_fit(y, reason):
+    text = """
+    graph(%x : Float(3), %y : Tensor):
+      %a : Float(3) = onnx::Add_(%x, %y)
+      return (%a)
+    """
+    with pytest.raises(Error, match=reason) as caught:
+        run(text, f32(1, 2, 3), y)
+    assert caught.value.code == "IRC431"
+
+
+def test_in_place_twins_refuse_read_only_memory():
+    text = """
+    graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg_(%x)
+      return (%a)
+    """
+    x = f32(1, 2, 3)
+    x.flags.writeable = False
+    with pytest.raises(Error, match="may not be changed"):
+        run(text, x)
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_only_pointwise_operators_have_in_place_twins():
+    text = """
+    graph(%x : Float(3, 3)):
+      %a : Float(3, 3) = onnx::MatMul_(%x, %x)
+      return (%a)
+    """
+    with pytest.raises(Error, match="in place"):
+        run(text, np.eye(3, dtype=np.float32))
+
+
+def test_counters_of_a_plan():
+    text = """
+    graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = onnx::Abs(%a)
+      return (%b)
+    """
+    counters = Counters()
+    run(text, f32(1, 2, 3), counters=counters)
+    assert (counters.units, counters.kernels) == (2, 2)
+
+
+def test_the_long_tail_runs_on_the_reference():
+    """Some operator that irc has no kernel of its own for still runs."""
+    graph = graph_of("""
+    graph(%x : Float(1, 4)):
+      %y : Float(1, 4) = onnx::LpNormalization[axis=1, p=2, since_version=22](%x)
+      return (%y)
+    """)
+    (node,) = graph.nodes
+    assert kernels.means(node) in ("own", "reference")
+    (y,) = lower(graph).run([f32([3, 4, 0, 0])])
+    np.testing.assert_allclose(y, [[0.6, 0.8, 0, 0]], rtol=1e-6)

@@ -1,0 +1,171 @@
+"""Scan of versions 8, 9 and 11 against the specification."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from irc.errors import Error
+from tests.kernels.helpers import run_ort_model
+from tests.runtime.helpers import f32, i64, run
+
+RNG = np.random.default_rng(0)
+
+
+def scan(attributes: str, version: int, body_types: tuple[str, str, str] = ("Float(2)", "Float(2)", "Float(2)")) -> str:
+    state, row, out = body_types
+    return f"""
+    graph(%s : Tensor, %x : Tensor, %k : Tensor):
+      %last : Tensor, %sums : Tensor, %products : Tensor = onnx::Scan[{attributes}, since_version={version}](%s, %x, %k)
+        block0(%a : {state}, %r : {row}, %f : {row}):
+          %b : {out} = onnx::Add(%a, %r)
+          %p : {out} = onnx::Mul(%r, %f)
+          -> (%b, %b, %p)
+      return (%last, %sums, %products)
+    """
+
+
+def expected(s, x, k, axes=(0, 0), backwards=(0, 0), out_axes=(0, 0), out_backwards=(0, 0)):
+    x, k = (np.moveaxis(v, a, 0)[:: -1 if d else 1] for v, a, d in zip((x, k), axes, backwards))
+    sums, products = [], []
+    for r, f in zip(x, k):
+        s = s + r
+        sums.append(s)
+        products.append(r * f)
+    outs = [np.stack(v[:: -1 if d else 1], a) for v, a, d in zip((sums, products), out_axes, out_backwards)]
+    return [s, *outs]
+
+
+def assert_all_close(got, want):
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("version", [9, 11])
+@pytest.mark.parametrize("backwards", [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize("out_backwards", [(0, 0), (0, 1)])
+def test_directions(version, backwards, out_backwards):
+    s, x, k = RNG.random(2, np.float32), RNG.random((5, 2), np.float32), RNG.random((5, 2), np.float32)
+    attributes = (
+        f"num_scan_inputs=2, scan_input_directions={list(backwards)}, scan_output_directions={list(out_backwards)}"
+    )
+    assert_all_close(
+        run(scan(attributes, version), s, x, k), expected(s, x, k, backwards=backwards, out_backwards=out_backwards)
+    )
+
+
+@pytest.mark.parametrize(("axes", "out_axes"), [((0, 1), (0, 1)), ((1, 1), (1, 0)), ((-1, -2), (-1, -2))])
+def test_axes(axes, out_axes):
+    s, x, k = RNG.random(3, np.float32), RNG.random((3, 3), np.float32), RNG.random((3, 3), np.float32)
+    attributes = f"num_scan_inputs=2, scan_input_axes={list(axes)}, scan_output_axes={list(out_axes)}"
+    text = scan(attributes, 11, ("Float(3)", "Float(3)", "Float(3)"))
+    assert_all_close(run(text, s, x, k), expected(s, x, k, axes=axes, out_axes=out_axes))
+
+
+def test_no_rows():
+    s, empty = f32(1, 2), np.zeros((0, 2), np.float32)
+    last, sums, products = run(scan("num_scan_inputs=2, scan_output_axes=[1, 0]", 11), s, empty, empty)
+    assert last.tolist() == [1, 2] and sums.shape == (2, 0) and products.shape == (0, 2)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(Error, match=r"different lengths \[3, 2\]"):
+        run(scan("num_scan_inputs=2", 11), f32(0, 0), np.ones((3, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+def test_an_axis_out_of_range_is_refused():
+    x = np.ones((3, 2), np.float32)
+    with pytest.raises(Error, match="axis 2 is out of range"):
+        run(scan("num_scan_inputs=2, scan_input_axes=[2, 0]", 11), f32(0, 0), x, x)
+
+
+@pytest.mark.parametrize("attributes", ["num_scan_inputs=0", "num_scan_inputs=4"])
+def test_num_scan_inputs_out_of_range_is_refused(attributes):
+    with pytest.raises(Error, match="num_scan_inputs"):
+        run(scan(attributes, 11), f32(0, 0), f32(0, 0), f32(0, 0))
+
+
+def test_lists_of_axes_have_one_element_an_input():
+    with pytest.raises(Error, match="scan_input_axes has 1 elements; it needs 2"):
+        run(scan("num_scan_inputs=2, scan_input_axes=[0]", 11), f32(0, 0), f32(0, 0), f32(0, 0))
+
+
+SCAN_8 = """
+graph(%lens : Long(*)?, %s : Tensor, %x : Tensor):
+  %last : Tensor, %sums : Tensor = onnx::Scan[num_scan_inputs=1, directions=[DIRECTION], since_version=8](%lens, %s, %x)
+    block0(%a : Float(2), %r : Float(2)):
+      %b : Float(2) = onnx::Add(%a, %r)
+      -> (%b, %b)
+  return (%last, %sums)
+"""
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+@pytest.mark.parametrize("lengths", [None, [3, 3], [3, 1], [0, 2]])
+def test_version_8_scans_each_sequence_of_a_batch(direction, lengths):
+    s, x = RNG.random((2, 2), np.float32), RNG.random((2, 3, 2), np.float32)
+    last, sums = run(SCAN_8.replace("DIRECTION", str(direction)), None if lengths is None else i64(lengths), s, x)
+    for b, n in enumerate(lengths or [3, 3]):
+        rows = np.cumsum(np.concatenate([s[b : b + 1], x[b, :n][:: -1 if direction else 1]]), 0)
+        np.testing.assert_allclose(last[b], rows[-1], rtol=1e-6)
+        np.testing.assert_allclose(sums[b, :n], rows[1:], rtol=1e-6)
+        assert not sums[b, n:].any()
+
+
+def test_version_8_agrees_with_onnxruntime():
+    s, x = RNG.random((2, 2), np.float32), RNG.random((2, 3, 2), np.float32)
+    lengths = i64([3, 2])
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "r"], ["b"]), helper.make_node("Identity", ["b"], ["c"])],
+        "body",
+        [info("a", TensorProto.FLOAT, [2]), info("r", TensorProto.FLOAT, [2])],
+        [info("b", TensorProto.FLOAT, [2]), info("c", TensorProto.FLOAT, [2])],
+    )
+    node = helper.make_node("Scan", ["lens", "s", "x"], ["y", "z"], body=body, num_scan_inputs=1, directions=[1])
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            info("lens", TensorProto.INT64, [2]),
+            info("s", TensorProto.FLOAT, [2, 2]),
+            info("x", TensorProto.FLOAT, [2, 3, 2]),
+        ],
+        [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="z")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=3)
+    assert_all_close(run(SCAN_8.replace("DIRECTION", "1"), lengths, s, x), run_ort_model(model, [lengths, s, x]))
+
+
+@pytest.mark.parametrize("lengths", [[3], [3, 4], [-1, 2]])
+def test_version_8_checks_lengths(lengths):
+    with pytest.raises(Error, match="sequence_lens"):
+        run(SCAN_8.replace("DIRECTION", "0"), i64(lengths), np.ones((2, 2)), np.ones((2, 3, 2)))
+
+
+def test_nested_scans_capture():
+    text = """
+    graph(%s : Float(), %x : Float(*, *)):
+      %last : Float(), %rows : Float(*, *) = onnx::Scan[num_scan_inputs=1, since_version=11](%s, %x)
+        block0(%a : Float(), %row : Float(*)):
+          %t : Float() = onnx::Neg(%a)
+          %b : Float(), %out : Float(*) = onnx::Scan[num_scan_inputs=1, since_version=11](%a, %row)
+            block0(%c : Float(), %e : Float()):
+              %d : Float() = onnx::Add(%c, %e)
+              %f : Float() = onnx::Mul(%d, %t)
+              %g : Float() = onnx::Add(%f, %s)
+              -> (%d, %g)
+          -> (%b, %out)
+      return (%last, %rows)
+    """
+    s, x = np.array(2, np.float32), RNG.random((3, 4), np.float32)
+    total, rows = s, []
+    for row in x:
+        t, out = -total, []
+        for e in row:
+            total = total + e
+            out.append(total * t + s)
+        rows.append(out)
+    assert_all_close(run(text, s, x), [np.asarray(total), np.array(rows, np.float32)])
