@@ -83,7 +83,7 @@ def conversion(dtype: AnyDType, saturate: bool = True, round_mode: str = "up") -
         largest = _largest(dtype)
         numeric = lambda x: np.clip(_wide(x), -largest, largest).astype(dtype, order="C")  # noqa: E731
     else:
-        numeric = lambda x: x.astype(dtype, order="C")  # noqa: E731
+        numeric = lambda x: _native(x, dtype).astype(dtype, order="C")  # noqa: E731
     return lambda x: numeric(x if x.dtype.kind not in "OUST" else _parse(x, target))
 
 
@@ -91,6 +91,13 @@ def _largest(dtype: AnyDType) -> float:
     """The largest finite number of an 8-bit type."""
     numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     return float(numbers[np.isfinite(numbers)].max())
+
+
+def _native(x: Array, dtype: AnyDType) -> Array:
+    """``x`` in a type of NumPy's own that holds all its values, if ml_dtypes may not convert it directly."""
+    if x.dtype.kind != "V" or dtype.kind != "V" or x.dtype == dtype:
+        return x
+    return x.astype(np.int8 if DType.from_numpy(x.dtype).is_integer else np.float32)
 
 
 def _wide(x: Array) -> Array:

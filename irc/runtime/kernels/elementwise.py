@@ -50,16 +50,21 @@ def divide(x: Array, y: Array, out: Array | None = None) -> Array:
 def power(x: Array, y: Array, out: Array | None = None) -> Array:
     """Power ``x ** y``, whose types may differ; the result has that of ``x``.
 
-    Integers to non-negative integer powers are exact modulo 2^bits; what mixes
-    types or has a negative integer exponent is computed in float64.
+    Integers to integer powers are exact modulo 2^bits, and rounded towards zero
+    for negative exponents. What mixes integers and floats is computed in float64.
     """
     if x.dtype == y.dtype and x.dtype.kind not in "iu":
         if y.size == 1 and y.ndim <= x.ndim and y.item() == 2:
             return _square(x, out)
         return _power(x, y, out)
-    exact = x.dtype.kind in "iu" and (y.dtype.kind == "u" or (y.dtype.kind == "i" and not (y < 0).any()))
-    wide = np.float64 if not exact else np.int64 if x.dtype.kind == "i" else np.uint64
-    result: Array = _power(x.astype(wide), y.astype(wide)).astype(x.dtype)
+    if x.dtype.kind in "iu" and y.dtype.kind in "iu":
+        wide = np.int64 if x.dtype.kind == "i" else np.uint64
+        result = _power(x.astype(wide), np.maximum(y, 0).astype(wide)).astype(x.dtype)
+        if y.dtype.kind == "i" and (y < 0).any():
+            unit = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
+            result = np.where(y < 0, unit, result).astype(x.dtype)
+    else:
+        result = _power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
     return result if out is None else copy(result, out)
 
 

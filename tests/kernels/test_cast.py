@@ -1,0 +1,171 @@
+"""Casts between all element types."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir.types import DType
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+CASTABLE = [d for d in DType if d not in (DType.COMPLEX64, DType.COMPLEX128)]
+NATIVE = (
+    "FLOAT",
+    "DOUBLE",
+    "FLOAT16",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "BOOL",
+)
+
+
+def cast(x: np.ndarray, to: DType, **attrs: object) -> np.ndarray:
+    return run_kernel("Cast", [x], {"to": to.onnx, **attrs}, 28)[0]
+
+
+@pytest.mark.parametrize("to", NATIVE)
+@pytest.mark.parametrize("source", NATIVE)
+def test_native_types_as_in_onnx_runtime(source, to):
+    if source == "BOOL":
+        x = np.array([[True], [False]])
+    else:
+        x = np.array([[0, 1, 2, 100], [37, 5, 90, 4]]).astype(DType[source].numpy)
+        if not source.startswith("U"):
+            x = x * np.array([1, -1, 1, -1]).astype(x.dtype)
+        if DType[source].is_float and to != "BOOL" and not to.startswith("U"):
+            x = x + np.array(0.7).astype(x.dtype)
+    if DType[source].is_float and to.startswith("U"):
+        x = np.abs(x)  # floats that are out of range are undefined
+    check_against_ort("Cast", [x], {"to": DType[to].onnx}, 13)
+
+
+def test_integers_drop_high_bits():
+    x = np.array([200, -200, 70_000, -1, 1 << 40], np.int64)
+    for to in (DType.INT8, DType.UINT8, DType.INT16, DType.UINT64):
+        check_against_ort("Cast", [x], {"to": to.onnx}, 13)
+    assert cast(np.array([200], np.int16), DType.INT8).tolist() == [-56]  # the specification's example
+
+
+def test_special_floats():
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 1e39, 70_000, -1e-50])
+    for to in (DType.FLOAT, DType.FLOAT16, DType.BOOL):
+        check_against_ort("Cast", [x], {"to": to.onnx}, 13)
+
+
+@pytest.mark.parametrize("to", CASTABLE, ids=lambda d: d.name)
+@pytest.mark.parametrize("source", CASTABLE, ids=lambda d: d.name)
+def test_every_pair_keeps_what_both_can_hold(source, to):
+    """0 and 1 are numbers of every type (float8e8m0 has no 0); a shape and C order are kept."""
+    ones = [1, 1, 1, 1] if DType.FLOAT8E8M0 in (source, to) else [0, 1, 1, 0]
+    x = np.array(ones, np.int8).reshape(2, 2).T
+    given = x.astype(str).astype(object) if source is DType.STRING else x.astype(source.numpy)
+    found = cast(given, to)
+    assert found.dtype == to.numpy
+    if to is DType.STRING:
+        found = np.array([[float(v) for v in row] for row in found])
+    np.testing.assert_array_equal(found.astype(np.float32), x.astype(np.float32))
+
+
+# -- strings -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_floats_to_strings(dtype):
+    x = np.array([0.1, 1.5, 3, 1e4, 1e-7, 1234.567, -0.0, np.nan, np.inf, -np.inf, 0.3]).astype(dtype)
+    check_against_ort("Cast", [x], {"to": DType.STRING.onnx}, 13)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, bool])
+def test_integers_to_strings(dtype):
+    x = np.array([[0, 1], [100, 3]]).astype(dtype)
+    check_against_ort("Cast", [x], {"to": DType.STRING.onnx}, 13)
+    assert cast(np.array(5), DType.STRING).shape == ()
+
+
+def test_strings_to_numbers():
+    x = np.array(["1", "2.5", "1e3", "INF", "+inf", "-INF", "NaN", "-0.25"], object)
+    check_against_ort("Cast", [x], {"to": DType.FLOAT.onnx}, 13)
+    check_against_ort("Cast", [np.array([["100.5", "-7"]], object)], {"to": DType.INT32.onnx}, 13)
+    big = np.array([str(2**64 - 1), str(2**53 + 1)], object)
+    assert cast(big, DType.UINT64).tolist() == [2**64 - 1, 2**53 + 1]
+    assert cast(np.array(["0", "2"], object), DType.BOOL).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("text", ["Hello World!", "", "0x10"])
+@pytest.mark.parametrize("to", [DType.FLOAT, DType.INT64])
+def test_strings_that_are_no_numbers(text, to):
+    with pytest.raises(Error, match="cannot be cast") as error:
+        cast(np.array([text], object), to)
+    assert error.value.code == "IRC424"
+
+
+# -- small floats ---------------------------------------------------------------
+
+EIGHT_BITS = [DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ]
+
+
+@pytest.mark.parametrize("to", EIGHT_BITS, ids=lambda d: d.name)
+@pytest.mark.parametrize("source", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
+def test_saturation(to, source):
+    """The tables of the specification."""
+    largest = float(ml_dtypes.finfo(to.numpy).max)
+    x = np.array([np.inf, -np.inf, np.nan, 1e6, -1e6, 0.3]).astype(source)
+    saturated = cast(x, to).astype(np.float32)
+    np.testing.assert_array_equal(saturated[:5], [largest, -largest, np.nan, largest, -largest])
+    other = cast(x, to, saturate=0).astype(np.float32)
+    beyond = np.inf if to is DType.FLOAT8E5M2 else np.nan
+    np.testing.assert_array_equal(other[:5], [beyond, -beyond, np.nan, beyond, -beyond])
+    assert saturated[5] == other[5] == np.array(0.3).astype(source).astype(to.numpy)
+
+
+def test_powers_of_two():
+    x = np.array([0.0, 0.124, 0.25, 0.5, 1.1, 1.5, 3.0, 2.0**127 * 1.5, np.inf, np.nan, 2.0**-140], np.float32)
+    smallest = 2.0**-127
+    expected = {
+        "up": [smallest, 0.125, 0.25, 0.5, 2, 2, 4, 2.0**127, 2.0**127, np.nan, 2.0**-126],
+        "down": [smallest, 0.0625, 0.25, 0.5, 1, 1, 2, 2.0**127, 2.0**127, np.nan, smallest],
+        "nearest": [smallest, 0.125, 0.25, 0.5, 1, 2, 4, 2.0**127, 2.0**127, np.nan, smallest],
+    }
+    for mode, values in expected.items():
+        found = cast(x, DType.FLOAT8E8M0, round_mode=mode)
+        np.testing.assert_array_equal(found.astype(np.float64), values, err_msg=mode)
+    loose = cast(x, DType.FLOAT8E8M0, round_mode="nearest", saturate=0).astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(loose), np.isin(np.arange(11), [0, 7, 8, 9]))
+    with pytest.raises(Error, match="round_mode"):
+        cast(x, DType.FLOAT8E8M0, round_mode="away")
+
+
+# -- CastLike, BitCast -------------------------------------------------------------
+
+
+def test_cast_like():
+    found = run_kernel("CastLike", [np.array([1.7, -1.7]), np.zeros((), np.int16)], {}, 25)[0]
+    assert found.dtype == np.int16
+    assert found.tolist() == [1, -1]
+
+
+def test_bit_cast():
+    x = np.array([[1.0, -2.0]], np.float32)
+    np.testing.assert_array_equal(run_kernel("BitCast", [x], {"to": DType.INT32.onnx}, 26)[0], x.view(np.int32))
+    for to in (DType.INT64, DType.STRING):
+        with pytest.raises(Error, match="size"):
+            run_kernel("BitCast", [x], {"to": to.onnx}, 26)
+
+
+def test_version_1_names_the_type():
+    assert run_kernel("Cast", [np.array([1.5])], {"to": "INT32"}, 1)[0].tolist() == [1]
+
+
+def test_unknown_types():
+    with pytest.raises(Error, match="99 is not an element type"):
+        run_kernel("Cast", [np.zeros(1)], {"to": 99}, 13)

@@ -1,0 +1,468 @@
+"""Pointwise kernels against ONNX Runtime, exact arithmetic, and what `out=` promises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.ir.ops import pointwise
+from irc.runtime.kernels.registry import registered
+from tests.kernels.helpers import NodeStandIn, bind, check_against_ort, run_kernel, since_version
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def versions(op: str, last: int = 21) -> list[int]:
+    """Opsets from 7 on, one for each version of the operator that ONNX Runtime knows."""
+    sinces = {s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op and not s.domain}
+    opsets = {max(7, s) for s in sinces if s <= last}
+    return sorted(o for o in opsets if since_version(op, o) in sinces)
+
+
+def values(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
+    scale = 2 if np.dtype(dtype).kind == "f" else 20
+    return np.asarray(scale * np.random.default_rng([seed, *shape]).standard_normal(shape)).astype(dtype)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 90.0, -90.0, np.inf, -np.inf, np.nan, 1e-30], np.float32)
+
+UNARY = {
+    "Abs": {},
+    "Acos": {},
+    "Acosh": {},
+    "Asin": {},
+    "Asinh": {},
+    "Atan": {},
+    "Atanh": {},
+    "Ceil": {},
+    "Celu": {"alpha": 0.7},
+    "Cos": {},
+    "Cosh": {},
+    "Elu": {"alpha": 1.3},
+    "Erf": {},
+    "Exp": {},
+    "Floor": {},
+    "Gelu": {},
+    "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
+    "HardSwish": {},
+    "IsInf": {"detect_negative": 0},
+    "IsNaN": {},
+    "LeakyRelu": {"alpha": 0.2},
+    "Log": {},
+    "Mish": {},
+    "Neg": {},
+    "Reciprocal": {},
+    "Relu": {},
+    "Round": {},
+    "Selu": {},
+    "Shrink": {"lambd": 0.9, "bias": 0.3},
+    "Sigmoid": {},
+    "Sign": {},
+    "Sin": {},
+    "Sinh": {},
+    "Softplus": {},
+    "Softsign": {},
+    "Sqrt": {},
+    "Tan": {},
+    "Tanh": {},
+    "ThresholdedRelu": {"alpha": 0.6},
+}
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_unary(op):
+    opsets = versions(op)
+    assert opsets
+    for opset in opsets:
+        check_against_ort(op, [values(3, 4, 5)], UNARY[op], opset, rtol=1e-5, atol=1e-6)
+        check_against_ort(op, [np.array(0.75, np.float32)], UNARY[op], opset, rtol=1e-5, atol=1e-6)
+        check_against_ort(op, [np.empty((0, 3), np.float32)], UNARY[op], opset)
+
+
+@pytest.mark.parametrize(
+    "op", sorted(set(UNARY) - {"Erf", "Acos", "Asin", "Mish", "Shrink", "Sign", "Softsign", "Tan"})
+)
+def test_unary_of_special_values(op):
+    """Zeros, infinities, NaN and what overflows; Softsign and Mish of infinities are a matter of taste."""
+    check_against_ort(op, [SPECIAL], UNARY[op], versions(op)[-1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("LeakyRelu", {"alpha": 0.0}),
+        ("LeakyRelu", {"alpha": 1.7}),
+        ("LeakyRelu", {"alpha": -0.4}),
+        ("LeakyRelu", {}),
+        ("Elu", {}),
+        ("Selu", {"alpha": 1.1, "gamma": 0.9}),
+        ("Celu", {}),
+        ("HardSigmoid", {}),
+        ("ThresholdedRelu", {}),
+        ("Shrink", {}),
+        ("IsInf", {}),
+        ("IsInf", {"detect_positive": 0}),
+        ("IsInf", {"detect_positive": 0, "detect_negative": 0}),
+        ("Gelu", {"approximate": "tanh"}),
+    ],
+)
+def test_attributes(op, attrs):
+    x = np.concatenate([values(40), [np.inf, -np.inf] if op == "IsInf" else [0, -0.5]]).astype(np.float32)
+    check_against_ort(op, [x], attrs, versions(op)[-1], rtol=1e-5, atol=1e-6)
+
+
+def test_many_blocks_are_as_one():
+    """Functions of several steps work block by block on large tensors."""
+    x = values(3, 50_001)
+    whole = run_kernel("Gelu", [x], {}, 20)[0]
+    rows = np.stack([run_kernel("Gelu", [row[:777].copy()], {}, 20)[0] for row in x])
+    np.testing.assert_array_equal(whole[:, :777], rows)
+    np.testing.assert_array_equal(whole, run_kernel("Gelu", [np.asfortranarray(x)], {}, 20)[0])
+
+
+# -- accuracy ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "ulps"), [(np.float32, 8), (np.float64, 5)])
+def test_erf_is_accurate(dtype, ulps):
+    x = np.concatenate([np.linspace(-7, 7, 40_001), np.logspace(-30, 0, 301), [0.46875, -0.46875]]).astype(dtype)
+    exact = np.array([math.erf(v) for v in x.tolist()])
+    found = run_kernel("Erf", [x], {}, 13)[0]
+    assert found.dtype == dtype
+    assert (np.abs(found - exact) <= ulps * np.spacing(np.abs(exact).astype(dtype))).all()
+    assert np.abs(found).max() <= 1
+    extremes = run_kernel("Erf", [np.array([np.inf, -np.inf, np.nan], dtype)], {}, 13)[0]
+    np.testing.assert_array_equal(extremes, [1, -1, np.nan])
+
+
+@pytest.mark.parametrize("op", UNARY)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+def test_small_floats_are_rounded_once(op, dtype):
+    """The result of a small float is that of float64, to one unit in the last place."""
+    x = (np.abs(values(500)) if op in ("Acosh", "Log", "Sqrt") else values(500)).astype(dtype)
+    found = run_kernel(op, [x], UNARY[op], versions(op, 28)[-1])[0]
+    exact = run_kernel(op, [x.astype(np.float64)], UNARY[op], versions(op, 28)[-1])[0]
+    assert found.dtype == (bool if op in ("IsInf", "IsNaN") else dtype)
+    eps = 2.0 ** (-10 if dtype is np.float16 else -7)
+    np.testing.assert_allclose(found.astype(np.float64), exact, rtol=eps, atol=1e-6 if op == "Gelu" else 1e-7)
+
+
+# -- binary and variadic --------------------------------------------------
+
+SHAPES = [((3, 4), (3, 4)), ((2, 3, 4), (3, 1)), ((4,), (2, 1, 4)), ((), (3,)), ((2, 0), (1,)), ((), ())]
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Pow", "Equal", "Greater", "Less", "Max", "Min", "Sum"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.float64])
+def test_arithmetic(op, dtype):
+    for opset in versions(op):
+        version = since_version(op, opset)
+        integer = np.dtype(dtype).kind == "i"
+        if (op == "Sum" and integer) or (op == "Equal" and version < 11 and not integer):
+            continue
+        if version < 12 and ((integer and op == "Pow") or (dtype is not np.float32 and op in ("Max", "Min", "Sum"))):
+            continue
+        if op in ("Greater", "Less") and integer and version < 9:
+            continue
+        for a, b in SHAPES:
+            if version < 8 and a != b and op in ("Max", "Min", "Sum"):
+                continue
+            x, y = values(*a, dtype=dtype), values(*b, seed=1, dtype=dtype)
+            if op == "Pow":
+                x, y = np.abs(x) % 5, np.abs(y) % 4
+            if integer and op == "Div":
+                y = np.where(y == 0, 3, y).astype(dtype)
+            check_against_ort(op, [np.asarray(x, dtype), np.asarray(y, dtype)], {}, opset, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
+def test_variadic(op):
+    for opset in versions(op):
+        check_against_ort(op, [values(2, 3)], {}, opset)
+        check_against_ort(op, [values(2, 3), values(2, 3, seed=1), values(2, 3, seed=2)], {}, opset)
+    check_against_ort(op, [values(3), values(2, 1), values(1, 1, 1), values(4, 1, 1)], {}, 13)
+
+
+def test_mean_of_small_floats_does_not_overflow():
+    x = np.full(3, 60_000, np.float16)
+    np.testing.assert_array_equal(run_kernel("Mean", [x, x, x], {}, 13)[0], x)
+
+
+@pytest.mark.parametrize("op", ["And", "Or", "Xor", "Equal"])
+def test_logic(op):
+    x, y = np.array([[True], [False]]), np.array([True, False, True])
+    check_against_ort(op, [x, y], {}, 13 if op == "Equal" else 7)
+
+
+def test_not():
+    check_against_ort("Not", [np.array([True, False])], {}, 7)
+
+
+def test_equal_of_strings():
+    x, y = np.array(["a", "b"], object), np.array([["b"], ["a"]], object)
+    assert run_kernel("Equal", [x, y], {}, 19)[0].tolist() == [[False, True], [True, False]]
+
+
+@pytest.mark.parametrize("op", ["GreaterOrEqual", "LessOrEqual"])
+def test_ordering(op):
+    check_against_ort(op, [values(3, 4), values(4, seed=1)], {}, 16)
+    check_against_ort(op, [SPECIAL, SPECIAL[::-1].copy()], {}, 16)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64])
+def test_integer_division_truncates(dtype):
+    info = np.iinfo(dtype)
+    numbers = np.array([info.min, info.min + 1, info.max, info.max - 1, 0, 1, 7, 100], dtype)
+    numbers = np.concatenate([numbers, -numbers]) if info.min else numbers
+    x, y = numbers[:, None], numbers[numbers != 0]
+    found = run_kernel("Div", [x, y], {}, 14)[0]
+    bits = info.bits
+    for i, a in enumerate(x[:, 0].tolist()):
+        for j, b in enumerate(y.tolist()):
+            exact = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            assert (found[i, j].item() - exact) % (1 << bits) == 0, (a, b)
+    run_kernel("Div", [numbers, np.zeros_like(numbers)], {}, 14)  # any result, but no exception
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint16, np.float32])
+def test_mod(fmod, dtype):
+    if np.dtype(dtype).kind == "f" and not fmod:
+        x, y = np.array([5.3, -5.3, 5.3, -5.3, 0.0, 2.0, -2.0]), np.array([2.0, 2.0, -2.0, -2.0, -3.0, np.inf, np.inf])
+        found = run_kernel("Mod", [x.astype(dtype), y.astype(dtype)], {}, 28)[0]
+        np.testing.assert_allclose(found, [1.3, 0.7, -0.7, -1.3, -0.0, 2, np.inf], rtol=1e-5)
+        return
+    x, y = values(40, dtype=dtype), values(40, seed=1, dtype=dtype)
+    y = np.where(y == 0, 3, y).astype(dtype)
+    check_against_ort("Mod", [x, y], {"fmod": fmod}, 13)
+
+
+@pytest.mark.parametrize(("base", "exponent"), [("f", "f"), ("f", "i"), ("i", "i"), ("i", "f"), ("d", "f"), ("f", "l")])
+def test_pow_of_mixed_types(base, exponent):
+    x = np.array([1, 2, 3, 4, 5], base)
+    y = np.array([0, 3, 2, 1, 3], exponent)
+    check_against_ort("Pow", [x, y], {}, 15, rtol=1e-6)
+    check_against_ort("Pow", [x, np.array(2, exponent)], {}, 15, rtol=1e-6)
+
+
+def test_pow_of_integers():
+    found = run_kernel("Pow", [np.array([2, 1, -1, 3]), np.array([-1, -5, -3, 39])], {}, 15)[0]
+    assert found.tolist() == [0, 1, -1, 3**39 - (1 << 64) if 3**39 >= 1 << 63 else 3**39]
+    wrapped = run_kernel("Pow", [np.array([3, 7], np.uint64), np.array([60, 50], np.int64)], {}, 15)[0]
+    assert wrapped.tolist() == [3**60 % 2**64, 7**50 % 2**64]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int8, np.int64])
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_bit_shift(dtype, direction):
+    """Arithmetic to the right; what is shifted by the width or more, or by a negative number, is all sign."""
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 3, info.max, info.min, info.min + 1], dtype)[:, None]
+    amounts = [0, 1, 2, info.bits - 1, info.bits, info.bits + 3] + ([-1, -100] if info.min else [])
+    found = run_kernel("BitShift", [x, np.array(amounts, dtype)], {"direction": direction}, 28)[0]
+    for i, a in enumerate(x[:, 0].tolist()):
+        for j, n in enumerate(amounts):
+            far = not 0 <= n < info.bits
+            if direction == "LEFT":
+                exact = 0 if far else (a << n) % (1 << info.bits)
+            else:
+                exact = (-1 if a < 0 else 0) if far else a >> n
+            assert (found[i, j].item() - exact) % (1 << info.bits) == 0, (a, n)
+
+
+@pytest.mark.parametrize("op", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+def test_bitwise(op):
+    x, y = values(4, 3, dtype=np.int16), values(3, seed=1, dtype=np.int16)
+    check_against_ort(op, [x, y], {}, 18)
+    check_against_ort("BitwiseNot", [x], {}, 18)
+
+
+def test_prelu():
+    for opset in versions("PRelu"):
+        for slope in ((3, 1, 1), (1,), (5,), (2, 3, 4, 5)):
+            check_against_ort("PRelu", [values(2, 3, 4, 5), values(*slope, seed=1)], {}, opset)
+    check_against_ort("PRelu", [values(6, dtype=np.int32), np.array([3], np.int32)], {}, 16)
+
+
+def test_prelu_by_channel_before_version_7():
+    x, slope = values(2, 3, 4, 5), values(3, seed=1)
+    expected = np.where(x >= 0, x, x * slope[:, None, None])
+    np.testing.assert_allclose(run_kernel("PRelu", [x, slope], {}, 6)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(run_kernel("PRelu", [x, slope[:1]], {}, 6)[0], np.where(x >= 0, x, x * slope[0]))
+
+
+def test_swiglu():
+    a, b = values(3, 4, dtype=np.float64), values(3, 4, seed=1, dtype=np.float64)
+    found = run_kernel("SwiGLU", [a, b], {"alpha": 1.5}, 28)[0]
+    np.testing.assert_allclose(found, a / (1 + np.exp(-1.5 * a)) * b, rtol=1e-12)
+
+
+def test_where():
+    condition = np.array([[True], [False]])
+    for opset in (9, 16):
+        check_against_ort("Where", [condition, values(3), values(2, 3, seed=1)], {}, opset)
+        check_against_ort("Where", [condition, np.array(["a", "b"], object), np.array("c", object)], {}, opset)
+
+
+# -- Clip ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), (None, 1), (-1, None), (None, None), (2, -2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16, np.uint8])
+def test_clip_by_inputs(bounds, dtype):
+    x = np.array([-5, -1, 0, 1, 5, 3]).astype(dtype)
+    given = [None if b is None else np.array(abs(b) if dtype is np.uint8 else b, dtype) for b in bounds]
+    low, high = given
+    expected = x if low is None else np.maximum(x, low)
+    expected = expected if high is None else np.minimum(expected, high)
+    for version in (11, 12, 13):
+        np.testing.assert_array_equal(run_kernel("Clip", [x, *given], {}, version)[0], expected)
+
+
+def test_clip_by_inputs_of_one_element():
+    found = run_kernel("Clip", [np.array(7.0), np.array([1.0]), np.array([[5.0]])], {}, 13)[0]
+    assert found.shape == ()
+    assert found == 5
+
+
+def test_clip_by_attributes():
+    for attrs in ({}, {"min": -1.0}, {"max": 0.5}, {"min": -1.0, "max": 0.5}):
+        check_against_ort("Clip", [SPECIAL], attrs, 7)
+    np.testing.assert_array_equal(run_kernel("Clip", [SPECIAL], {}, 1)[0], SPECIAL)  # no bounds by default yet
+    half = np.array([np.inf, -np.inf, 3], np.float16)
+    np.testing.assert_array_equal(run_kernel("Clip", [half], {}, 6)[0], half)
+
+
+# -- broadcasting before version 7 ------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Pow", "Greater", "Less"])
+def test_limited_broadcast(op):
+    """The examples of the operator's specification."""
+    x = np.abs(values(2, 3, 4, 5)) + 1
+    for shape, axis in [((), None), ((1, 1), None), ((5,), None), ((4, 5), None), ((3, 4), 1), ((2,), 0), ((3,), 1)]:
+        y = np.abs(values(*shape, seed=1)) + 1
+        aligned = y if axis is None else y.reshape(y.shape + (1,) * (4 - axis - y.ndim))
+        attrs = {"broadcast": 1} | ({} if axis is None else {"axis": axis})
+        expected = run_kernel(op, [x, aligned], {}, 7)[0]
+        np.testing.assert_array_equal(run_kernel(op, [x, y], attrs, 6)[0], expected)
+    with pytest.raises(Error, match="broadcast is not set"):
+        run_kernel(op, [x, x[0]], {}, 6)
+    np.testing.assert_array_equal(run_kernel(op, [x, x], {}, 6)[0], run_kernel(op, [x, x], {}, 7)[0])
+
+
+# -- out= --------------------------------------------------------------------
+
+
+def example(kind: str) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Inputs and attributes of a pointwise operator; all inputs but Clip's bounds have the result's shape."""
+    op = kind.removeprefix("onnx::")
+    attrs: dict[str, Any] = {"Cast": {"to": 11}, "BitShift": {"direction": "LEFT"}}.get(op, {})
+    x, y = np.abs(values(3, 4)) / 8 + 0.1, np.abs(values(3, 4, seed=1)) / 8 + 0.1
+    if op.startswith("Bit"):
+        x, y = values(3, 4, dtype=np.uint8), values(3, 4, seed=1, dtype=np.uint8)
+    if op in ("And", "Or", "Xor", "Not"):
+        x, y = x > 0.3, y > 0.3
+    if op == "Where":
+        return [x > 0.3, x, y], attrs
+    if op == "Clip":
+        return [x, np.array(0.2, np.float32), np.array(0.4, np.float32)], attrs
+    if op == "Acosh":
+        x = x + 1
+    if op in pointwise.VARIADIC:
+        return [x, y, x + y, x * y], attrs
+    return [x, y] if op in pointwise.BINARY else [x], attrs
+
+
+def test_the_table_of_pointwise_operators_is_that_of_the_kernels():
+    assert set(registered()) >= pointwise.POINTWISE
+    takes_out = {kind for kind in registered() if kind.startswith("onnx::") and not _refuses_out(kind)}
+    assert takes_out >= pointwise.POINTWISE
+
+
+def _refuses_out(kind: str) -> bool:
+    import inspect
+
+    if kind not in pointwise.POINTWISE:
+        return True
+    kernel = bind(kind.removeprefix("onnx::"), example(kind)[1], None, 1)
+    return "out" not in inspect.signature(kernel).parameters
+
+
+@pytest.mark.parametrize("kind", sorted(pointwise.POINTWISE))
+def test_out(kind):
+    """The result is written to `out`, bit for bit what it would be without, also where `out` is an input."""
+    inputs, attrs = example(kind)
+    for arrays in (inputs, [x.T for x in inputs], [x.reshape(-1)[:1].reshape(()) for x in inputs]):
+        kernel = bind(kind.removeprefix("onnx::"), attrs, None, len(arrays))
+        expected = kernel(*arrays)
+        assert expected.flags.c_contiguous
+        out = np.empty_like(expected)
+        assert kernel(*arrays, out=out) is out
+        assert out.tobytes() == expected.tobytes()
+        wide = np.empty((*expected.shape, 2), expected.dtype)  # a result that is not contiguous
+        kernel(*arrays, out=wide[..., 0])
+        assert np.asarray(wide[..., 0]).tobytes() == expected.tobytes()
+        for i, x in enumerate(arrays):
+            if (x.shape, x.dtype) == (expected.shape, expected.dtype):
+                own = [np.array(v) for v in arrays]
+                assert kernel(*own, out=own[i]) is own[i]
+                assert own[i].tobytes() == expected.tobytes(), f"wrong when out is input {i}"
+
+
+def test_is_pointwise():
+    def node(kind: str, version: int | None) -> Any:
+        return NodeStandIn(kind, version, {}, [None] * 2, [None])
+
+    assert pointwise.is_pointwise(node("onnx::Add", None))
+    assert pointwise.is_pointwise(node("onnx::Add", 7))
+    assert not pointwise.is_pointwise(node("onnx::Add", 6))
+    assert pointwise.is_pointwise(node("onnx::Relu", 6))
+    assert not pointwise.is_pointwise(node("onnx::Conv", None))
+
+
+# -- what must always hold ----------------------------------------------------
+
+
+@st.composite
+def broadcastable(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape = draw(st.lists(st.integers(0, 4), max_size=4))
+    sides = []
+    for _ in range(2):
+        start = draw(st.integers(0, len(shape)))
+        sides.append(tuple(1 if draw(st.booleans()) else d for d in shape[start:]))
+    return sides[0], sides[1]
+
+
+@given(broadcastable(), st.sampled_from(["Add", "Less", "PRelu", "Pow", "Where", "Max"]))
+def test_broadcasting_is_that_of_numpy(shapes, op):
+    x, y = values(*shapes[0]), values(*shapes[1], seed=1)
+    full = np.broadcast_shapes(x.shape, y.shape)
+    if op == "PRelu" and full != x.shape:
+        return
+    wide = [np.broadcast_to(x, full).copy(), np.broadcast_to(y, full).copy()]
+    first = [np.array(True)] if op == "Where" else []
+    found = run_kernel(op, [*first, x, y], {}, 16)[0]
+    np.testing.assert_array_equal(found, run_kernel(op, [*first, *wide], {}, 16)[0])
+    assert found.shape == full
+
+
+@pytest.mark.parametrize("op", ["Add", "Where", "PRelu", "Div"])
+def test_shapes_that_do_not_broadcast(op):
+    first = [np.array(True)] if op == "Where" else []
+    with pytest.raises(Error, match=r"\[2, 3\].*\[4\].*broadcast"):
+        run_kernel(op, [*first, values(2, 3), values(4)], {}, 16)
+
+
+@pytest.mark.parametrize(("op", "attrs"), [("Gelu", {"approximate": "fast"}), ("BitShift", {"direction": "UP"})])
+def test_bad_attributes(op, attrs):
+    with pytest.raises(Error, match=op):
+        bind(op, attrs, None, 1)
