@@ -91,8 +91,7 @@ class AttributeParser:
         items: list[Any] = []
         while not scan.accept(closing):
             items.append(self._value(None, depth + 1))
-            if not scan.accept(","):
-                scan.expect(closing, "a value")
+            if not scan.more(closing, "a value"):
                 break
         return items
 
@@ -112,10 +111,7 @@ class AttributeParser:
                 items[key] = self._value(None, depth + 1)
             except TypeError:
                 scan.fail(f"{key!r} cannot be a key", pos)
-            if scan.accept("}"):
-                return items
-            scan.expect(",", "a value")
-            if scan.accept("}"):
+            if not scan.more("}", "a value"):
                 return items
             key = self._value(None, depth + 1)
 

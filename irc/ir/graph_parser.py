@@ -103,10 +103,8 @@ class GraphParser:
                 if name in params:
                     scan.fail(f"{match['value']} is a parameter twice", match.start("value"), "IRC112")
                 params[name] = of_type
-                if scan.accept(")"):
+                if not scan.more(")", "a parameter"):
                     break
-                if not scan.accept(","):
-                    scan.fail("expected ',' or ')' after a parameter")
         scan.expect(":", "the parameters")
         self._see(self._block.add_params(list(params.values()), list(params)))
 
@@ -146,9 +144,9 @@ class GraphParser:
             outputs[name] = of_type
             if operator := scan.take(_OPERATOR):
                 return self._operator(operator, list(outputs), list(outputs.values()))
-            if scan.accept("="):
-                scan.fail("expected an operator such as aten::relu( or onnx::Conv[")
             if not scan.accept(","):
+                if scan.accept("="):
+                    scan.fail("expected an operator such as aten::relu( or onnx::Conv[")
                 scan.fail("expected '=' and an operator, or ',' and another output")
             another = scan.take(_DEFINITION)
             if another is None:
@@ -186,7 +184,7 @@ class GraphParser:
         scan = self._scan
         scan.expect("[", "the operator")
         version = None
-        while not scan.accept("]"):
+        while True:
             match = scan.take(_KEY)
             if match is None:
                 scan.fail("expected an attribute such as 'axis=1'")
@@ -200,10 +198,8 @@ class GraphParser:
                 scan.fail(f"attribute {key} is given twice", match.start(match.lastgroup or 0), "IRC112")
             else:
                 attributes[key] = value
-            if not scan.accept(","):
-                scan.expect("]", "an attribute")
-                break
-        return version
+            if not scan.more("]", "an attribute"):
+                return version
 
     def _values(self, after: str) -> list[Value]:
         """Values in brackets, all of them visible here."""
@@ -223,8 +219,7 @@ class GraphParser:
         name = self._scan.name(match[0][1:], match.start() + 1)
         value = self._visible.get(name)
         if value is None:
-            ended = self.graph.has_value(name)
-            why = "is defined in a block that has ended" if ended else "is not defined before this"
+            why = "is not visible here" if self.graph.has_value(name) else "is not defined before this"
             self._scan.fail(f"{match[0]} {why}", match.start(), "IRC111")
         return value
 
@@ -250,6 +245,7 @@ class GraphParser:
             self._scan.fail("a block must follow the node it belongs to", pos)
         if len(self._outer) + 1 == MAX_BLOCK_DEPTH:
             self._scan.fail(f"blocks nest deeper than {MAX_BLOCK_DEPTH} levels", pos, "IRC113")
+        self._hide(node)  # a node's own blocks cannot use its outputs
         self._outer.append((self._block, self._defined))
         self._block, self._defined = node.add_block(), []
         self._params("the block's label")
@@ -261,4 +257,11 @@ class GraphParser:
         for name in self._defined:
             del self._visible[name]
         self._block, self._defined = self._outer.pop()
-        return block.node
+        node = block.node
+        if node is not None:
+            self._visible.update({value.name: value for value in node.outputs})
+        return node
+
+    def _hide(self, node: Node) -> None:
+        for value in node.outputs:
+            del self._visible[value.name]

@@ -23,6 +23,7 @@ VALUE_NAME = rf'%(?:[\w./-]++(?:::[\w./-]++)*+|"{STRING_BODY}")'
 
 _SPACE = re.compile(WS)
 _STRING = re.compile(rf'{WS}"({STRING_BODY})"')
+_SEPARATOR = re.compile(rf"{WS}([,)\]}}>])")
 _SHOWN = 100
 """Columns of a line that an error message shows at most."""
 
@@ -74,6 +75,15 @@ class Scanner:
         """Step over ``symbol``, or complain that it should come after ``after``."""
         if not self.accept(symbol):
             self.fail(f"expected '{symbol}' after {after}")
+
+    def more(self, closing: str, after: str) -> bool:
+        """Step over a comma (True) or the ``closing`` bracket (False), or complain that one should come."""
+        match = self.take(_SEPARATOR)
+        if match is not None and match[1] == ",":
+            return True
+        if match is None or match[1] != closing:
+            self.fail(f"expected ',' or '{closing}' after {after}", None if match is None else match.start(1))
+        return False
 
     def peek(self) -> str:
         """The next character that is no white space; "" at the end."""

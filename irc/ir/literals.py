@@ -53,7 +53,8 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value).items()
         return "{" + ", ".join(f"{literal_text(k)}: {literal_text(v)}" for k, v in pairs) + "}"
-    raise TypeError(f"an attribute cannot hold {value!r}")
+    # The verifier refuses any other value; that text cannot be read back does not keep the graph from being shown.
+    return f"<{value.__class__.__module__}.{value.__class__.__qualname__}>"
 
 
 def float_text(value: float) -> str:

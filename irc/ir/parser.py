@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from irc.ir.attribute_parser import AttributeParser
+from irc.ir.bulk import no_collection
 from irc.ir.graph import Graph, Module
 from irc.ir.graph_parser import GraphParser, Refs
 from irc.ir.lexer import STRING_BODY, Scanner, terminal
@@ -52,17 +53,8 @@ def parse_module(text: str, weights: Weights | None = None, filename: str = "<te
     for name, weight in (weights or {}).items():
         tensor = weight if isinstance(weight, Tensor) else Tensor.of(np.asarray(weight), name)
         table[name] = tensor if tensor.name == name else tensor.renamed(name)
-    scan = Scanner(text, filename)
-    parser = _ModuleParser(scan, table)
-    module = Module(parser.graph())
-    while scan.peek():
-        start = scan.pos
-        graph = parser.graph()
-        if graph.name in module.graphs:
-            scan.fail(f"there are two graphs called {graph.name!r}", start, "IRC112")
-        graph.module = module
-        module.graphs[graph.name] = graph
-    return module
+    with no_collection():
+        return _ModuleParser(Scanner(text, filename), table).module()
 
 
 class _ModuleParser:
@@ -73,6 +65,19 @@ class _ModuleParser:
         self._weights = weights
         self._types = TypeParser(scan)
         self._attributes = AttributeParser(scan, self._types, weights)
+
+    def module(self) -> Module:
+        """All graphs of the text."""
+        scan = self._scan
+        module = Module(self.graph())
+        while scan.peek():
+            start = scan.pos
+            graph = self.graph()
+            if graph.name in module.graphs:
+                scan.fail(f"there are two graphs called {graph.name!r}", start, "IRC112")
+            graph.module = module
+            module.graphs[graph.name] = graph
+        return module
 
     def graph(self) -> Graph:
         """One graph and the subgraphs that its nodes refer to.

@@ -30,7 +30,12 @@ def print_module(module: Module) -> str:
 
 def print_node(node: Node) -> str:
     """One node in one line, without indentation and nested blocks."""
-    return str(_Printer(node.graph).node(node))
+    return str(node_text(node))
+
+
+def node_text(node: Node) -> NodeText:
+    """The pieces of a node's line."""
+    return _Printer(node.graph).node(node)
 
 
 class NodeText(NamedTuple):

@@ -117,8 +117,7 @@ class TensorParser:
         elements: list[Any] = []
         while not scan.accept("]"):
             elements.append(self._element())
-            if not scan.accept(","):
-                scan.expect("]", "an element")
+            if not scan.more("]", "an element"):
                 break
         return elements
 

@@ -122,10 +122,8 @@ class TypeParser:
             arg, levels = self._type(depth + 1)
             args.append(arg)
             deepest = max(deepest, levels)
-            if scan.accept(closing):
+            if not scan.more(closing, what):
                 return args, deepest
-            if not scan.accept(","):
-                scan.fail(f"expected ',' or '{closing}' after {what}")
 
     # -- tensors ---------------------------------------------------------
 
@@ -163,9 +161,8 @@ class TypeParser:
                 scan.fail("dimensions come before strides, requires_grad and device", start)
             else:
                 dims.append(self._dim(match))
-            if scan.accept(")"):
+            if not scan.more(")", "a dimension"):
                 return dims, layout
-            scan.expect(",", "a dimension")
 
     def _dim(self, match: re.Match[str]) -> Dim:
         if match["unknown"]:

@@ -1,0 +1,124 @@
+"""What attributes may hold, and how constants agree with their types."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from irc.ir import types
+from irc.ir.diagnostics import node_error
+from irc.ir.graph import Graph
+from irc.ir.limits import MAX_LITERAL_DEPTH
+from irc.ir.literals import Opaque, literal_text
+from irc.ir.node import Node
+from irc.ir.tensor import Tensor
+from irc.ir.type_relation import accepts
+from irc.ir.types import ClassType, DictType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, UnionType
+
+_PLAIN: frozenset[type] = frozenset({int, float, str, bool, complex, type(None), Opaque})
+
+
+def check_attributes(node: Node) -> list[Graph]:
+    """Check the attributes of ``node`` (IRC215, IRC214 for constants); the graphs among them."""
+    graphs: list[Graph] = []
+    for key, value in node.attributes.items():
+        if value.__class__ in _PLAIN:
+            continue
+        if isinstance(value, Graph):
+            graphs.append(value)
+            continue
+        fault = _fault(value, node.graph, 1)
+        if fault is not None:
+            raise node_error("IRC215", f"attribute {key} {fault}", node)
+    return graphs
+
+
+def _fault(value: Any, graph: Graph, depth: int) -> str | None:
+    """What is wrong with a value that is no scalar, or None."""
+    if isinstance(value, Tensor):
+        if value.name and graph.weights.get(value.name) is not value:
+            return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"
+        return None
+    if isinstance(value, Type):
+        return None
+    if depth > MAX_LITERAL_DEPTH:
+        return f"nests deeper than {MAX_LITERAL_DEPTH} levels"
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+    elif isinstance(value, dict):
+        items = [item for pair in cast("dict[Any, Any]", value).items() for item in pair]
+    else:
+        kind = value.__class__
+        return f"holds a {kind.__module__}.{kind.__name__}, which the IR does not know"
+    for item in items:
+        if item.__class__ not in _PLAIN:
+            fault = _fault(item, graph, depth + 1)
+            if fault is not None:
+                return fault
+    return None
+
+
+def check_constant(node: Node) -> None:
+    """Check that a ``prim::Constant`` has the type of its value (IRC214)."""
+    declared = node.outputs[0].type
+    value = node.attributes.get("value")
+    fits = _may_be_none(declared) if value is None else constant_fits(value, declared)
+    if not fits:
+        what = f"tensor {value.type}" if isinstance(value, Tensor) else f"value {_short(literal_text(value))}"
+        raise node_error("IRC214", f"a constant of {what} cannot have type {declared}", node, output=0)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+def _may_be_none(declared: Type) -> bool:
+    # A tensor without a value is TorchScript's undefined tensor; functions and objects have other attributes.
+    return isinstance(declared, OptionalType | UnionType | TensorType | ClassType) or declared in (
+        types.NONE,
+        types.ANY,
+        types.FUNCTION,
+    )
+
+
+def constant_fits(value: Any, declared: Type) -> bool:
+    """Whether a constant ``value`` may be declared as ``declared``."""
+    if isinstance(value, Opaque) or declared == types.ANY:
+        return True
+    if value is None:
+        return _may_be_none(declared)
+    if isinstance(declared, OptionalType):
+        return constant_fits(value, declared.elem)
+    if isinstance(declared, UnionType):
+        return any(constant_fits(value, member) for member in declared.members)
+    if isinstance(value, Tensor):
+        return isinstance(declared, TensorType) and accepts(declared, value.type)
+    if isinstance(value, list):
+        return isinstance(declared, ListType) and all(
+            constant_fits(item, declared.elem) for item in cast("list[Any]", value)
+        )
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        return (
+            isinstance(declared, TupleType)
+            and len(items) == len(declared.elems)
+            and all(map(constant_fits, items, declared.elems))
+        )
+    if isinstance(value, dict):
+        return isinstance(declared, DictType) and all(
+            constant_fits(k, declared.key) and constant_fits(v, declared.value)
+            for k, v in cast("dict[Any, Any]", value).items()
+        )
+    if not isinstance(declared, PrimType):
+        return False
+    # TorchScript writes layouts, memory formats and the like as numbers: types that irc does not know hold any scalar.
+    return declared in _TYPES_OF.get(value.__class__, ()) or declared not in _KNOWN
+
+
+_TYPES_OF: dict[type, tuple[Type, ...]] = {
+    bool: (types.BOOL, types.SCALAR),
+    int: (types.INT, types.SCALAR),
+    float: (types.FLOAT, types.SCALAR),
+    complex: (types.COMPLEX, types.SCALAR),
+    str: (types.STR, types.DEVICE),
+}
+_KNOWN = frozenset(t for known in _TYPES_OF.values() for t in known) | {types.NONE, types.FUNCTION}

@@ -1,0 +1,189 @@
+"""ONNX operators against their signatures, for which the ``onnx`` package is imported when the first one is met."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from irc.ir import types
+from irc.ir.diagnostics import node_error
+from irc.ir.node import Node
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType, ListType, OptionalType, PrimType, TensorType, Type
+from irc.ir.value import Value
+
+_DOMAINS = {"onnx": "", "ai.onnx.ml": "ai.onnx.ml", "ai.onnx.preview.training": "ai.onnx.preview.training"}
+_OWN_FORMS = frozenset({"onnx::Loop", "onnx::Scan"})  # their bodies are blocks here: operator_rules knows them
+_MAX_VERSION = 2**31 - 1
+
+
+class _Formal(NamedTuple):
+    """A formal input or output.
+
+    Attributes:
+        name: as the operator's specification calls it.
+        variable: its type variable, or its type if that is fixed.
+        allowed: ONNX names of the types it may have.
+        dtypes: the element types of those of them that are tensors.
+        optional: whether it may be absent.
+        alike: whether all values bound to ``variable`` have one type.
+    """
+
+    name: str
+    variable: str
+    allowed: frozenset[str]
+    dtypes: frozenset[DType]
+    optional: bool
+    alike: bool
+
+
+class _Signature(NamedTuple):
+    since: int
+    inputs: tuple[_Formal, ...]
+    outputs: tuple[_Formal, ...]
+    input_range: tuple[int, int]
+    output_range: tuple[int, int]
+    attributes: dict[str, str]
+    required: tuple[str, ...]
+
+
+def check_onnx(node: Node) -> None:
+    """Check ``node``, if it is an ONNX operator, against its signature (IRC213, IRC214, IRC215, IRC217)."""
+    namespace, _, name = node.kind.rpartition("::")
+    domain = _DOMAINS.get(namespace)
+    if domain is None or node.kind in _OWN_FORMS:
+        return
+    signature = _signature(domain, name, node.version) or _signature(domain, name.removesuffix("_"), node.version)
+    if signature is None:
+        version = "" if node.version is None else f" at version {node.version}"
+        raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
+    if node.version is not None and node.version != signature.since:
+        message = f"{node.kind} has no version {node.version}; the one before it is {signature.since}"
+        raise node_error("IRC217", message, node)
+    _check_count(node, "input", len(node.inputs), signature.input_range)
+    _check_count(node, "output", len(node.outputs), signature.output_range)
+    if node.attributes or signature.required:
+        _check_attributes(node, signature)
+    bound: dict[str, Any] = {}
+    _check_types(node, signature.inputs, node.inputs, "input", bound)
+    _check_types(node, signature.outputs, node.outputs, "output", bound)
+
+
+def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
+    low, high = allowed
+    if not low <= found <= high:
+        wanted = str(low) if low == high else f"{low} to {high}" if high < _MAX_VERSION else f"at least {low}"
+        raise node_error("IRC213", f"{node.kind} must have {wanted} {what}s, not {found}", node)
+
+
+# -- types -------------------------------------------------------------------
+
+
+def _check_types(
+    node: Node, formals: Sequence[_Formal], values: Sequence[Value], what: str, bound: dict[str, Any]
+) -> None:
+    for i, value in enumerate(values):
+        formal = formals[i] if i < len(formals) else formals[-1]
+        found = value.type
+        if isinstance(found, TensorType):
+            key = found.dtype
+            fits = key is None or key in formal.dtypes
+        else:
+            key = _onnx_name(found)
+            fits = key is None or key in formal.allowed or (found == types.NONE and formal.optional)
+        if not fits:
+            allowed = ", ".join(sorted(formal.allowed))
+            message = f"{what} {formal.name} of {node.kind} cannot be {found}; it can be {allowed}"
+            raise node_error("IRC214", message, node, **{what: i})
+        if key is not None and formal.alike and found != types.NONE:
+            other = bound.setdefault(formal.variable, key)
+            if other != key:
+                names = " and ".join(k.label if isinstance(k, DType) else str(k) for k in (other, key))
+                message = f"{what} {formal.name} of {node.kind} must be of the same type as those before it: {names}"
+                raise node_error("IRC214", message, node, **{what: i})
+
+
+def _onnx_name(t: Type) -> str | None:
+    """A type as ONNX writes it, ``seq(tensor(float))``; None if something of it is not known."""
+    if isinstance(t, TensorType):
+        return None if t.dtype is None else f"tensor({t.dtype.name.lower()})"
+    if isinstance(t, ListType | OptionalType):
+        elem = _onnx_name(t.elem)
+        return None if elem is None else f"{'seq' if isinstance(t, ListType) else 'optional'}({elem})"
+    return t.name if isinstance(t, PrimType) and t != types.ANY else None
+
+
+# -- attributes --------------------------------------------------------------
+
+# By onnx.AttributeType: what a value, and each element of it, may be. Integers do where floats are asked for.
+_KINDS: dict[str, tuple[type, tuple[type, ...]]] = {
+    "INT": (int, ()),
+    "FLOAT": (float, (int,)),
+    "STRING": (str, ()),
+    "TENSOR": (Tensor, ()),
+    "TYPE_PROTO": (Type, ()),
+}
+
+
+def _check_attributes(node: Node, signature: _Signature) -> None:
+    for key, value in node.attributes.items():
+        kind = signature.attributes.get(key)
+        if kind is None:
+            near = difflib.get_close_matches(key, signature.attributes, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise node_error("IRC215", f"{node.kind} has no attribute {key}{hint}", node)
+        if not _has_kind(value, kind):
+            raise node_error("IRC215", f"attribute {key} of {node.kind} must be {kind}", node)
+    for key in signature.required:
+        if key not in node.attributes:
+            raise node_error("IRC215", f"{node.kind} needs an attribute {key}", node)
+
+
+def _has_kind(value: Any, kind: str) -> bool:
+    if kind not in _KINDS and kind.endswith("S"):
+        return isinstance(value, list) and all(_has_kind(item, kind[:-1]) for item in value)  # type: ignore[reportUnknownVariableType]
+    exact, others = _KINDS.get(kind, (object, ()))
+    return isinstance(value, (exact, *others)) and not (isinstance(value, bool) and exact is not object)
+
+
+# -- what onnx says ----------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _signature(domain: str, name: str, version: int | None) -> _Signature | None:
+    """The signature of an operator at a version (None: the newest); None if there is none."""
+    import onnx.defs  # takes 0.2 s, and graphs without ONNX operators need none of it
+
+    if version is not None and not 0 < version <= _MAX_VERSION:
+        return None
+    try:
+        schema = onnx.defs.get_schema(name, _MAX_VERSION if version is None else version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    constraints = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
+    attributes = {key: str(a.type).rpartition(".")[2] for key, a in schema.attributes.items()}
+    return _Signature(
+        since=schema.since_version,
+        inputs=tuple(_formal(p, constraints) for p in schema.inputs),
+        outputs=tuple(_formal(p, constraints) for p in schema.outputs),
+        input_range=(schema.min_input, schema.max_input),
+        output_range=(schema.min_output, schema.max_output),
+        attributes=attributes,
+        # Bodies are blocks in the IR.
+        required=tuple(k for k, a in schema.attributes.items() if a.required and "GRAPH" not in attributes[k]),
+    )
+
+
+def _formal(parameter: Any, constraints: dict[str, frozenset[str]]) -> _Formal:
+    allowed = constraints.get(parameter.type_str, frozenset({parameter.type_str}))
+    options = str(parameter.option).rpartition(".")[2]
+    return _Formal(
+        name=parameter.name,
+        variable=parameter.type_str,
+        allowed=allowed,
+        dtypes=frozenset(d for d in DType if f"tensor({d.name.lower()})" in allowed),
+        optional=options == "Optional",
+        alike=options != "Variadic" or parameter.is_homogeneous,
+    )

@@ -1,0 +1,216 @@
+"""Rules of single operators: how many inputs, outputs and blocks they have, and of which types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irc.ir import types
+from irc.ir.attribute_rules import check_constant
+from irc.ir.block import Block
+from irc.ir.diagnostics import node_error
+from irc.ir.graph import Graph
+from irc.ir.node import Node
+from irc.ir.type_relation import accepts
+from irc.ir.types import DType, TensorType, Type
+from irc.ir.value import Value
+
+GROUPS = frozenset(
+    {
+        "prim::FusionGroup",
+        "prim::TensorExprGroup",
+        "prim::CudaFusionGroup",
+        "prim::DifferentiableGraph",
+        "prim::FunctionalGraph",
+    }
+)
+"""Operators that run their ``Subgraph`` as it stands."""
+
+
+def check_form(node: Node) -> None:
+    """Check the number of inputs, outputs and blocks of ``node``, for operators whose form is the IR's own (IRC213)."""
+    rule = _FORMS.get(node.kind)
+    if rule is not None:
+        rule(node)
+    elif "::" not in node.kind:
+        raise node_error("IRC217", f"the name of an operator is namespace::name, not {node.kind!r}", node)
+
+
+def _require(node: Node, holds: bool, message: str) -> None:
+    if not holds:
+        raise node_error("IRC213", message, node)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _has(node: Node, *, inputs: int | None = None, outputs: int | None = None, blocks: int = 0) -> None:
+    """Require exact numbers (None: any)."""
+    for what, wanted, found in (
+        ("input", inputs, len(node.inputs)),
+        ("output", outputs, len(node.outputs)),
+        ("block", blocks, len(node.blocks)),
+    ):
+        if wanted is not None and wanted != found:
+            raise node_error("IRC213", f"{node.kind} must have {_count(wanted, what)} here, not {found}", node)
+
+
+def _block_has(node: Node, block: Block, params: int, returns: int) -> None:
+    for what, wanted, found in (("parameter", params, len(block.params)), ("result", returns, len(block.returns))):
+        if wanted != found:
+            i = node.blocks.index(block)
+            raise node_error("IRC213", f"block{i} must have {_count(wanted, what)} here, not {found}", node)
+
+
+def _flows(node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str) -> None:
+    """Check that each value of ``sources`` may become the corresponding one of ``targets`` (IRC214)."""
+    for source, target in zip(sources, targets, strict=False):
+        if source.type != target.type and not accepts(target.type, source.type):
+            message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
+            raise node_error("IRC214", message, node)
+
+
+def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None:
+    """Check that ``value`` is a Python scalar of type ``wanted``, or a tensor of ``dtype`` with one element."""
+    found = value.type
+    if isinstance(found, TensorType):
+        one = found.static_shape is None or all(size == 1 for size in found.static_shape)
+        fits = found.dtype in (None, dtype) and one
+    else:
+        fits = accepts(wanted, found)
+    if not fits:
+        message = f"{what} %{value.name} must be {wanted} or a {dtype.label} tensor with one element, not {found}"
+        raise node_error("IRC214", message, node)
+
+
+# -- the operators -----------------------------------------------------------
+
+
+def _constant(node: Node) -> None:
+    _has(node, inputs=0, outputs=1)
+    check_constant(node)
+
+
+def _if(node: Node) -> None:
+    _has(node, inputs=1, blocks=2)
+    _is(node, node.inputs[0], types.BOOL, DType.BOOL, "the condition")
+    for block in node.blocks:
+        _block_has(node, block, 0, len(node.outputs))
+        _flows(node, block.returns, node.outputs, "output")
+
+
+def _prim_loop(node: Node) -> None:
+    carried = len(node.inputs) - 2
+    _require(node, carried >= 0, "prim::Loop takes the trip count, the condition and the values carried")
+    _has(node, outputs=carried, blocks=1)
+    _loop(node, carried, scans=0)
+
+
+def _onnx_loop(node: Node) -> None:
+    carried = max(0, len(node.inputs) - 2)
+    _has(node, blocks=1)
+    scans = len(node.blocks[0].returns) - 1 - carried
+    _require(node, scans >= 0, f"the block must return the condition and {_count(carried, 'carried value')}")
+    # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
+    _require(node, len(node.outputs) <= carried + scans, f"there are only {_count(carried + scans, 'result')}")
+    _loop(node, carried, scans)
+
+
+def _loop(node: Node, carried: int, scans: int) -> None:
+    """What both kinds of loops share: (trip, cond, carried...), block(trip, carried...) -> (cond, carried...)."""
+    (block,) = node.blocks
+    is_onnx = node.kind == "onnx::Loop"
+    own = 2 if is_onnx else 1  # ONNX gives the condition to the block too
+    _block_has(node, block, own + carried, 1 + carried + scans)
+    for value, wanted, dtype, what in (
+        *zip(node.inputs[:2], (types.INT, types.BOOL), (DType.INT64, DType.BOOL), ("the trip count", "the condition")),
+        (block.params[0], types.INT, DType.INT64, "the iteration number"),
+        (block.returns[0], types.BOOL, DType.BOOL, "the condition"),
+    ):
+        if not (is_onnx and value.type == types.NONE):
+            _is(node, value, wanted, dtype, what)
+    if not is_onnx:  # shapes of what ONNX carries may change from trip to trip
+        _flows(node, node.inputs[2:], block.params[1:], "parameter")
+        _flows(node, block.returns[1:], block.params[1:], "parameter")
+        _flows(node, block.returns[1:], node.outputs, "output")
+
+
+def _scan(node: Node) -> None:
+    _has(node, blocks=1)
+    scanned = node.attributes.get("num_scan_inputs")
+    if not isinstance(scanned, int) or scanned < 1:
+        raise node_error("IRC215", "num_scan_inputs must be a positive number", node)
+    lengths = 1 if node.version == 8 else 0  # the sequence lengths of Scan-8
+    states = len(node.inputs) - scanned - lengths
+    _require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
+    (block,) = node.blocks
+    _block_has(node, block, states + scanned, len(block.returns))
+    _require(node, len(block.returns) >= states, f"the block must return {_count(states, 'state')}")
+    _require(node, len(node.outputs) <= len(block.returns), f"there are only {_count(len(block.returns), 'result')}")
+
+
+def _group(node: Node) -> None:
+    subgraph = node.attributes.get("Subgraph")
+    if not isinstance(subgraph, Graph):
+        raise node_error("IRC215", f"{node.kind} needs an attribute Subgraph that holds a graph", node)
+    _has(node, inputs=len(subgraph.inputs), outputs=len(subgraph.outputs))
+    _flows(node, node.inputs, subgraph.inputs, "input")
+    _flows(node, subgraph.outputs, node.outputs, "output")
+
+
+def _call_function(node: Node) -> None:
+    _require(node, len(node.inputs) > 0, "prim::CallFunction takes a function and its arguments")
+    function, *arguments = node.inputs
+    if function.type != types.FUNCTION:
+        raise node_error("IRC214", f"%{function.name} must be a Function, not {function.type}", node, input=0)
+    name = None if function.node is None else function.node.attributes.get("name")
+    module = node.graph.module
+    callee = None if module is None or not isinstance(name, str) else module.graphs.get(name)
+    if callee is None:  # TorchScript's dumps mention functions without giving them
+        return
+    _has(node, inputs=1 + len(callee.inputs), outputs=len(callee.outputs))
+    _flows(node, arguments, callee.inputs, f"input of {name}")
+    _flows(node, callee.outputs, node.outputs, "output")
+
+
+def _list_construct(node: Node) -> None:
+    _has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, types.ListType):
+        raise node_error("IRC214", f"prim::ListConstruct makes a list, not {of_type}", node, output=0)
+    for i, value in enumerate(node.inputs):
+        if value.type != of_type.elem and not accepts(of_type.elem, value.type):
+            message = f"%{value.name} : {value.type} cannot be an element of {of_type}"
+            raise node_error("IRC214", message, node, input=i)
+
+
+def _tuple_construct(node: Node) -> None:
+    _has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, types.TupleType):
+        raise node_error("IRC214", f"prim::TupleConstruct makes a tuple, not {of_type}", node, output=0)
+    _has(node, inputs=len(of_type.elems))
+    for i, (value, elem) in enumerate(zip(node.inputs, of_type.elems, strict=True)):
+        if not accepts(elem, value.type):
+            raise node_error("IRC214", f"%{value.name} : {value.type} cannot be a {elem}", node, input=i)
+
+
+def _tuple_unpack(node: Node) -> None:
+    _has(node, inputs=1)
+    of_type = node.inputs[0].type
+    if isinstance(of_type, types.TupleType):
+        _has(node, outputs=len(of_type.elems))
+
+
+_FORMS: dict[str, Callable[[Node], None]] = {
+    "prim::Constant": _constant,
+    "prim::If": _if,
+    "prim::Loop": _prim_loop,
+    "onnx::Loop": _onnx_loop,
+    "onnx::Scan": _scan,
+    "prim::CallFunction": _call_function,
+    "prim::ListConstruct": _list_construct,
+    "prim::TupleConstruct": _tuple_construct,
+    "prim::TupleUnpack": _tuple_unpack,
+    **dict.fromkeys(GROUPS, _group),
+}

@@ -1,0 +1,86 @@
+"""Which types may stand where which are expected."""
+
+from __future__ import annotations
+
+from irc.ir import types
+from irc.ir.types import (
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    UnionType,
+)
+
+Bindings = dict[str, Type]
+"""What the type variables of a schema stand for."""
+
+_NUMBERS = (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.SCALAR)
+
+
+def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> bool:
+    """Whether a value of type ``actual`` may stand where ``formal`` is expected.
+
+    False only where the types contradict each other: what is not known
+    (``Any``, ``Tensor`` without a shape, named dimensions, members of unions,
+    what an optional holds) is taken to agree.
+
+    Args:
+        formal: the type expected; type variables in it are bound at their first use.
+        actual: the type at hand.
+        bindings: the type variables bound so far; updated.
+    """
+    if formal == actual or formal is types.ANY or actual is types.ANY or isinstance(actual, TypeVar):
+        return True
+    if isinstance(formal, TypeVar):
+        if bindings is None:
+            return True
+        bound = bindings.setdefault(formal.name, actual)
+        return accepts(bound, actual) or accepts(actual, bound)
+    if isinstance(formal, TensorType) and isinstance(actual, TensorType):
+        return _tensors_agree(formal, actual)
+    if isinstance(formal, OptionalType):
+        return actual == types.NONE or accepts(formal.elem, _inside(actual), bindings)
+    if isinstance(actual, UnionType):
+        return any(accepts(formal, member, bindings) for member in actual.members)
+    if isinstance(formal, UnionType):
+        return any(accepts(member, actual, bindings) for member in formal.members)
+    if isinstance(actual, OptionalType):
+        return formal == types.NONE or accepts(formal, actual.elem, bindings)
+    return _parts_agree(formal, actual, bindings)
+
+
+def _inside(t: Type) -> Type:
+    return t.elem if isinstance(t, OptionalType) else t
+
+
+def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
+    if isinstance(formal, ListType) and isinstance(actual, ListType):
+        return accepts(formal.elem, actual.elem, bindings)
+    if isinstance(formal, TupleType) and isinstance(actual, TupleType):
+        return len(formal.elems) == len(actual.elems) and all(
+            accepts(f, a, bindings) for f, a in zip(formal.elems, actual.elems, strict=True)
+        )
+    if isinstance(formal, DictType) and isinstance(actual, DictType):
+        return accepts(formal.key, actual.key, bindings) and accepts(formal.value, actual.value, bindings)
+    if isinstance(formal, FutureType) and isinstance(actual, FutureType):
+        return accepts(formal.elem, actual.elem, bindings)
+    if isinstance(formal, ClassType) and isinstance(actual, ClassType):
+        return True  # text does not tell which class derives from which
+    if formal == types.SCALAR or actual == types.SCALAR:
+        return formal in _NUMBERS and actual in _NUMBERS
+    return formal == types.FLOAT and actual == types.INT
+
+
+def _tensors_agree(a: TensorType, b: TensorType) -> bool:
+    if a.dtype is not b.dtype and a.dtype is not None and b.dtype is not None:
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    return len(a.shape) == len(b.shape) and all(
+        m == n or not (isinstance(m, int) and isinstance(n, int)) for m, n in zip(a.shape, b.shape, strict=True)
+    )

@@ -1,0 +1,232 @@
+"""The verifier: whether a graph keeps the rules of the IR.
+
+Linear in the size of the graph: one walk checks structure, names, use lists
+and visibility, and each node against the rules of its operator.
+"""
+
+# pyright: reportPrivateUsage=false
+# The verifier checks just what the methods of blocks, nodes and values keep right by themselves.
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from irc.errors import Error
+from irc.ir.attribute_rules import check_attributes
+from irc.ir.block import Block
+from irc.ir.diagnostics import node_error
+from irc.ir.graph import Graph
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
+from irc.ir.node import Node
+from irc.ir.onnx_rules import check_onnx
+from irc.ir.operator_rules import check_form
+from irc.ir.value import Value
+
+
+def verify(graph: Graph, *, operators: bool = True) -> None:
+    """Check ``graph`` and the graphs in its attributes.
+
+    Args:
+        graph: the graph.
+        operators: whether to check nodes against the schemas of their operators too, which
+            imports the ``onnx`` package if there are ONNX operators.
+
+    Raises:
+        Error: IRC210 blocks, nodes, values or use lists do not fit together; IRC211 names are
+            wrong; IRC212 a value is used where it is not visible; IRC213 an operator has a wrong
+            number of inputs, outputs or blocks; IRC214 types contradict each other; IRC215 an
+            attribute is wrong; IRC216 blocks or graphs nest too deeply; IRC217 there is no such
+            operator.
+    """
+    todo = [(graph, 1)]
+    seen = {id(graph)}
+    while todo:
+        current, depth = todo.pop()
+        for node, subgraph in _GraphCheck(current, operators).run():
+            if id(subgraph) in seen:
+                raise node_error("IRC210", "the node's graph belongs to another node as well: copy it", node)
+            if depth == MAX_SUBGRAPH_DEPTH:
+                raise node_error("IRC216", f"graphs nest in graphs deeper than {MAX_SUBGRAPH_DEPTH} levels", node)
+            seen.add(id(subgraph))
+            todo.append((subgraph, depth + 1))
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block being checked.
+
+    Attributes:
+        block: the block.
+        at: the node checked last; the block's return node before the first.
+        blocks_left: nested blocks of ``at`` still to be checked, last first.
+        defined: the values defined in the block so far.
+        count: the number of nodes checked.
+    """
+
+    block: Block
+    at: Node
+    blocks_left: list[Block] = field(default_factory=list[Block])
+    defined: list[Value] = field(default_factory=list[Value])
+    count: int = 0
+
+
+class _GraphCheck:
+    """Checks one graph."""
+
+    def __init__(self, graph: Graph, operators: bool) -> None:
+        self._graph = graph
+        self._operators = operators
+        self._visible: set[Value] = set()
+        self._values: list[Value] = []  # of blocks that have ended
+        self._users = 0  # pairs of a node and a value that it uses
+        self._subgraphs: list[tuple[Node, Graph]] = []
+
+    def run(self) -> list[tuple[Node, Graph]]:
+        """Check everything; the graphs in attributes, with the nodes that they belong to."""
+        frames = [self._enter(self._graph.block, None)]
+        while frames:
+            frame = frames[-1]
+            node = self._nodes(frame)
+            if node is not None:
+                if len(frames) == MAX_BLOCK_DEPTH:
+                    raise node_error("IRC216", f"blocks nest deeper than {MAX_BLOCK_DEPTH} levels", node)
+                frames.append(self._enter(frame.blocks_left.pop(), node))
+                continue
+            self._inputs(frame.block.return_node)
+            self._visible.difference_update(frame.defined)
+            self._values += frame.defined
+            frames.pop()
+        self._totals()
+        return self._subgraphs
+
+    def _enter(self, block: Block, node: Node | None) -> _Frame:
+        end = block.return_node
+        if block.graph is not self._graph or block.node is not node or end.block is not block or not end.is_return:
+            raise Error(
+                "IRC210",
+                "a block does not know its graph or the node that it is nested in",
+                f"graph {self._graph.name}",
+            )
+        frame = _Frame(block, end)
+        for i, param in enumerate(block.params):
+            if param.node is not None or param._param_of is not block or param.index != i:
+                raise Error(
+                    "IRC210", f"%{param.name} does not know that it is parameter {i}", f"graph {self._graph.name}"
+                )
+            self._define(param, frame)
+        return frame
+
+    def _nodes(self, frame: _Frame) -> Node | None:
+        """Check nodes up to one that has blocks left to check (returned), or to the end of the block (None)."""
+        block, node = frame.block, frame.at
+        end = block.return_node
+        while True:
+            if frame.blocks_left:
+                return node
+            if node is not end:  # only now, as its own blocks cannot use its outputs
+                self._outputs(node, frame)
+            before, node = node, node._next
+            if node is None or node._prev is not before or node.block is not block:
+                raise Error(
+                    "IRC210", f"the nodes of a block do not hang together after {before!r}", f"graph {self._graph.name}"
+                )
+            if node is end:
+                if frame.count != len(block.nodes):
+                    raise Error("IRC210", "a block has miscounted its nodes", f"graph {self._graph.name}")
+                return None
+            frame.at = node
+            frame.count += 1
+            if before is not end and node._order <= before._order:
+                raise node_error("IRC210", "the position label is not above that of the node before", node)
+            self._node(node)
+            frame.blocks_left = list(node.blocks[::-1])
+
+    def _node(self, node: Node) -> None:
+        if node.graph is not self._graph or node.is_return:
+            raise node_error("IRC210", "the node does not belong to the graph that it is in", node)
+        self._inputs(node)
+        if node.attributes:
+            for subgraph in check_attributes(node):
+                self._subgraphs.append((node, subgraph))
+        check_form(node)
+        if self._operators:
+            check_onnx(node)
+
+    def _inputs(self, node: Node) -> None:
+        """Check that the inputs of a node, or the returns of a block, are visible and know their user."""
+        inputs = node.inputs
+        visible = self._visible
+        for i, value in enumerate(inputs):
+            if value not in visible:
+                raise self._not_visible(node, i)
+        distinct = set(inputs)
+        self._users += len(distinct)
+        if len(distinct) == len(inputs):
+            for value in distinct:
+                if value._users.get(node) != 1:
+                    raise self._wrong_use(node, value)
+        else:
+            for value, count in Counter(inputs).items():
+                if value._users.get(node) != count:
+                    raise self._wrong_use(node, value)
+
+    def _outputs(self, node: Node, frame: _Frame) -> None:
+        for i, value in enumerate(node.outputs):
+            if value.node is not node or value.index != i or value._param_of is not None:
+                raise node_error("IRC210", f"%{value.name} does not know that it is output {i}", node, output=i)
+            self._define(value, frame)
+
+    def _define(self, value: Value, frame: _Frame) -> None:
+        if value.graph is not self._graph:
+            raise self._wrong_value("IRC210", f"%{value.name} belongs to another graph", value)
+        if self._graph._values.get(value._name) is not value or not value._name:
+            raise self._wrong_value(
+                "IRC211", f"%{value.name} is not the value that the graph knows by this name", value
+            )
+        self._visible.add(value)
+        frame.defined.append(value)
+
+    # -- errors ----------------------------------------------------------
+
+    def _not_visible(self, node: Node, index: int) -> Error:
+        value = node.inputs[index]
+        home = value.block
+        if value.graph is not self._graph:
+            why = f"%{value.name} belongs to another graph"
+        elif home is None:
+            why = f"%{value.name} comes from a node that is in no block (erased, or not inserted)"
+        elif value.node is not None and (around := node.ancestor_in(home)) is not None:
+            inside = around is value.node and node is not around
+            why = f"%{value.name} is used {'inside its own node' if inside else 'before it is defined'}"
+        else:
+            why = f"%{value.name} is defined in a block that is not around its use"
+        return node_error("IRC212", why, node, input=index)
+
+    def _wrong_value(self, code: str, message: str, value: Value) -> Error:
+        if value.node is None:
+            return Error(code, message, f"graph {self._graph.name}")
+        return node_error(code, message, value.node, output=value.index)
+
+    def _wrong_use(self, node: Node, value: Value) -> Error:
+        known, found = value._users.get(node, 0), node.inputs.count(value)
+        message = f"%{value.name} counts {known} uses by this node, which uses it {found} times"
+        return node_error("IRC210", f"{message}: change inputs only through methods", node)
+
+    def _totals(self) -> None:
+        """Check that there are no more users and names than those found in the walk."""
+        graph = self._graph
+        if sum([len(value._users) for value in self._values]) != self._users:
+            nodes = {*graph.walk(), *(block.return_node for block in graph.blocks())}
+            for value in self._values:
+                for user in value._users:
+                    if user not in nodes or value not in user.inputs:
+                        raise Error(
+                            "IRC210", f"%{value.name} has a user that does not use it: {user!r}", f"graph {graph.name}"
+                        )
+        if len(graph._values) != len(self._values):
+            stale = set(graph._values.values()).difference(self._values)
+            names = ", ".join(sorted(f"%{value.name}" for value in stale)[:5])
+            raise Error(
+                "IRC211", f"the graph still knows the names of values that are gone: {names}", f"graph {graph.name}"
+            )
