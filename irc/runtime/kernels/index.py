@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, c_order, counting
+from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -68,7 +68,8 @@ def gather_nd(node: Node) -> Kernel:
         own = np.ogrid[tuple(slice(0, d) for d in batch)] if batch else ()
         spread = (1,) * (indices.ndim - 1 - batch_dims)
         try:
-            return c_order(x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))])
+            found = x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))]
+            return fresh(np.asarray(found), x)  # a single index tuple is basic indexing, which gives a view
         except IndexError as error:
             raise _out_of_range(error) from None
 

@@ -1,0 +1,140 @@
+"""Constants, ranges, diagonals, one-hot codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.ir.types import DType
+from tests.kernels.helpers import bind, check_against_ort, run_kernel
+
+
+def ints(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "expected"),
+    [
+        ({"value": np.array([[1, 2]], np.int16)}, np.array([[1, 2]], np.int16)),
+        ({"value_int": 7}, np.array(7)),
+        ({"value_ints": [7, 8]}, np.array([7, 8])),
+        ({"value_ints": []}, np.array([], np.int64)),
+        ({"value_float": 0.5}, np.array(0.5, np.float32)),
+        ({"value_floats": [0.5, 2.0]}, np.array([0.5, 2.0], np.float32)),
+        ({"value_string": "a"}, np.array("a", object)),
+        ({"value_strings": ["a", "bc"]}, np.array(["a", "bc"], object)),
+    ],
+)
+def test_constant(attrs, expected):
+    kernel = bind("Constant", attrs, 13, 0)
+    found = kernel()
+    assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
+    assert not np.shares_memory(found, kernel()), "each run's result is its own"
+
+
+@pytest.mark.parametrize("attrs", [{}, {"value_int": 1, "value_float": 1.0}])
+def test_constants_that_say_nothing_or_too_much(attrs):
+    with pytest.raises(Error, match="exactly one"):
+        bind("Constant", attrs, 13, 0)
+
+
+def test_constant_of_shape():
+    for opset in (9, 20, 21):
+        for shape in ((2, 3), (0, 4), ()):
+            check_against_ort("ConstantOfShape", [ints(*shape)], {}, opset)
+            for dtype in (np.int64, np.float32, np.uint8, bool):
+                check_against_ort("ConstantOfShape", [ints(*shape)], {"value": np.array([1], dtype)}, opset)
+    for shape in ((-1,), (1 << 30, 1 << 30)):
+        with pytest.raises(Error):
+            run_kernel("ConstantOfShape", [ints(*shape)], {}, 21)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("limits", [(3, 9, 3), (10, 4, -2), (0, 0, 1), (5, 1, 1), (0, 7, 2), (-3, 4, 3)])
+def test_range(dtype, limits):
+    check_against_ort("Range", [np.array(v, dtype) for v in limits], {}, 11)
+
+
+def test_ranges_of_floats():
+    for limits in ((0, 1, 0.1), (1, 0, -0.3), (0.5, 2.6, 0.7)):
+        check_against_ort("Range", [np.array(v, np.float32) for v in limits], {}, 11, rtol=1e-6)
+    half = run_kernel("Range", [np.array(v, ml_dtypes.bfloat16) for v in (250, 260, 1)], {}, 27)[0]
+    assert half.astype(np.float32).tolist() == [250, 251, 252, 253, 254, 255, 256, 256, 258, 260]
+    exact = run_kernel("Range", [np.array(v) for v in (2**62, 2**62 + 3, 1)], {}, 11)[0]
+    assert exact.tolist() == [2**62, 2**62 + 1, 2**62 + 2]
+
+
+def test_bad_ranges():
+    for limits in ((0, 1, 0), (0, np.inf, 1), (0, 1e30, 1e-3)):
+        with pytest.raises(Error):
+            run_kernel("Range", [np.array(v, np.float32) for v in limits], {}, 11)
+
+
+@pytest.mark.parametrize("k", [None, 0, 1, -2, 9])
+def test_eye_like(k):
+    x = np.zeros((3, 4), np.float32)
+    for attrs in ({}, {"dtype": DType.INT64.onnx}, {"dtype": DType.DOUBLE.onnx}):
+        check_against_ort("EyeLike", [x], attrs | {"k": k}, 9)
+    assert run_kernel("EyeLike", [x.astype(ml_dtypes.bfloat16)], {"k": k}, 22)[0].dtype == ml_dtypes.bfloat16
+    with pytest.raises(Error, match="2 dimensions"):
+        run_kernel("EyeLike", [x[0]], {}, 9)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, -1, -2])
+def test_one_hot(axis):
+    indices = np.array([[0, 2, 5], [-1, -4, 4]], np.int64)
+    for opset in (9, 11):
+        given = np.abs(indices) if opset == 9 else indices
+        check_against_ort("OneHot", [given, ints(4), np.array([2, 7], np.float32)], {"axis": axis}, opset)
+    check_against_ort(
+        "OneHot",
+        [indices.astype(np.float32), np.array(4.0, np.float32), np.array([0, 1], np.float32)],
+        {"axis": axis},
+        11,
+    )
+
+
+def test_negative_indices_of_one_hot_before_version_11():
+    assert run_kernel("OneHot", [ints(-1, 1), ints(2), ints(0, 1)], {}, 9)[0].tolist() == [[0, 0], [0, 1]]
+    assert run_kernel("OneHot", [ints(-1, 1), ints(2), ints(0, 1)], {}, 11)[0].tolist() == [[0, 1], [0, 1]]
+
+
+def test_bad_one_hot():
+    for arguments in (
+        (ints(0), ints(-1), ints(0, 1)),
+        (ints(0), ints(1 << 50), ints(0, 1)),
+        (ints(0), ints(2), ints(0, 1, 2)),
+        (ints(0), ints(2, 3), ints(0, 1)),
+    ):
+        with pytest.raises(Error):
+            run_kernel("OneHot", list(arguments), {}, 11)
+
+
+@given(
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.one_of(st.integers(-7, 7), st.sampled_from([-(2**63), 2**63 - 1])),
+    st.booleans(),
+)
+def test_trilu(rows, columns, k, upper):
+    x = np.arange(2 * rows * columns).reshape(2, rows, columns) + 1
+    near = max(-10, min(k, 10))
+    expected = (np.triu if upper else np.tril)(x, near)
+    found = run_kernel("Trilu", [x, np.array(k)], {"upper": int(upper)}, 14)[0]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bool, np.int64])
+def test_trilu_against_onnx_runtime(dtype):
+    x: Any = np.array([[1, 2, 3], [4, 5, 6]]).astype(dtype)
+    check_against_ort("Trilu", [x], {}, 14)
+    check_against_ort("Trilu", [x, np.array(-1)], {"upper": 0}, 14)
+    with pytest.raises(Error, match="2 dimensions"):
+        run_kernel("Trilu", [x[0]], {}, 14)

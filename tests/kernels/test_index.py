@@ -1,0 +1,215 @@
+"""Gathering and scattering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+
+def values(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape).astype(dtype)
+
+
+def indices(*shape: int, size: int, seed: int = 0, dtype: Any = np.int64) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).integers(-size, size, shape).astype(dtype)
+
+
+def permutations(*shape: int, axis: int, size: int) -> np.ndarray:
+    """Indices along ``axis`` without duplicates."""
+    return np.argsort(values(*shape[:axis], size, *shape[axis + 1 :]), axis)[
+        (slice(None),) * axis + (slice(0, shape[axis]),)
+    ]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_gather(axis, dtype):
+    x = values(3, 4, 5)
+    for shape in ((), (2,), (2, 3), (0,)):
+        at = np.asarray(indices(*shape, size=3, dtype=dtype))
+        for opset in (7, 11, 13):
+            if opset >= 11 or axis >= 0:
+                given = np.abs(at) % 3 if opset < 11 else at  # negative indices count from the end since version 11
+                check_against_ort("Gather", [x, np.asarray(given, dtype)], {"axis": axis}, opset)
+
+
+def test_gather_of_other_types():
+    check_against_ort("Gather", [np.array(["a", "b"], object), np.array([1, 0, 1])], {}, 13)
+    check_against_ort("Gather", [np.array([True, False]), np.array([1, 0, 1])], {}, 13)
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND"])
+@pytest.mark.parametrize("wrong", [3, -4])
+def test_gather_out_of_range(op, wrong):
+    with pytest.raises(Error, match="out of range") as error:
+        run_kernel(op, [np.zeros(3), np.array([wrong])], {}, 13)
+    assert error.value.code == "IRC423"
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_gather_elements(axis):
+    x = values(3, 4, 5)
+    for shape in ((3, 4, 5), (2, 3, 4), (3, 1, 2)):
+        check_against_ort("GatherElements", [x, indices(*shape, size=3)], {"axis": axis}, 13)
+    check_against_ort("GatherElements", [values(3, 2), indices(7, 2, size=3)], {"axis": 0}, 11)
+
+
+def test_gather_elements_that_does_not_fit():
+    for shape in ((3,), (2, 5)):
+        with pytest.raises(Error, match="do not fit"):
+            run_kernel("GatherElements", [values(3, 4), np.zeros(shape, np.int64)], {"axis": 0}, 13)
+
+
+@pytest.mark.parametrize("batch_dims", [0, 1, 2])
+def test_gather_nd(batch_dims):
+    x = values(2, 3, 4, 5)
+    for depth in range(1, 5 - batch_dims):
+        at = indices(*x.shape[:batch_dims], 6, depth, size=2)
+        check_against_ort("GatherND", [x, at], {"batch_dims": batch_dims}, 13)
+    check_against_ort("GatherND", [x, indices(2, size=2)], {}, 11)
+
+
+def test_gather_nd_that_does_not_fit():
+    for shape, batch_dims in (((2, 3), 0), ((3, 1), 1), ((2,), 1), ((), 0)):
+        with pytest.raises(Error, match="do not fit"):
+            run_kernel("GatherND", [values(2, 2), np.zeros(shape, np.int64)], {"batch_dims": batch_dims}, 13)
+
+
+# -- scattering ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3), (1, 1)])
+def test_scatter_elements(axis, shape):
+    x = values(3, 4)
+    at = permutations(*shape, axis=axis % 2, size=x.shape[axis])
+    updates = values(*shape, dtype=np.float32)
+    for op, opset in (("Scatter", 9), ("ScatterElements", 11), ("ScatterElements", 13)):
+        if axis >= 0 or opset >= 11:
+            check_against_ort(op, [x, at, updates], {"axis": axis}, opset)
+    check_against_ort("ScatterElements", [x, at - x.shape[axis], updates], {"axis": axis}, 16)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64])
+def test_scatter_elements_with_reduction(reduction, dtype):
+    """Each occurrence of an index counts."""
+    x = (values(3, 4) * 5).astype(dtype)
+    at, updates = indices(5, 4, size=3), (values(5, 4) * 3).astype(dtype)
+    for opset in (16, 18) if reduction in ("add", "mul") else (18,):
+        check_against_ort("ScatterElements", [x, at, updates], {"axis": 0, "reduction": reduction}, opset)
+
+
+@pytest.mark.parametrize("reduction", [None, "add", "mul", "max", "min"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_scatter_nd(reduction, depth):
+    x = values(3, 4, 5)
+    if reduction is None:  # no duplicates, whose order would be undefined
+        flat = np.random.default_rng(0).permutation(int(np.prod(x.shape[:depth])))[:3]
+        at = np.stack(np.unravel_index(flat, x.shape[:depth]), -1).astype(np.int64)
+    else:
+        at = indices(6, depth, size=3)
+    updates = values(len(at), *x.shape[depth:])
+    for opset in (11, 13, 16, 18):
+        if opset == 18 or (reduction is None) or (opset == 16 and reduction in ("add", "mul")):
+            check_against_ort("ScatterND", [x, at, updates], {"reduction": reduction}, opset)
+
+
+def test_scatter_leaves_its_input_alone():
+    x = np.broadcast_to(np.float32(1), (2, 3))
+    assert run_kernel("ScatterND", [x, np.array([[0, 0]]), np.array([5], np.float32)], {}, 18)[0].sum() == 10
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_bad_scatter(reduction):
+    x = values(3, 4)
+    attrs = {"reduction": reduction}
+    with pytest.raises(Error, match="out of range"):
+        run_kernel("ScatterElements", [x, np.array([[3]]), values(1, 1)], attrs, 18)
+    with pytest.raises(Error, match="updates of shape"):
+        run_kernel("ScatterElements", [x, np.array([[0]]), values(1, 2)], attrs, 18)
+    with pytest.raises(Error, match="out of range"):
+        run_kernel("ScatterND", [x, np.array([[-4]]), values(1, 4)], attrs, 18)
+    with pytest.raises(Error, match="do not fit"):
+        run_kernel("ScatterND", [x, np.array([[0]]), values(4)], attrs, 18)
+    with pytest.raises(Error, match="'sub'"):
+        run_kernel("ScatterND", [x, np.array([[0]]), values(1, 4)], {"reduction": "sub"}, 18)
+
+
+@given(st.data())
+def test_gather_elements_undoes_scatter_elements(data):
+    """What was written along an axis, without duplicates, is read back; the rest is as it was."""
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    part = tuple(data.draw(st.integers(1, d)) for d in shape)
+    at = permutations(*part, axis=axis, size=shape[axis])
+    x, updates = values(*shape), values(*part) + 100
+    written = run_kernel("ScatterElements", [x, at, updates], {"axis": axis}, 18)[0]
+    read = run_kernel("GatherElements", [written, at], {"axis": axis}, 13)[0]
+    np.testing.assert_array_equal(read, updates)
+    assert (written != x).sum() == updates.size
+
+
+@given(st.data())
+def test_gather_is_that_of_numpy(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    of = tuple(data.draw(st.lists(st.integers(0, 3), max_size=2)))
+    at = np.asarray(indices(*of, size=shape[axis]))
+    x = values(*shape)
+    np.testing.assert_array_equal(run_kernel("Gather", [x, at], {"axis": axis}, 13)[0], np.take(x, at, axis))
+
+
+# -- TensorScatter, ReverseSequence ----------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_tensor_scatter(mode, axis):
+    """The specification's own loop."""
+    cache = values(2, 5, 6, 7)
+    shape = list(cache.shape)
+    shape[axis] = 3
+    update = values(*shape)
+    at = axis % 4
+    starts = np.array([1, 2 if mode == "linear" else shape[axis] + 1])
+    expected = cache.copy()
+    for prefix in np.ndindex(*cache.shape[:at]):
+        for step in range(3):
+            place = starts[prefix[0]] + step
+            place = place % cache.shape[at] if mode == "circular" else place
+            expected[(*prefix, place)] = update[(*prefix, step)]
+    found = run_kernel("TensorScatter", [cache, update, starts], {"axis": axis, "mode": mode}, 24)[0]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_bad_tensor_scatter():
+    cache = values(2, 4, 3)
+    for update, starts, attrs in (
+        (values(2, 2, 3), np.array([0, 3]), {}),
+        (values(2, 2, 4), None, {}),
+        (values(2, 2, 3), None, {"axis": 0}),
+        (values(2, 2, 3), None, {"mode": "spiral"}),
+    ):
+        with pytest.raises(Error):
+            run_kernel("TensorScatter", [cache, update, starts], attrs, 24)
+
+
+@pytest.mark.parametrize(("batch_axis", "time_axis"), [(1, 0), (0, 1)])
+def test_reverse_sequence(batch_axis, time_axis):
+    x = values(4, 4, 3)
+    attrs = {"batch_axis": batch_axis, "time_axis": time_axis}
+    check_against_ort("ReverseSequence", [x, np.array([4, 1, 3, 2])], attrs, 10)
+    assert (run_kernel("ReverseSequence", [x, np.zeros(4, np.int64)], attrs, 28)[0] == x).all()
+    for lengths in ([5, 1, 1, 1], [-1, 1, 1, 1], [1, 1]):
+        with pytest.raises(Error):
+            run_kernel("ReverseSequence", [x, np.array(lengths)], attrs, 10)
+    with pytest.raises(Error, match="must be 0 and 1"):
+        run_kernel("ReverseSequence", [x, np.zeros(4, np.int64)], {"batch_axis": 0, "time_axis": 0}, 10)

@@ -1,0 +1,218 @@
+"""Slice, Split, Concat, Tile, Pad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+
+
+def ints(*numbers: int, dtype: Any = np.int64) -> np.ndarray:
+    return np.array(numbers, dtype)
+
+
+LOWEST, LARGEST = -(2**63), 2**63 - 1
+bounds = st.one_of(st.integers(-8, 8), st.sampled_from([LOWEST, LARGEST, -(2**31), 2**31 - 1]))
+
+
+# -- Slice ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps"),
+    [
+        ([1], [3], None, None),
+        ([0, 1], [2, LARGEST], None, None),
+        ([-1], [LOWEST], [1], [-1]),
+        ([LARGEST], [-9], [-1], [-2]),
+        ([5, -3], [0, 9], [1, 0], [-2, 2]),
+        ([3], [1], [0], [1]),
+        ([20], [30], [1], None),
+    ],
+)
+def test_slice(starts, ends, axes, steps):
+    for opset in (10, 11, 13):
+        for dtype in (np.int32, np.int64):
+            if dtype is np.int32 and any(abs(v) > 2**31 for v in starts + ends):
+                continue
+            arrays = [None if v is None else ints(*v, dtype=dtype) for v in (starts, ends, axes, steps)]
+            if opset == 10 and axes and min(axes) < 0:
+                continue
+            check_against_ort("Slice", [values(4, 6), *arrays], {}, opset)
+    if steps is None:
+        check_against_ort("Slice", [values(4, 6)], {"starts": starts, "ends": ends, "axes": axes}, 7)
+
+
+@given(st.data())
+def test_slices_are_those_of_python(data):
+    shape = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+    axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True))
+    starts = [data.draw(bounds) for _ in axes]
+    ends = [data.draw(bounds) for _ in axes]
+    steps = [data.draw(st.integers(-3, 3).filter(bool)) for _ in axes]
+    signed = [a - len(shape) if data.draw(st.booleans()) else a for a in axes]
+    found = run_kernel("Slice", [values(*shape), ints(*starts), ints(*ends), ints(*signed), ints(*steps)], {}, 13)[0]
+    index = [slice(None)] * len(shape)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        index[axis] = slice(start, end, step)
+    np.testing.assert_array_equal(found, values(*shape)[tuple(index)])
+
+
+def test_bad_slices():
+    for arguments, message in (
+        ((ints(0), ints(1), ints(2), None), "axis 2"),
+        ((ints(0), ints(1), ints(0), ints(0)), "step 0"),
+        ((ints(0, 0), ints(1), None, None), "2 starts, 1 ends"),
+    ):
+        with pytest.raises(Error, match=message):
+            run_kernel("Slice", [values(2, 3), *arguments], {}, 13)
+
+
+# -- Split ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_split(axis):
+    x = values(6, 4)
+    for opset in (7, 11):
+        if axis >= 0 or opset == 11:
+            check_against_ort("Split", [x], {"axis": axis}, opset, n_outputs=2)
+            check_against_ort("Split", [x], {"axis": axis, "split": [1, 0, x.shape[axis] - 1]}, opset, n_outputs=3)
+    check_against_ort("Split", [x], {"axis": axis}, 13, n_outputs=2)
+    check_against_ort("Split", [x, ints(1, x.shape[axis] - 1)], {"axis": axis}, 13, n_outputs=2)
+    check_against_ort("Split", [x, ints(x.shape[axis])], {"axis": axis}, 13, n_outputs=1)
+    check_against_ort("Split", [x], {"axis": axis, "num_outputs": 2}, 18, n_outputs=2)
+
+
+def test_uneven_split():
+    check_against_ort("Split", [values(7)], {"num_outputs": 3}, 18, n_outputs=3)
+    sizes = [p.size for p in run_kernel("Split", [values(5)], {"num_outputs": 4}, 18, n_outputs=4)]
+    assert sizes == [2, 2, 1, 0]
+    with pytest.raises(Error, match="do not divide into 3 equal parts"):
+        run_kernel("Split", [values(7)], {}, 13, n_outputs=3)
+
+
+def test_bad_splits():
+    for sizes in ((1, 2), (4, -1), (3,)):
+        with pytest.raises(Error):
+            run_kernel("Split", [values(5), ints(*sizes)], {}, 13, n_outputs=2)
+
+
+# -- Concat, Tile -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_concat(axis):
+    parts = [values(2, 3), values(2, 3) + 10, values(2, 3) + 20]
+    for opset in (7, 11, 13):
+        if axis >= 0 or opset >= 11:
+            check_against_ort("Concat", parts, {"axis": axis}, opset)
+    check_against_ort("Concat", parts[:1], {"axis": axis}, 13)
+    turned = [np.asfortranarray(p) for p in parts]
+    np.testing.assert_array_equal(
+        run_kernel("Concat", turned, {"axis": axis}, 13)[0], run_kernel("Concat", parts, {"axis": axis}, 13)[0]
+    )
+
+
+def test_concat_of_different_sizes():
+    check_against_ort("Concat", [values(2, 1), values(2, 0), values(2, 3)], {"axis": 1}, 13)
+    assert run_kernel("Concat", [values(2, 1), values(2, 3)], {}, 1)[0].shape == (2, 4)  # axis 1 by default then
+    for shape in ((3, 2), (2, 2, 2)):
+        with pytest.raises(Error, match="do not fit together"):
+            run_kernel("Concat", [values(2, 2), values(*shape)], {"axis": 1}, 13)
+
+
+@pytest.mark.parametrize("repeats", [(1, 1), (2, 3), (0, 2), (1, 4)])
+def test_tile(repeats):
+    for opset in (7, 13):
+        check_against_ort("Tile", [values(2, 3), ints(*repeats)], {}, opset)
+
+
+def test_tile_along_an_axis():
+    found = run_kernel("Tile", [values(2, 3), np.array(2), np.array(1)], {}, 1)[0]
+    np.testing.assert_array_equal(found, np.tile(values(2, 3), (1, 2)))
+
+
+def test_bad_tiles():
+    for repeats in ((2,), (1, -1), (1 << 40, 1 << 20)):
+        with pytest.raises(Error):
+            run_kernel("Tile", [values(2, 3), ints(*repeats)], {}, 13)
+
+
+# -- Pad ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+@pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 2, 2, 1), (0, 3, 0, 0), (2, 0, 1, 0)])
+def test_pad(mode, pads):
+    x = values(3, 4)
+    if mode != "wrap":
+        check_against_ort("Pad", [x], {"mode": mode, "pads": list(pads), "value": 1.5}, 7)
+        for opset in (11, 13, 18):
+            check_against_ort("Pad", [x, ints(*pads)], {"mode": mode}, opset)
+    check_against_ort("Pad", [x, ints(*pads)], {"mode": mode}, 19)
+    assert run_kernel("Pad", [x], {"mode": mode, "paddings": list(pads)}, 1)[0].shape == (
+        3 + pads[0] + pads[2],
+        4 + pads[1] + pads[3],
+    )
+
+
+def test_pad_by_less_than_nothing():
+    x = values(4, 5)
+    for pads in ((-1, 0, 0, -2), (-1, 2, 1, -1), (-3, 0, -1, 0)):
+        check_against_ort("Pad", [x, ints(*pads)], {}, 13)
+    for mode in ("reflect", "edge"):
+        check_against_ort("Pad", [x, ints(-1, 1, 0, 0)], {"mode": mode}, 13)
+
+
+def test_pad_of_some_axes():
+    check_against_ort("Pad", [values(2, 3, 4), ints(1, 2, 3, 0), None, ints(2, 0)], {}, 18)
+    check_against_ort("Pad", [values(2, 3, 4), ints(1, 1), None, ints(-2)], {"mode": "edge"}, 18)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64, bool, np.uint8, object])
+def test_constant_pads_of_any_type(dtype):
+    x = np.array(["a", "b"], object) if dtype is object else np.array([1, 0]).astype(dtype)
+    value = np.array("z" if dtype is object else 1, dtype)
+    assert run_kernel("Pad", [x, ints(1, 2), value], {}, 13)[0].tolist() == [value, *x.tolist(), value, value]
+    assert run_kernel("Pad", [x, ints(0, 1)], {}, 13)[0][-1] == np.zeros(1, dtype)[0] or dtype is object
+
+
+def test_default_pad_of_strings():
+    assert run_kernel("Pad", [np.array(["a"], object), ints(1, 0)], {}, 13)[0].tolist() == ["", "a"]
+
+
+@given(st.data())
+def test_pads_are_those_of_numpy(data):
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    begins = [data.draw(st.integers(0, 9)) for _ in shape]
+    ends = [data.draw(st.integers(0, 9)) for _ in shape]
+    mode = data.draw(st.sampled_from(["constant", "reflect", "edge", "wrap"]))
+    found = run_kernel("Pad", [values(*shape), ints(*begins, *ends)], {"mode": mode}, 19)[0]
+    expected = np.pad(values(*shape), list(zip(begins, ends, strict=True)), mode=mode)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_bad_pads():
+    x = values(2, 3)
+    for pads, attrs, message in (
+        ((1, 2), {}, "2 pads are given for 2 axes"),
+        ((0, -4, 0, 0), {}, "negative"),
+        ((1 << 60, 0, 0, 0), {}, "more than"),
+        ((1, 0, 0, 0), {"mode": "mirror"}, "mirror"),
+    ):
+        with pytest.raises(Error, match=message):
+            run_kernel("Pad", [x, ints(*pads)], attrs, 13)
+    with pytest.raises(Error, match="without elements"):
+        run_kernel("Pad", [np.empty((0, 2)), ints(1, 0, 0, 0)], {"mode": "edge"}, 13)
+

@@ -1,0 +1,201 @@
+"""Reductions, argmax and argmin, cumulative sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.kernels.reduce import REDUCTIONS
+from tests.kernels.helpers import check_against_ort, run_kernel, since_version
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+OPSETS = (7, 11, 13, 18)
+NUMPY: dict[str, Any] = {
+    "ReduceSum": np.sum,
+    "ReduceMean": np.mean,
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+    "ReduceProd": np.prod,
+    "ReduceL1": lambda x, **k: np.sum(np.abs(x), **k),
+    "ReduceL2": lambda x, **k: np.sqrt(np.sum(x * x, **k)),
+    "ReduceSumSquare": lambda x, **k: np.sum(x * x, **k),
+    "ReduceLogSum": lambda x, **k: np.log(np.sum(x, **k)),
+    "ReduceLogSumExp": lambda x, **k: np.log(np.sum(np.exp(x), **k)),
+}
+
+
+def values(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.asarray(np.random.default_rng(shape).uniform(0.5, 3, shape)).astype(dtype)
+
+
+def arguments(op: str, opset: int, axes: list[int] | None, attrs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Axes as an attribute or input, as the version has it."""
+    if axes is None:
+        return [], attrs
+    if opset >= (13 if op == "ReduceSum" else 18):
+        return [np.array(axes, np.int64)], attrs
+    return [], attrs | {"axes": axes}
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("axes", [None, [0], [1, 2], [0, 1, 2], [2, 0]], ids=str)
+@pytest.mark.parametrize("keep", [0, 1, None])
+def test_against_onnx_runtime(op, axes, keep):
+    for opset in OPSETS:
+        more, attrs = arguments(op, opset, axes, {"keepdims": keep})
+        check_against_ort(op, [values(2, 3, 4), *more], attrs, opset, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_negative_axes_and_views(op):
+    for opset in (11, 18):
+        more, attrs = arguments(op, opset, [-1, -3], {})
+        check_against_ort(op, [values(2, 3, 4).transpose(1, 0, 2), *more], attrs, opset, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+def test_other_types(op, dtype):
+    if (op, dtype) == ("ReduceMean", np.int64):  # not in ONNX Runtime
+        assert run_kernel(op, [np.array([7, 8, -2, 4])], {"keepdims": 0}, 18)[0] == 4
+        return
+    x = values(3, 4, dtype=np.float64) * 3
+    check_against_ort(op, [x.astype(dtype), np.array([1])], {}, 18, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_extremes_of_small_integers_and_booleans(op):
+    x = np.array([[1, 200], [0, 7]], np.uint8)
+    check_against_ort(op, [x, np.array([0])], {}, 18)
+    check_against_ort(op, [x > 6, np.array([0])], {}, 20)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_small_floats_are_reduced_in_float32(op, dtype):
+    """A thousand bfloat16 ones sum to a thousand; in bfloat16 itself they would stick at 256."""
+    x = (values(2, 1000) / 100 + 0.99).astype(dtype) if op == "ReduceProd" else values(2, 1000).astype(dtype)
+    found = run_kernel(op, [x, np.array([1])], {"keepdims": 0}, 18)[0]
+    exact = NUMPY[op](x.astype(np.float64), axis=1)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found.astype(np.float64), exact, rtol=2.0 ** (-10 if dtype is np.float16 else -7))
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_no_axes_may_mean_none(op):
+    """Then what is not the reduction itself is still done to each element."""
+    x = values(2, 3)
+    for axes in ([], [np.array([], np.int64)]):
+        found = run_kernel(op, [x, *axes], {"noop_with_empty_axes": 1}, 18)[0]
+        np.testing.assert_allclose(found, NUMPY[op](x[..., None], axis=-1), rtol=1e-6)
+        full = run_kernel(op, [x, *axes], {"keepdims": 0}, 18)[0]
+        assert full.shape == ()
+
+
+@pytest.mark.parametrize(
+    ("op", "neutral"),
+    [
+        ("ReduceSum", 0.0),
+        ("ReduceProd", 1.0),
+        ("ReduceMax", -np.inf),
+        ("ReduceMin", np.inf),
+        ("ReduceL1", 0.0),
+        ("ReduceL2", 0.0),
+        ("ReduceSumSquare", 0.0),
+        ("ReduceLogSum", -np.inf),
+        ("ReduceLogSumExp", -np.inf),
+    ],
+)
+def test_empty_sets(op, neutral):
+    found = run_kernel(op, [np.empty((2, 0, 3), np.float32), np.array([1])], {}, 18)[0]
+    np.testing.assert_array_equal(found, np.full((2, 1, 3), neutral, np.float32))
+
+
+def test_extremes_of_empty_sets_of_integers():
+    empty = np.empty((0,), np.int16)
+    assert run_kernel("ReduceMax", [empty], {"keepdims": 0}, 20)[0] == -(2**15)
+    assert run_kernel("ReduceMin", [empty], {"keepdims": 0}, 20)[0] == 2**15 - 1
+    assert run_kernel("ReduceMax", [empty.astype(bool)], {"keepdims": 0}, 20)[0] == False  # noqa: E712
+
+
+def test_log_sum_exp_does_not_overflow():
+    x = np.array([[1000, 1001], [-np.inf, -np.inf], [np.inf, 0]], np.float32)
+    found = run_kernel("ReduceLogSumExp", [x, np.array([1])], {"keepdims": 0}, 18)[0]
+    np.testing.assert_allclose(found, [1001.3132617, -np.inf, np.inf], rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_bad_axes(op):
+    for axes, message in (([2], "axis 2 is out of range"), ([0, -2], "twice")):
+        more, attrs = arguments(op, 18, axes, {})
+        with pytest.raises(Error, match=message):
+            run_kernel(op, [values(2, 3), *more], attrs, 18)
+
+
+@given(st.data())
+def test_any_shape_and_axes(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), max_size=4)))
+    axes = data.draw(st.permutations(range(len(shape))).map(tuple))[: data.draw(st.integers(0, len(shape)))]
+    keep = data.draw(st.booleans())
+    op = data.draw(st.sampled_from(list(REDUCTIONS)))
+    x = values(*shape, dtype=np.float64)
+    attrs = {"keepdims": int(keep), "noop_with_empty_axes": 1}
+    found = run_kernel(op, [x, np.array(axes, np.int64)], attrs, 18)[0]
+    np.testing.assert_allclose(found, NUMPY[op](x, axis=axes, keepdims=keep), rtol=1e-12, atol=1e-12)
+
+
+# -- ArgMax, ArgMin ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_arg(op, axis):
+    x = np.random.default_rng(1).integers(0, 3, (3, 4, 5)).astype(np.float32)  # many are equal
+    for opset in (7, 11, 12, 13):
+        if opset == 7 and axis == -1:
+            continue
+        for keep in (0, 1):
+            attrs = {"axis": axis, "keepdims": keep}
+            check_against_ort(op, [x], attrs, opset)
+            if opset >= 12:
+                check_against_ort(op, [x], attrs | {"select_last_index": 1}, opset)
+
+
+def test_arg_of_nothing():
+    with pytest.raises(Error, match="empty"):
+        run_kernel("ArgMax", [np.empty((2, 0))], {"axis": 1}, 13)
+
+
+# -- CumSum, CumProd ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_cumsum(exclusive, reverse, axis, dtype):
+    attrs = {"exclusive": exclusive, "reverse": reverse}
+    x = (values(3, 4) * 5).astype(dtype)
+    for opset in (11, 14):
+        check_against_ort("CumSum", [x, np.array(axis, np.int32)], attrs, opset)
+    product = run_kernel("CumProd", [x, np.array([axis])], attrs, 26)[0]
+    total = run_kernel("CumSum", [np.log(x.astype(np.float64)), np.array(axis)], attrs, 14)[0]
+    np.testing.assert_allclose(product, np.exp(total), rtol=1e-5)
+
+
+def test_cumsum_of_small_floats():
+    x = np.ones((1, 1000), ml_dtypes.bfloat16)
+    assert run_kernel("CumSum", [x, np.array(1)], {}, 14)[0][0, -1] == 1000
+    assert run_kernel("CumSum", [np.empty((2, 0)), np.array(1)], {"exclusive": 1}, 14)[0].shape == (2, 0)
+
+
+def test_versions_are_those_of_onnx():
+    assert since_version("ReduceSum", 13) == 13
+    assert {since_version(op, 18) for op in REDUCTIONS if op != "ReduceSum"} == {18}

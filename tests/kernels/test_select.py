@@ -1,0 +1,97 @@
+"""Compress, NonZero, Unique, TopK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+
+def values(*shape: int, levels: int = 5, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(shape).integers(0, levels, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_compress(axis):
+    x = values(3, 4)
+    for condition in ([True, False, True], [False, True], [True]):
+        for opset in (9, 11):
+            if opset == 11 or axis is None or axis >= 0:
+                check_against_ort("Compress", [x, np.array(condition)], {"axis": axis}, opset)
+    assert run_kernel("Compress", [x, np.array([True, False, False, False, False])], {"axis": 0}, 11)[0].shape == (1, 4)
+    with pytest.raises(Error, match="true at 4"):
+        run_kernel("Compress", [x, np.array([True] * 5)], {"axis": 1}, 11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool, np.uint8])
+def test_nonzero(dtype):
+    for opset in (9, 13):
+        check_against_ort("NonZero", [values(3, 4, levels=2, dtype=dtype)], {}, opset)
+    assert run_kernel("NonZero", [np.array(1, dtype)], {}, 13)[0].shape == (0, 1)
+    assert run_kernel("NonZero", [np.array(0, dtype)], {}, 13)[0].shape == (0, 0)
+
+
+@pytest.mark.parametrize("sort", [0, 1, None])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_unique(sort, axis):
+    x = np.array([[2, 1, 1, 2], [1, 3, 3, 1], [2, 1, 1, 2]], np.float32)
+    for outputs in (1, 2, 3, 4):
+        check_against_ort("Unique", [x], {"sorted": sort, "axis": axis}, 11, n_outputs=outputs)
+    if axis is None:
+        check_against_ort("Unique", [np.array(["b", "a", "b"], object)], {"sorted": sort}, 11, n_outputs=4)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64])
+def test_top_k(axis, dtype):
+    x = values(4, 6, dtype=dtype)  # many are equal
+    for k in (0, 1, 3, 4):
+        if dtype is np.float32 and k:
+            check_against_ort("TopK", [x], {"axis": axis, "k": k}, 7, n_outputs=2)
+            check_against_ort("TopK", [x, np.array([k])], {"axis": axis}, 10, n_outputs=2)
+        for largest in (0, 1):
+            check_against_ort("TopK", [x, np.array([k])], {"axis": axis, "largest": largest}, 11, n_outputs=2)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16])
+def test_top_k_of_extremes(dtype):
+    """Nothing is negated, which the smallest integer and unsigned numbers would not survive."""
+    info = np.iinfo(dtype)
+    x = np.array([info.max, info.min, 0, info.min, info.max], dtype)
+    found = run_kernel("TopK", [x, np.array([5])], {}, 24, n_outputs=2)
+    assert found[0].tolist() == sorted(x.tolist(), reverse=True)
+    assert found[1].tolist()[:2] == [0, 4]
+
+
+def test_bad_k():
+    for k in (-1, 4):
+        with pytest.raises(Error, match="has 3 elements"):
+            run_kernel("TopK", [np.zeros(3), np.array([k])], {}, 11, n_outputs=2)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.data())
+def test_top_k_is_a_stable_sort(numbers, data):
+    k = data.draw(st.integers(0, len(numbers)))
+    largest = data.draw(st.booleans())
+    x = np.array(numbers)
+    found, indices = run_kernel("TopK", [x, np.array(k)], {"largest": int(largest)}, 11, n_outputs=2)
+    order = sorted(range(len(numbers)), key=lambda i: -numbers[i] if largest else numbers[i])[:k]
+    assert indices.tolist() == order
+    assert found.tolist() == [numbers[i] for i in order]
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.booleans())
+def test_unique_can_be_undone(numbers, in_order):
+    x = np.array(numbers, np.int64)
+    found, first, inverse, counts = run_kernel("Unique", [x], {"sorted": int(not in_order)}, 11, n_outputs=4)
+    np.testing.assert_array_equal(found[inverse], x)
+    np.testing.assert_array_equal(x[first], found)
+    assert counts.sum() == len(numbers)
+    expected = list(dict.fromkeys(numbers)) if in_order else sorted(set(numbers))
+    assert found.tolist() == expected
