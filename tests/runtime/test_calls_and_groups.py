@@ -40,8 +40,9 @@ def test_functions_are_called():
 def test_calls_inside_loops():
     text = """
     graph(%m : Long(), %x : Float(2)):
+      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
       %f : Function = prim::Constant[name="Add1"]()
-      %y : Float(2) = onnx::Loop(%m, %m, %x)
+      %y : Float(2) = onnx::Loop(%m, %yes, %x)
         block0(%i : Long(), %go : Bool(), %v : Float(2)):
           %w : Float(2) = prim::CallFunction(%f, %v)
           -> (%go, %w)
@@ -116,7 +117,7 @@ def test_unknown_functions_are_refused():
 def test_calls_with_wrong_numbers_of_arguments_are_refused(inputs):
     text = CALLS.replace("prim::CallFunction(%g, %t)", f"prim::CallFunction(%g{', %t' * inputs})")
     with pytest.raises(Error, match=f"takes 1 values, not {inputs}"):
-        run(text, f32(1, 2))
+        run(text, f32(1, 2), verify=False)
 
 
 def test_missing_kernels_in_functions_and_groups_are_found():
@@ -135,7 +136,7 @@ def test_missing_kernels_in_functions_and_groups_are_found():
       return (%y)
     """
     with pytest.raises(Error) as caught:
-        lower(graph_of(text))
+        lower(graph_of(text, verify=False))
     assert "NotThere" in str(caught.value) and "NorThere" in str(caught.value)
 
 
@@ -213,7 +214,7 @@ def test_groups_do_not_overwrite_views_or_what_views_show():
     ],
 )
 def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
-    """Also when the declared types say otherwise."""
+    """The types that the graph states may be wrong, as those in ONNX files often are."""
     text = f"""
     graph(%x : Float(3)):
       %y : Float(3) = prim::FusionGroup_0(%x)
@@ -225,7 +226,7 @@ def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
       return (%b)
     """
     counters = Counters()
-    (y,) = run(text, x, counters=counters)
+    (y,) = run(text, x, counters=counters, verify=False)
     assert y.tolist() == expected
     assert counters.in_place == 0
 

@@ -278,8 +278,9 @@ def test_a_model_runs_again_after_an_error():
 def test_threads_run_one_model_at_once():
     model = model_of("""
     graph(%n : Long(), %x : Float(64, 64)):
+      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
       %w : Float(64, 64) = prim::Constant[value=splat<Float(64, 64)>(0.015625)]()
-      %y : Float(64, 64), %s : Float(*, 64, 64) = onnx::Loop(%n, %n, %x)
+      %y : Float(64, 64), %s : Float(*, 64, 64) = onnx::Loop(%n, %yes, %x)
         block0(%i : Long(), %go : Bool(), %v : Float(64, 64)):
           %p : Float(64, 64) = onnx::MatMul(%v, %w)
           %q : Float(64, 64) = onnx::Add(%p, %x)

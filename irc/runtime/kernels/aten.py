@@ -14,7 +14,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size
+from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, check_size
 from irc.runtime.kernels.torch_types import as_float, check_writable, result_type, tensor, write
 from irc.runtime.values import is_array
 
@@ -34,11 +34,10 @@ def _binary(ufunc: Callable[..., Any], scaled: bool, to_float: bool) -> tuple[Ke
     """The functional and the in-place form of ``ufunc(x, y)``, or ``ufunc(x, alpha * y)`` if ``scaled``."""
 
     def prepare(x: Operand, y: Operand, alpha: Any) -> tuple[Any, Any, Any]:
-        if scaled and alpha != 1:
-            y = y * alpha if not is_array(y) else np.asarray(np.multiply(y, tensor(alpha, y.dtype)))
         dtype = result_type(x, y)
         dtype = as_float(dtype) if to_float else dtype
-        return dtype, tensor(x, dtype), tensor(y, dtype)
+        a, b = tensor(x, dtype), tensor(y, dtype)
+        return dtype, a, b * tensor(alpha, dtype) if scaled and alpha != 1 else b
 
     def functional(x: Operand, y: Operand, alpha: Any = 1) -> Array:
         _, a, b = prepare(x, y, alpha)
@@ -208,7 +207,7 @@ def _join(tensors: Sequence[Array]) -> list[Array]:
 def _cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     parts = [x for x in _join(tensors) if x.shape != (0,)] or [tensors[0]]  # torch skips empty vectors
     try:
-        return np.concatenate(parts, axis_in(dim, parts[0].ndim))
+        return c_order(np.concatenate(parts, axis_in(dim, parts[0].ndim)))
     except ValueError as error:
         raise Error("IRC421", f"cat: {error}") from None
 
@@ -216,23 +215,25 @@ def _cat(tensors: Sequence[Array], dim: int = 0) -> Array:
 def _stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     parts = _join(tensors)
     try:
-        return np.stack(parts, axis_in(dim, parts[0].ndim + 1))
+        return c_order(np.stack(parts, axis_in(dim, parts[0].ndim + 1)))
     except ValueError as error:
         raise Error("IRC421", f"stack: {error}") from None
 
 
 def _clone(x: Array, memory_format: int | None = None) -> Array:
-    return x.copy()
+    return x.copy(order="K")  # torch keeps the order of dimensions in memory
 
 
 def _copy_(x: Array, source: Array, non_blocking: bool = False) -> Array:
     check_writable(x)
+    if source.ndim > x.ndim:
+        raise Error("IRC421", f"a tensor of shape {list(source.shape)} does not fit into one of {list(x.shape)}")
     np.copyto(x, source, casting="unsafe")
     return x
 
 
 def _fill_(x: Array, value: Operand) -> Array:
-    check_writable(x)
+    check_writable(x, one_value=True)
     np.copyto(x, value, casting="unsafe")
     return x
 

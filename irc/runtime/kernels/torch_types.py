@@ -82,11 +82,14 @@ def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Ar
     return target
 
 
-def check_writable(target: Array) -> None:
-    """Error IRC431 if ``target`` is a constant or borrowed, or several of its elements are one place in memory."""
+def check_writable(target: Array, one_value: bool = False) -> None:
+    """Error IRC431 if ``target`` is a constant or borrowed, or several of its elements are one place in memory.
+
+    The latter does not matter if all elements become ``one_value``.
+    """
     if not target.flags.writeable:
         raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
-    if any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape)):
+    if not one_value and target.size and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape)):
         raise Error("IRC431", "an in-place operator would write into an expanded tensor; clone it first")
 
 

@@ -1,0 +1,265 @@
+"""Torch operators: element types, views and copies, writes in place. Expected results are those of torch 2.13."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import find_binder
+from tests.runtime.helpers import f32, run
+
+
+def op(kind: str, *arguments, outputs: int = 1):
+    name = kind if "::" in kind else f"aten::{kind}"
+    node = SimpleNamespace(kind=name, version=None, attributes={}, inputs=(), outputs=[None] * outputs)
+    return find_binder(name, None)(node)(*arguments)
+
+
+def zeros(dtype: str, *shape: int) -> np.ndarray:
+    return np.ones(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (zeros("int64", 2), zeros("float32", 2), "float32"),
+        (zeros("int64", 2), zeros("float16", 2), "float16"),
+        (zeros("uint8", 2), zeros("int8", 2), "int16"),
+        (zeros("bool", 2), zeros("uint8", 2), "uint8"),
+        (zeros("float32", 2), zeros("float64"), "float32"),
+        (zeros("int32", 2), zeros("int64"), "int32"),
+        (zeros("int32", 2), zeros("float64"), "float64"),
+        (zeros("float16", 2), 2.5, "float16"),
+        (zeros("int32", 2), 2.5, "float32"),
+        (zeros("uint8", 2), 300, "uint8"),
+        (zeros("bool", 2), 3, "int64"),
+        (zeros("float32", 2), 1j, "complex64"),
+        (zeros("float64", 2), zeros("complex64", 2), "complex128"),
+        (zeros("int64"), zeros("float32"), "float32"),
+        (True, zeros("int32", 2), "int32"),
+    ],
+)
+def test_type_promotion(a, b, expected):
+    for x, y in ((a, b), (b, a)):
+        if not (isinstance(b, int) and b > 255):
+            result = op("mul", x, y)
+            assert result.dtype == expected and type(result) is np.ndarray
+
+
+def test_division():
+    a, b = np.array([7, -7], np.int32), np.array([2, 2], np.int32)
+    assert op("div", a, b).dtype == np.float32
+    assert op("div", a, b).tolist() == [3.5, -3.5]
+    assert op("div", a, b, "floor").tolist() == [3, -4]
+    assert op("div", a, b, "trunc").tolist() == [3, -3]
+    assert op("div", f32(7, -7), b, "trunc").tolist() == [3, -3]
+    with pytest.raises(Error, match="rounding_mode"):
+        op("div", a, b, "up")
+    x = f32(7, -7)
+    assert op("div_", x, 2, "floor") is x and x.tolist() == [3, -4]
+
+
+def test_alpha_scales_in_the_type_of_the_result():
+    assert op("add", f32(1), np.array([3]), 0.5).tolist() == [2.5]
+    assert op("sub", np.array([10]), np.array([3]), 2).tolist() == [4]
+    assert op("add", f32(1), 2, 3).tolist() == [7]
+    x = f32(1)
+    assert op("add_", x, f32(2), 10) is x and x.tolist() == [21]
+
+
+def test_operators_on_python_values():
+    assert op("add", 2, 3) == 5 and op("div", 7, 2) == 3.5 and op("floordiv", -7, 2) == -4
+    assert op("add", "a", "b") == "ab"
+    assert op("add", (1, 2), [3]) == [1, 2, 3]
+    assert op("mul", [1], 3) == [1, 1, 1]
+    assert op("lt", 1, 2) is True and op("eq", [1, 2], (1, 2)) is True and op("ne", "a", "a") is False
+    assert op("__getitem__", (5, 6), -1) == 6 and op("__getitem__", {"k": 1}, "k") == 1
+    assert op("__not__", True) is False and op("__is__", None, None) is True and op("__isnot__", 1, None) is True
+    assert op("Int", np.array([3.7])) == 3 and op("Bool", np.array(0)) is False and op("item", f32(2.5)) == 2.5
+    assert op("floor", 2.7) == 2 and op("round", 2.5) == 2 and op("floor", f32(2.7)).tolist() == [2]
+    assert op("lt", f32(1, 3), 2).tolist() == [True, False]
+    assert op("size", np.ones((2, 3))) == [2, 3] and op("size", np.ones((2, 3)), -1) == 3
+    assert op("len", np.ones((2, 3))) == 2 and op("len", [1]) == 1
+    assert op("prim::NumToTensor", 3).tolist() == 3 and op("prim::min", 3, 2) == 2
+
+
+VIEWS = [
+    ("view", ([6, 2],)),
+    ("reshape", ([2, -1],)),
+    ("select", (0, 1)),
+    ("select", (-1, -2)),
+    ("slice", (1, 1, None, 2)),
+    ("slice", (0, -2, 100)),
+    ("transpose", (0, -1)),
+    ("permute", ([1, 0],)),
+    ("t", ()),
+    ("unsqueeze", (-1,)),
+    ("squeeze", ()),
+    ("expand", ([2, 3, -1],)),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), VIEWS)
+def test_views_are_views(name, arguments):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    view = op(name, x, *arguments)
+    assert np.shares_memory(view, x)
+    x[...] = 5
+    assert (view == 5).all()
+    view[(0,) * view.ndim] = 7  # through a view, even of an expanded tensor
+    assert (x == 7).sum() == 1
+
+
+def test_views_of_elements_have_no_dimensions():
+    x = f32(1, 2, 3)
+    element = op("select", x, 0, 1)
+    assert element.shape == () and np.shares_memory(element, x)
+    op("fill_", element, 9)
+    assert x.tolist() == [1, 9, 3]
+
+
+def test_view_refuses_what_reshape_copies():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with pytest.raises(Error, match="use reshape"):
+        op("view", x.T, [12])
+    assert not np.shares_memory(op("reshape", x.T, [12]), x)
+    assert np.shares_memory(op("view", x.T, [2, 2, 3]), x)
+
+
+def test_squeeze():
+    x = np.ones((1, 3, 1))
+    assert op("squeeze", x).shape == (3,)
+    assert op("squeeze", x, 0).shape == (3, 1)
+    assert op("squeeze", x, 1).shape == (1, 3, 1)
+    assert op("squeeze", x, [0, -1]).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("clone", ()),
+        ("relu", ()),
+        ("neg", ()),
+        ("add", (0,)),
+        ("mul", (1,)),
+        ("__and__", (True,)),
+    ],
+)
+def test_functional_operators_share_nothing(name, arguments):
+    x = np.ones((2, 3), np.bool_ if name == "__and__" else np.float32)
+    assert not np.shares_memory(op(name, x, *arguments), x)
+
+
+def test_joining():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert op("cat", [x, x], -1).shape == (2, 6) and op("stack", [x, x], -1).shape == (2, 3, 2)
+    assert op("cat", [x.T, x.T], 1).flags.c_contiguous
+    assert op("cat", [f32(), np.array([1])]).dtype == np.float32
+    assert op("cat", [np.zeros(0, np.float32), x], 1).shape == (2, 3)
+    assert not np.shares_memory(op("cat", [x], 0), x)
+    with pytest.raises(Error, match="at least one"):
+        op("cat", [], 0)
+
+
+def test_writing_in_place():
+    base = np.zeros((3, 4), np.float32)
+    row = op("select", base, 0, 1)
+    assert op("add_", row, f32(1, 2, 3, 4)) is row
+    assert base.tolist() == [[0] * 4, [1, 2, 3, 4], [0] * 4]
+    op("copy_", op("slice", base, 1, 0, 2), np.array([[5], [6], [7]]))
+    assert base[:, 0].tolist() == [5, 6, 7] and base[2, 3] == 0
+    op("zero_", op("select", base, 1, 0))
+    assert base[:, 0].tolist() == [0, 0, 0]
+    op("mul_", base, 2.5)
+    assert base[1, 1] == 15 and base.dtype == np.float32
+
+
+def test_an_operand_may_overlap_the_result():
+    x = np.arange(5, dtype=np.float32)
+    op("add_", x[1:], x[:-1])
+    assert x.tolist() == [0, 1, 3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "arguments", "message"),
+    [
+        ("add_", np.zeros(2, np.int64), (1.5,), "float32 cannot be written into a tensor of int64"),
+        ("div_", np.zeros(2, np.int64), (2,), "float32 cannot be written"),
+        ("add_", np.broadcast_to(f32(1), 3), (1,), "may not be changed"),
+        ("select", np.ones((2, 3)), (1, 3), "out of range"),
+        ("select", np.ones((2, 3)), (2, 0), "axis 2 is out of range"),
+        ("slice", np.ones(3), (0, 0, 3, 0), "step"),
+        ("view", np.ones(3), ([2, 2],), r"cannot take the shape \[2, 2\]"),
+        ("permute", np.ones((2, 3)), ([0],), "no order"),
+        ("permute", np.ones((2, 3)), ([0, 0],), "twice"),
+        ("t", np.ones((2, 3, 4)), (), "at most 2 dimensions"),
+        ("expand", np.ones((2, 3)), ([3, 3],), "cannot expand"),
+        ("expand", np.ones(1), ([1 << 60],), "GiB"),
+        ("copy_", np.ones(3), (np.ones((1, 3)),), "does not fit"),
+        ("append", (1,), (2,), "constant"),
+        ("__getitem__", [1], (1,), "no element 1"),
+        ("pop", [], (), "no element"),
+        ("item", np.ones(2), (), "one element"),
+        ("prim::TupleIndex", (1,), (3,), "no element 3"),
+        ("prim::RaiseException", "on purpose", (), "on purpose"),
+    ],
+)
+def test_errors(name, x, arguments, message):
+    with pytest.raises(Error, match=message):
+        op(name, x, *arguments)
+
+
+def test_expanded_tensors_may_be_filled_but_not_written():
+    wide = op("expand", f32(1), [3])
+    with pytest.raises(Error, match="clone it first"):
+        op("add_", wide, 1)
+    op("fill_", wide, 4)
+    assert wide.tolist() == [4, 4, 4]
+
+
+def test_lists_change_in_place():
+    xs = [1, 2]
+    assert op("append", xs, 3) is xs and op("extend", xs, [4]) is xs and op("_set_item", xs, 0, 9) is xs
+    assert op("insert", xs, 1, 8) is xs and op("pop", xs) == 4 and xs == [9, 8, 2, 3]
+    assert op("list", xs) == xs and op("list", xs) is not xs
+    assert op("clear", xs) == []
+
+
+def test_unpacking():
+    assert op("prim::ListUnpack", [1, 2], outputs=2) == (1, 2)
+    assert op("prim::TupleUnpack", (1,), outputs=1) == 1
+    with pytest.raises(Error, match="3 elements cannot be unpacked into 2"):
+        op("prim::ListUnpack", [1, 2, 3], outputs=2)
+
+
+def test_a_program_with_views_lists_and_writes():
+    text = """
+    graph(%x : Float(3, 4), %n : int):
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=True]()
+      %none : NoneType = prim::Constant()
+      %sizes : int[] = prim::Constant[value=[4, 3]]()
+      %y : Tensor = aten::clone(%x, %none)
+      %row : Tensor = aten::select(%y, %zero, %one)
+      %rows : Tensor[] = prim::ListConstruct(%row)
+      %last : Tensor = prim::Loop(%n, %true, %row)
+        block0(%i : int, %v : Tensor):
+          %w : Tensor = aten::add_(%v, %v, %one)
+          %rows.1 : Tensor[] = aten::append(%rows, %w)
+          -> (%true, %w)
+      %len : int = aten::len(%rows)
+      %all : Tensor = aten::stack(%rows, %zero)
+      %z : Tensor = aten::view(%y, %sizes)
+      %pair : (Tensor, int) = prim::TupleConstruct(%z, %len)
+      %a : Tensor, %b : int = prim::TupleUnpack(%pair)
+      return (%a, %b, %all, %x)
+    """
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    a, b, every, same = run(text, x, 2)
+    expected = x.copy()
+    expected[1] *= 4
+    assert b == 3 and a.tolist() == expected.reshape(4, 3).tolist()
+    assert every.tolist() == [expected[1].tolist()] * 3  # one memory, three times in the list
+    assert same is x and x[1].tolist() == [4, 5, 6, 7]

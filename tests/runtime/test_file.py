@@ -1,0 +1,474 @@
+"""``.irc`` files: what survives, what is refused."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import zlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.report import PassTiming, Refusal, Report
+from irc.runtime.file import MAGIC, load
+from irc.runtime.model import CompiledModel
+from tests.runtime.helpers import f32, i64, model_of
+
+PREFIX = struct.Struct("<8sIIQQ")
+
+TEXT = """
+graph(%x : Float(n, 3), %m : Long()):
+  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+  %w : Float(3, 8) = prim::Constant[value=@"w 1"]()
+  %z : Float(8) = prim::Constant[value=splat<Float(8)>(0.25)]()
+  %f : Function = prim::Constant[name="odd.Name"]()
+  %p : Float(n, 8) = onnx::MatMul(%x, %w)
+  %q : Float(n, 8) = prim::FusionGroup_0(%p, %z)
+  %r : Float(n, 8), %s : Tensor = onnx::Loop(%m, %yes, %q)
+    block0(%i : Long(), %go : Bool(), %v : Float(n, 8)):
+      %t : Float(n, 8) = prim::CallFunction(%f, %v)
+      -> (%go, %t, %t)
+  return (%r, %s)
+with prim::FusionGroup_0 = graph(%p : Float(n, 8), %z : Float(8)):
+  %k : Float(8) = prim::Constant[value=@"k"]()
+  %a : Float(n, 8) = onnx::Add(%p, %z)
+  %b : Float(n, 8) = onnx::Mul(%a, %k)
+  return (%b)
+
+graph odd.Name(%v : Float(n, 8)):
+  %k : Float(8) = prim::Constant[value=@"k"]()
+  %w : Float(n, 8) = onnx::Sub(%v, %k) # minus
+  return (%w)
+"""
+RNG = np.random.default_rng(0)
+WEIGHTS = {"w 1": RNG.random((3, 8), np.float32), "k": RNG.random(8, np.float32)}
+FEEDS = {"x": RNG.random((2, 3), np.float32), "m": i64(3)}
+
+
+def same(a, b) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+@pytest.fixture
+def model():
+    return model_of(TEXT, **WEIGHTS)
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    model.save(tmp_path / "model.irc")
+    return tmp_path / "model.irc"
+
+
+def test_a_loaded_model_is_the_saved_one(model, path):
+    loaded = load(path)
+    assert same(loaded.run(FEEDS), model.run(FEEDS))
+    assert loaded.inputs == model.inputs and loaded.outputs == model.outputs
+    assert str(loaded.module) == str(model.module)
+    loaded.save(path)  # over the file that it is mapped from
+    assert same(load(path).run(FEEDS), model.run(FEEDS))
+    assert same(loaded.run(FEEDS), model.run(FEEDS))
+
+
+def test_metadata_defaults_and_report(tmp_path):
+    module = Module()
+    graph = module.main
+    x, w = graph.add_input(types.tensor(DType.FLOAT, (2,)), "x"), graph.add_input(types.tensor(DType.FLOAT, (2,)), "w")
+    graph.set_outputs([Builder(graph).op("onnx::Mul", x, w, type=x.type, name="y")])
+    module.defaults["w"] = Tensor.of(f32(2, 3))
+    module.metadata["producer"] = 'näme "quoted" \ud800'
+    report = Report(name="m", passes=[PassTiming("cse", 0.5, True)], refusals=[Refusal("fuse", "a", "b")])
+    CompiledModel(module, report).save(tmp_path / "m.irc")
+    loaded = load(tmp_path / "m.irc")
+    assert loaded.report == report
+    assert loaded.module.metadata == module.metadata
+    assert loaded.run({"x": f32(1, 2)})["y"].tolist() == [2, 6]
+    assert loaded.run({"x": f32(1, 2), "w": f32(1, 1)})["y"].tolist() == [1, 2]
+
+
+ARRAYS = {
+    "float": RNG.random((3, 50), np.float32),
+    "odd strides": RNG.random((7, 50), np.float64).T[::2],
+    "bool": RNG.random(50) < 0.5,
+    "int8": RNG.integers(-128, 127, 51).astype(np.int8),
+    "complex": RNG.random(20) + 1j,
+    "half": RNG.random(33).astype(np.float16),
+    "bfloat16": RNG.random((2, 20)).astype(ml_dtypes.bfloat16),
+    "float8": RNG.random(21).astype(ml_dtypes.float8_e4m3fn),
+    "int4": RNG.integers(-8, 7, 21).astype(ml_dtypes.int4),
+    "nan": np.array([np.nan, -0.0, 0.0, np.inf] * 6, np.float32),
+    "empty": np.zeros((0, 20), np.float32),
+    "strings": np.array([f"s{i}" * i for i in range(20)] + ["", "é\0\n", "\ud8ff", "🙂"], object),
+    "no strings": np.array([], object),
+    "scalar": np.array(3, np.int64),
+    "splat": np.full((1000, 1000), 7, np.uint16),
+    "string splat": np.array(["a"] * 100, object),
+}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_every_kind_of_tensor(tmp_path, named):
+    graph = Graph()
+    b = Builder(graph)
+    for name, array in ARRAYS.items():
+        tensor = Tensor.of(array)
+        graph.set_outputs(
+            [*graph.outputs, b.constant(graph.weights.add(name, tensor) if named else tensor, name=f"out {name}")]
+        )
+    model = CompiledModel(graph)
+    model.save(tmp_path / "m.irc")
+    got = load(tmp_path / "m.irc").run({})
+    for name, array in ARRAYS.items():
+        result = got[f"out {name}"]
+        assert result.dtype == array.dtype and result.shape == array.shape, name
+        if array.dtype.hasobject:
+            assert result.tolist() == array.tolist()
+        else:
+            assert result.tobytes() == array.tobytes(), name
+    assert os.path.getsize(tmp_path / "m.irc") < 30_000  # the splat is stored as one element
+
+
+def test_large_tensors_are_not_stored_as_text(tmp_path):
+    graph = Graph()
+    array = RNG.random(1000, np.float32)
+    graph.set_outputs([Builder(graph).constant(Tensor.of(array), name="y")])
+    model = CompiledModel(graph)
+    model.save(tmp_path / "m.irc")
+    assert os.path.getsize(tmp_path / "m.irc") < 5000
+    assert np.array_equal(load(tmp_path / "m.irc").run({})["y"], array)
+    assert not graph.weights  # saving leaves the model as it is
+
+
+def test_weights_that_nothing_uses_are_not_stored(tmp_path, model):
+    model.save(tmp_path / "small.irc")
+    model.module.weights.add("left over", Tensor.of(np.arange(100_000.0)))
+    model.save(tmp_path / "m.irc")
+    assert os.path.getsize(tmp_path / "m.irc") == os.path.getsize(tmp_path / "small.irc")
+
+
+def test_weights_are_mapped_and_aligned(path):
+    loaded = load(path)
+    for tensor in loaded.module.weights.values():
+        array = tensor.numpy()
+        assert array.ctypes.data % 64 == 0
+        owner = array
+        while isinstance(owner, np.ndarray):
+            assert not owner.flags.owndata and not owner.flags.writeable
+            owner = owner.base
+        assert type(getattr(owner, "obj", owner)).__name__ == "mmap"
+
+
+def test_results_do_not_share_with_the_file(path):
+    loaded = load(path)
+    first = loaded.run(FEEDS)
+    for array in first.values():
+        array[...] = 0
+    assert same(loaded.run(FEEDS), load(path).run(FEEDS))
+
+
+def test_loading_and_running_need_no_onnx(path):
+    script = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("onnx", "networkx", "rich"):
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+from irc.runtime.file import load
+model = load(sys.argv[1])
+out = model.run({"x": np.ones((2, 3), np.float32), "m": 3})
+print(out["r"].shape, "onnx" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    assert done.stdout == "(2, 8) False\n", done.stderr
+
+
+# -- bad files -----------------------------------------------------------------
+
+
+def refusal(path) -> Error:
+    with pytest.raises(Error) as caught:
+        load(path)
+    assert str(path) in caught.value.where
+    return caught.value
+
+
+def test_missing_files_and_folders(tmp_path):
+    assert refusal(tmp_path / "none.irc").code == "IRC502"
+    assert refusal(tmp_path).code == "IRC502"
+
+
+@pytest.mark.parametrize("contents", [b"", b"\x89", b"\x08\x07\x12\x04onnx", b"PK\x03\x04" * 20, MAGIC[:-1]])
+def test_foreign_files(tmp_path, contents):
+    path = tmp_path / "m.irc"
+    path.write_bytes(contents)
+    assert refusal(path).code == "IRC510"
+
+
+def test_files_of_a_newer_irc(path):
+    raw = bytearray(path.read_bytes())
+    raw[8] = 2
+    path.write_bytes(raw)
+    error = refusal(path)
+    assert error.code == "IRC511" and "version 2" in error.message
+
+
+def test_truncated_files(path):
+    raw = path.read_bytes()
+    for size in (len(MAGIC), len(MAGIC) + 3, 31, 32, 100, len(raw) // 2, len(raw) - 1):
+        path.write_bytes(raw[:size])
+        assert refusal(path).code == "IRC512"
+    path.write_bytes(raw + b"\0")
+    assert refusal(path).code == "IRC512"
+
+
+def test_a_damaged_header(path):
+    raw = bytearray(path.read_bytes())
+    raw[40] ^= 1
+    path.write_bytes(raw)
+    assert refusal(path).code == "IRC513"
+
+
+def parts(raw: bytes):
+    size = PREFIX.unpack_from(raw)[3]
+    start = -(-(PREFIX.size + size) // 64) * 64
+    return json.loads(raw[PREFIX.size : PREFIX.size + size]), raw[start:]
+
+
+def assembled(header, data: bytes) -> bytes:
+    """A file with a header of our own, its checksum right."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    start = -(-(PREFIX.size + len(text)) // 64) * 64
+    prefix = PREFIX.pack(MAGIC, 1, zlib.crc32(text), len(text), start + len(data))
+    return (prefix + text).ljust(start, b"\0") + data
+
+
+def test_assembled_files_are_read(path, model):
+    path.write_bytes(assembled(*parts(path.read_bytes())))
+    assert same(load(path).run(FEEDS), model.run(FEEDS))
+
+
+@pytest.mark.parametrize("header", [b"", b"{", b"[]", b"3", b"{}", b"[" * 100_000, b'{"ir": 1}', b"\xff", b"null"])
+def test_headers_that_are_none(path, header):
+    path.write_bytes(assembled(header, b""))
+    assert refusal(path).code == "IRC513"
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": [3, 9]},
+        {"shape": [HUGE, HUGE]},
+        {"shape": [-3, -8]},
+        {"shape": [3.0, 8]},
+        {"shape": [True, 24]},
+        {"shape": "38"},
+        {"shape": [1] * 70 + [24]},
+        {"bytes": 95},
+        {"bytes": HUGE},
+        {"bytes": -1},
+        {"offset": HUGE},
+        {"offset": -64},
+        {"offset": 1},
+        {"offset": None},
+        {"dtype": "Floot"},
+        {"dtype": 3},
+        {"dtype": "Double"},
+        {"dtype": "String"},
+        {"splat": True},
+        {"shape": [HUGE], "splat": True, "bytes": 4},
+    ],
+)
+def test_inconsistent_tensors(path, change):
+    header, data = parts(path.read_bytes())
+    header["weights"]["w 1"] |= change
+    path.write_bytes(assembled(header, data))
+    assert refusal(path).code == "IRC513"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ir", "graph("),
+        ("ir", "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Neg(%z)\n  return (%y)\n"),
+        ("ir", 3),
+        ("ir", ""),
+        ("weights", {}),
+        ("weights", []),
+        ("weights", {"w 1": None}),
+        ("defaults", {"x": 1}),
+        ("defaults", {"nothing": {"dtype": "Float", "shape": [0], "offset": 0, "bytes": 0}}),
+        ("metadata", 5),
+        ("report", "fine"),
+        ("report", {"passes": [1]}),
+        ("byteorder", "middle"),
+    ],
+)
+def test_inconsistent_headers(path, key, value):
+    header, data = parts(path.read_bytes())
+    header[key] = value
+    path.write_bytes(assembled(header, data))
+    assert refusal(path).code == "IRC513"
+    del header[key]
+    path.write_bytes(assembled(header, data))
+    assert refusal(path).code == "IRC513"
+
+
+def test_unknown_report_fields_are_left_out(path):
+    header, data = parts(path.read_bytes())
+    header["report"] = {"name": "m", "phase of the moon": 3}
+    path.write_bytes(assembled(header, data))
+    assert load(path).report == Report(name="m")
+
+
+def test_operators_that_this_irc_does_not_have(path):
+    header, data = parts(path.read_bytes())
+    header["ir"] = header["ir"].replace("onnx::MatMul", "onnx::MattMull")
+    path.write_bytes(assembled(header, data))
+    with pytest.raises(Error, match="MattMull"):
+        load(path)
+
+
+@pytest.mark.parametrize("offsets", [[0, 1, 2, 9], [0, 2, 1, 3], [1, 1, 2, 3], [0, 1, 2, 2], [0, 2**63, 1, 3]])
+def test_inconsistent_strings(tmp_path, offsets):
+    graph = Graph()
+    graph.set_outputs([Builder(graph).constant(graph.weights.add("s", Tensor.of(np.array(["a", "b", "c"], object))))])
+    path = tmp_path / "m.irc"
+    CompiledModel(graph).save(path)
+    header, data = parts(path.read_bytes())
+    path.write_bytes(assembled(header, np.array(offsets, np.uint64).tobytes() + data[32:]))
+    with pytest.raises(Error, match="strings"):
+        load(path).run({})
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"\xc3"])
+def test_strings_that_are_no_utf8(tmp_path, text):
+    graph = Graph()
+    graph.set_outputs([Builder(graph).constant(graph.weights.add("s", Tensor.of(np.array(["a"], object))))])
+    path = tmp_path / "m.irc"
+    CompiledModel(graph).save(path)
+    header, data = parts(path.read_bytes())
+    path.write_bytes(assembled(header, data[:16] + text + data[17:]))
+    with pytest.raises(Error, match="UTF-8"):
+        load(path).run({})
+
+
+def test_bools_that_are_none(tmp_path):
+    graph = Graph()
+    graph.set_outputs([Builder(graph).constant(graph.weights.add("b", Tensor.of(np.array([True, False]))))])
+    path = tmp_path / "m.irc"
+    CompiledModel(graph).save(path)
+    header, data = parts(path.read_bytes())
+    path.write_bytes(assembled(header, b"\x02" + data[1:]))
+    with pytest.raises(Error, match="bools"):
+        load(path).run({})
+
+
+def loads_or_refuses(path) -> None:
+    """A model, whose run gives results or an `Error`, or an `Error`; nothing else may happen."""
+    try:
+        loaded = load(path)
+        loaded.run({i.name: FEEDS[i.name] for i in loaded.inputs if i.name in FEEDS})
+    except Error:
+        pass
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_flipped_bits_and_cuts(path, data):
+    raw = path.read_bytes()
+    broken = bytearray(raw)
+    for _ in range(data.draw(st.integers(1, 4))):
+        broken[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    target = path.with_name("broken.irc")
+    target.write_bytes(broken[: data.draw(st.integers(0, len(raw)) | st.just(len(raw)))])
+    loads_or_refuses(target)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_headers_with_changed_values(path, data):
+    """The checksum is right, so that what lies behind it is reached."""
+    header, tail = parts(path.read_bytes())
+    place, key = header, data.draw(st.sampled_from(sorted(header)))
+    while isinstance(place[key], dict) and place[key] and data.draw(st.booleans()):
+        place = place[key]
+        key = data.draw(st.sampled_from(sorted(place)))
+    place[key] = data.draw(JSON)
+    target = path.with_name("broken.irc")
+    target.write_bytes(assembled(header, tail))
+    loads_or_refuses(target)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_ir_text_with_changed_characters(path, data):
+    header, tail = parts(path.read_bytes())
+    text = header["ir"]
+    at = data.draw(st.integers(0, len(text) - 1))
+    replacement = data.draw(
+        st.sampled_from(["", "0", "9", "(", ")", "%", " ", "\n", "[", '"', "x", "-", "@"]) | st.text()
+    )
+    header["ir"] = text[:at] + replacement + text[at + data.draw(st.integers(0, 3)) :]
+    target = path.with_name("broken.irc")
+    target.write_bytes(assembled(header, tail))
+    loads_or_refuses(target)
+
+
+# -- writing -------------------------------------------------------------------
+
+
+def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
+    model.save(tmp_path / "m.irc")
+    before = (tmp_path / "m.irc").read_bytes()
+
+    def full(file, tensor):
+        file.write(b"some")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("irc.runtime.file.write_tensor", full)
+    with pytest.raises(Error, match="No space left") as caught:
+        model.save(tmp_path / "m.irc")
+    assert caught.value.code == "IRC501"
+    assert os.listdir(tmp_path) == ["m.irc"]
+    assert (tmp_path / "m.irc").read_bytes() == before
+
+    def interrupted(file, tensor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("irc.runtime.file.write_tensor", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(tmp_path / "new.irc")
+    assert os.listdir(tmp_path) == ["m.irc"]
+
+
+def test_places_that_cannot_be_written(tmp_path, model):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "none" / "m.irc", tmp_path / "folder"):
+        with pytest.raises(Error) as caught:
+            model.save(path)
+        assert caught.value.code == "IRC501" and str(path) in caught.value.where
+    assert os.listdir(tmp_path) == ["folder"] and not os.listdir(tmp_path / "folder")
+
+
+def test_files_can_be_read_by_others(path):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
