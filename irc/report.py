@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -96,3 +97,47 @@ class Report:
         report.refusals = [Refusal(**item) for item in data.get("refusals", [])]
         report.memory = Memory(**data.get("memory", {}))
         return report
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The report as label and text, for people to read."""
+        before, after = sum(self.operators_before.values()), sum(self.operators_after.values())
+        passes = [
+            f"{run.name} {run.seconds * 1e3:.1f} ms{'' if run.changed else ' (no change)'}" for run in self.passes
+        ]
+        rows = [
+            ("model", self.name),
+            ("operators", f"{before:,} before, {after:,} after"),
+            ("nodes", f"{self.nodes_before:,} before, {self.nodes_after:,} after (a fusion group counts one)"),
+            ("time", ", ".join(f"{stage} {seconds * 1e3:.0f} ms" for stage, seconds in self.seconds.items())),
+            ("passes", "\n".join(passes)),
+            ("fusion groups", self._groups()),
+            ("alias analysis", ", ".join(f"{n:,} {what}" for what, n in self.alias.items())),
+            ("memory", self._memory()),
+        ]
+        if self.fallbacks:
+            kinds = ", ".join(f"{n} {kind}" for kind, n in self.fallbacks.items())
+            rows.append(("on onnx.reference", kinds))
+        rows += [("note", note) for note in self.notes]
+        return rows
+
+    def _groups(self) -> str:
+        if not self.groups:
+            return "none"
+        shapes = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
+        common = "\n".join(f"{n} x {operators}" for operators, n in shapes.most_common(8))
+        more = f"\nand {len(shapes) - 8} other kinds" if len(shapes) > 8 else ""
+        inside = sum(len(group.operators) for group in self.groups)
+        return f"{len(self.groups)} with {inside} operators; {len(self.refusals)} mergers refused\n{common}{more}"
+
+    def _memory(self) -> str:
+        peak = "unknown, as shapes are" if self.memory.peak is None else f"{self.memory.peak / 1e6:,.1f} MB"
+        return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values at most {peak}"
+
+    def __str__(self) -> str:
+        width = max(len(label) for label, _ in self.rows())
+        lines: list[str] = []
+        for label, text in self.rows():
+            first, *others = text.split("\n")
+            lines.append(f"{label:<{width}}  {first}")
+            lines += [f"{'':<{width}}  {line}" for line in others]
+        return "\n".join(lines)

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 @rewrite("Identity")
 def identity(m: Match) -> Value | None:
+    """Its result is its input, by definition."""
     return m.input()
 
 
 @rewrite("Dropout")
 def dropout_at_inference(m: Match) -> Value | None:
+    """Without training, Dropout drops nothing."""
     if any(mask.has_uses for mask in m.node.outputs[1:]):
         return None
     if m.types.version < 7:
@@ -42,12 +44,14 @@ def shape_and_type_kept(m: Match) -> Value | None:
 
 @rewrite("Concat", "Sum", "Max", "Min", "Mean")
 def single_operand(m: Match) -> Value | None:
+    """Of one operand, the sum, extreme, mean or concatenation is the operand."""
     x = m.input()
     return x if len(m.node.inputs) == 1 and m.can_share(x) else None
 
 
 @rewrite("Transpose")
 def transpose_in_order(m: Match) -> Value | None:
+    """A transposition that leaves all dimensions in their places."""
     perm, x = m.types.attr("perm"), m.input()
     rank = m.types.tensor(0).rank
     in_order = perm == sorted(perm) if perm else rank is not None and rank <= 1
@@ -56,6 +60,7 @@ def transpose_in_order(m: Match) -> Value | None:
 
 @rewrite("Slice")
 def full_slice(m: Match) -> Value | None:
+    """A slice of everything, forwards."""
     x = m.input()
     if m.types.version >= 10 and m.types.has(4):
         steps = m.types.ints(4)
@@ -66,6 +71,7 @@ def full_slice(m: Match) -> Value | None:
 
 @rewrite("Pad")
 def no_padding(m: Match) -> Value | None:
+    """Padding by nothing."""
     x, c = m.input(), m.types
     pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.ints(1)
     return x if pads is not None and not any(pads) and m.can_share(x) else None
@@ -73,6 +79,7 @@ def no_padding(m: Match) -> Value | None:
 
 @rewrite("Split")
 def single_part(m: Match) -> Value | None:
+    """A split into one part."""
     x = m.input()
     return x if len(m.node.outputs) == 1 and m.same_shape(x) and m.can_share(x) else None
 
@@ -83,6 +90,7 @@ _NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0, F
 
 @rewrite(*_NEUTRAL)
 def neutral_operand(m: Match) -> Value | None:
+    """x * 1, x / 1, x ** 1, x + 0, x - 0, if shape and element type stay."""
     neutral, commutes = _NEUTRAL[m.node.kind.removeprefix("onnx::")]
     for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
         constant = m.constant(at)
@@ -96,6 +104,7 @@ def neutral_operand(m: Match) -> Value | None:
 
 @rewrite("Where")
 def settled_choice(m: Match) -> Value | None:
+    """A choice whose condition is the same everywhere."""
     condition = m.constant(0)
     known = m.types.contents_of(0)
     if condition is not None and (condition.is_splat or condition.numel == 1):

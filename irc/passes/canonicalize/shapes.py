@@ -30,6 +30,7 @@ def known_contents(m: Match) -> Value | None:
 
 @rewrite("Transpose")
 def transpose_of_transpose(m: Match) -> Value | None:
+    """Two transpositions are one, or none."""
     inner = m.producer(0, "Transpose")
     rank = m.types.tensor(0).rank
     if inner is None or rank is None:
@@ -85,7 +86,7 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
         out = m.output.type
         if shape is None or None in shape or not isinstance(out, TensorType) or shape != out.shape:
             continue
-        if m.unwritten(x, value):
+        if not (m.rewriter.db.has_writers(x) or m.rewriter.db.has_writers(value)):
             inputs = [*m.node.inputs[:index], x, *m.node.inputs[index + 1 :]]
             return m.new(m.node.kind, inputs, out, dict(m.node.attributes), m.node.version)
     return None

@@ -1,0 +1,7 @@
+"""``python -m irc.cli``."""
+
+import sys
+
+from irc.cli import main
+
+sys.exit(main())
