@@ -1,4 +1,4 @@
-"""Operators of object detectors: NonMaxSuppression and RoiAlign."""
+"""Operators of object detectors: NonMaxSuppression, RoiAlign, MaxRoiPool."""
 
 from __future__ import annotations
 
@@ -75,6 +75,12 @@ def _greedy(corners: Array, order: Array, most: int, overlap: float) -> list[int
     return taken
 
 
+def _bins(given: list[int]) -> tuple[int, int]:
+    if len(given) != 2 or min(given) < 1:
+        raise Error("IRC320", f"a region is pooled to {given}; it must be two positive sizes")
+    return given[0], given[1]
+
+
 class _Samples(NamedTuple):
     """Sampling points along one axis: the cells before and after each, and their weights, [output, points]."""
 
@@ -111,7 +117,7 @@ def roi_align(node: Node) -> Kernel:
     mode = node.attributes.get("mode", "avg")
     if mode not in ("avg", "max"):
         raise Error("IRC320", f"RoiAlign's mode is {mode!r}; it must be 'avg' or 'max'")
-    bins = (node.attributes.get("output_height", 1), node.attributes.get("output_width", 1))
+    bins = _bins([node.attributes.get("output_height", 1), node.attributes.get("output_width", 1)])
     ratio: int = node.attributes.get("sampling_ratio", 0)
     spatial_scale: float = node.attributes.get("spatial_scale", 1.0)
     newest = node.version is None or node.version >= 16
@@ -168,3 +174,44 @@ def _largest(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
             scaled = term * (row_weight.reshape(-1, 1) * weight.reshape(1, -1)).astype(x.dtype)
             np.maximum(largest, scaled, out=largest)
     np.max(largest.reshape(-1, *bins, *points), axis=(2, 4), out=out)
+
+
+@kernel("onnx::MaxRoiPool")
+def max_roi_pool(node: Node) -> Kernel:
+    """The largest pixel in each bin of each region; bins on whole pixels, 0 where there is none.
+
+    Girshick, "Fast R-CNN" (2015).
+    """
+    bins = _bins(node.attributes["pooled_shape"])
+    spatial_scale: float = node.attributes.get("spatial_scale", 1.0)
+
+    def run(x: Array, rois: Array) -> Array:
+        if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
+            shapes = f"{list(x.shape)} and {list(rois.shape)}"
+            raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes}")
+        images = rois[:, 0].astype(np.int64)
+        if ((images < 0) | (images >= x.shape[0])).any():
+            raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
+        scaled = rois[:, 1:].astype(np.float64) * spatial_scale
+        corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
+        out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
+        for i, (left, top, right, bottom) in enumerate(corners.tolist()):
+            rows = _whole_bins(top, bottom, x.shape[2], bins[0])
+            columns = _whole_bins(left, right, x.shape[3], bins[1])
+            for r, row in enumerate(rows):
+                for c, column in enumerate(columns):
+                    part = x[images[i], :, row, column]
+                    if part.size:
+                        out[i, :, r, c] = part.max(axis=(1, 2))
+        return out
+
+    return run
+
+
+_FAR = float(1 << 40)
+
+
+def _whole_bins(first: int, last: int, cells: int, bins: int) -> list[slice]:
+    size = max(last - first + 1, 1) / bins
+    edges = [(first + math.floor(i * size), first + math.ceil((i + 1) * size)) for i in range(bins)]
+    return [slice(min(max(a, 0), cells), min(max(b, 0), cells)) for a, b in edges]

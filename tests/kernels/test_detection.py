@@ -1,0 +1,112 @@
+"""NonMaxSuppression, RoiAlign, MaxRoiPool."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+RANDOM = np.random.default_rng(0)
+
+
+def boxes(batch: int, n: int, *, centered: bool = False) -> np.ndarray:
+    first, size = RANDOM.uniform(0, 10, (batch, n, 2)), RANDOM.uniform(-6, 6, (batch, n, 2))
+    second = np.abs(size) if centered else first + size  # corners come in any order
+    return np.concatenate([first, second], axis=2).astype(np.float32)
+
+
+def scores(batch: int, classes: int, n: int) -> np.ndarray:
+    return (RANDOM.integers(0, 20, (batch, classes, n)) / 20).astype(np.float32)  # some are equal
+
+
+@pytest.mark.parametrize("centered", [0, 1])
+@pytest.mark.parametrize("overlap", [0.0, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_non_max_suppression(centered, overlap, limit):
+    inputs = [boxes(2, 30, centered=bool(centered)), scores(2, 3, 30), np.array([limit])]
+    inputs += [np.array([overlap], np.float32), np.array([0.35], np.float32)]
+    for opset in (10, 11):
+        check_against_ort("NonMaxSuppression", inputs, {"center_point_box": centered}, opset)
+        check_against_ort("NonMaxSuppression", inputs[:4], {"center_point_box": centered}, opset)
+
+
+def test_non_max_suppression_of_nothing():
+    given = [boxes(1, 5), scores(1, 2, 5)]
+    for more in ([], [np.array([0])], [np.array([3]), None, np.array([2.0], np.float32)]):
+        found = run_kernel("NonMaxSuppression", [*given, *more], {}, 11)[0]
+        assert found.shape == (0, 3)
+        assert found.dtype == np.int64
+    flat = np.zeros((1, 4, 4), np.float32)  # boxes without area overlap nothing
+    check_against_ort("NonMaxSuppression", [flat, scores(1, 1, 4), np.array([9])], {}, 11)
+
+
+def test_bad_boxes():
+    for arguments in ((boxes(1, 5), scores(1, 2, 4)), (boxes(1, 5)[0], scores(1, 2, 5))):
+        with pytest.raises(Error, match="boxes must be"):
+            run_kernel("NonMaxSuppression", list(arguments), {}, 11)
+    with pytest.raises(Error, match="iou_threshold"):
+        run_kernel("NonMaxSuppression", [boxes(1, 5), scores(1, 2, 5), np.array(1), np.array(1.5)], {}, 11)
+
+
+def regions(n: int, size: float) -> np.ndarray:
+    corner = RANDOM.uniform(-2, size, (n, 2))
+    return np.concatenate([corner, corner + RANDOM.uniform(0.2, size, (n, 2))], axis=1).astype(np.float32)
+
+
+X = RANDOM.standard_normal((2, 3, 9, 11)).astype(np.float32)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio", [0, 1, 3])
+@pytest.mark.parametrize("size", [(1, 1), (3, 2)])
+def test_roi_align(mode, ratio, size):
+    attrs = {"mode": mode, "sampling_ratio": ratio, "output_height": size[0], "output_width": size[1]}
+    inputs = [X, regions(6, 12) / 0.5, np.array([0, 1, 0, 1, 1, 0])]
+    for opset in (10, 16):
+        check_against_ort("RoiAlign", inputs, attrs | {"spatial_scale": 0.5}, opset)
+    for transform in ("half_pixel", "output_half_pixel"):
+        check_against_ort("RoiAlign", inputs, attrs | {"coordinate_transformation_mode": transform}, 16)
+
+
+def test_roi_align_of_odd_regions():
+    inside_out = np.array([[5, 5, 2, 2], [-40, -40, -30, -30], [3, 3, 3, 3]], np.float32)
+    batch = np.zeros(3, np.int64)
+    for opset in (10, 16):
+        check_against_ort("RoiAlign", [X, inside_out, batch], {"output_height": 2, "output_width": 2}, opset)
+    assert run_kernel("RoiAlign", [X, inside_out[:0], batch[:0]], {}, 16)[0].shape == (0, 3, 1, 1)
+    half = run_kernel("RoiAlign", [X.astype(np.float16), regions(2, 5).astype(np.float16), batch[:2]], {}, 16)[0]
+    assert half.dtype == np.float16
+
+
+def test_bad_regions():
+    roi, batch = regions(1, 5), np.zeros(1, np.int64)
+    with pytest.raises(Error, match="batch index"):
+        run_kernel("RoiAlign", [X, roi, batch + 2], {}, 16)
+    with pytest.raises(Error, match="RoiAlign needs"):
+        run_kernel("RoiAlign", [X, roi[:, :3], batch], {}, 16)
+    with pytest.raises(Error, match="points"):
+        run_kernel("RoiAlign", [X, np.array([[0, 0, 1e12, 1e12]]), batch], {}, 16)
+    with pytest.raises(Error, match="mode"):
+        run_kernel("RoiAlign", [X, roi, batch], {"mode": "median"}, 16)
+
+
+@pytest.mark.parametrize("size", [[1, 1], [3, 2]])
+@pytest.mark.parametrize("scale", [1.0, 0.4])
+def test_max_roi_pool(size, scale):
+    corners = np.sort(RANDOM.integers(0, 9, (7, 2, 2)), axis=1).reshape(7, 4)
+    rois = np.concatenate([RANDOM.integers(0, 2, (7, 1)), corners], axis=1).astype(np.float32)
+    check_against_ort("MaxRoiPool", [X, rois], {"pooled_shape": size, "spatial_scale": scale}, 7)
+
+
+def test_max_roi_pool_outside():
+    """Bins that hold no pixel are zero."""
+    rois = np.array([[0, 20, 20, 30, 30], [1, -9, -9, 2, 2]], np.float32)
+    check_against_ort("MaxRoiPool", [X, rois], {"pooled_shape": [2, 2]}, 7)
+    for bad in ([[2, 0, 0, 1, 1]], [[0, 1, 1]]):
+        with pytest.raises(Error):
+            run_kernel("MaxRoiPool", [X, np.array(bad, np.float32)], {"pooled_shape": [2, 2]}, 22)
+    for shape in ([2], [0, 2]):
+        with pytest.raises(Error, match="two positive sizes"):
+            run_kernel("MaxRoiPool", [X, rois], {"pooled_shape": shape}, 22)

@@ -1,0 +1,99 @@
+"""Linear quantization against ONNX Runtime, and by the formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir.types import DType
+from tests.kernels.helpers import check_against_ort, run_kernel
+
+
+def values(*shape: int) -> np.ndarray:
+    return (np.random.default_rng(shape).standard_normal(shape) * 40).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_of_the_whole_tensor(dtype):
+    x = np.concatenate([values(50), [0.25, 0.75, 1.25, 1e9, -1e9]]).astype(np.float32)  # ties, and what saturates
+    scale, zero = np.array(0.5, np.float32), np.array(3, dtype)
+    for opset in (10, 13, 19, 21):
+        (q,) = check_against_ort("QuantizeLinear", [x, scale, zero], {}, opset)
+        check_against_ort("DequantizeLinear", [q, scale, zero], {}, opset)
+    check_against_ort("QuantizeLinear", [x, scale], {}, 13)
+    check_against_ort("DequantizeLinear", [np.arange(-5, 5, dtype=np.int32), scale], {}, 13)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_by_axis(axis):
+    x = values(3, 3, 4)
+    size = x.shape[1 if axis is None else axis]
+    scale = np.linspace(0.5, 2, size).astype(np.float32)
+    for opset in (13, 19, 21):
+        (q,) = check_against_ort("QuantizeLinear", [x, scale, np.arange(size, dtype=np.uint8)], {"axis": axis}, opset)
+        check_against_ort("DequantizeLinear", [q, scale, np.arange(size, dtype=np.uint8)], {"axis": axis}, opset)
+
+
+@pytest.mark.parametrize(("axis", "block"), [(0, 2), (1, 3), (1, 4)])
+def test_by_block(axis, block):
+    x = values(4, 10)
+    blocks = list(x.shape)
+    blocks[axis] = -(-blocks[axis] // block)
+    scale = np.abs(values(*blocks)) / 20 + 0.1
+    zero = np.arange(scale.size, dtype=np.int8).reshape(scale.shape)
+    attrs = {"axis": axis, "block_size": block}
+    (q,) = check_against_ort("QuantizeLinear", [x, scale, zero], attrs, 21)
+    check_against_ort("DequantizeLinear", [q, scale, zero], attrs, 21)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2])
+def test_other_integers_saturate(dtype):
+    info = ml_dtypes.iinfo(dtype)
+    x = np.array([1e9, -1e9, 1, 0], np.float32)
+    for zero in (np.array(0, dtype), None):
+        attrs = {} if zero is not None else {"output_dtype": DType.from_numpy(np.dtype(dtype)).onnx}
+        found = run_kernel("QuantizeLinear", [x, np.array(1, np.float32), zero], attrs, 25)[0]
+        assert found.dtype == dtype
+        assert found.astype(int).tolist() == [info.max, info.min, 1, 0]
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_to_small_floats(saturate):
+    x = np.array([1000, -1000, 3, 0.5], np.float32)
+    zero = np.array(0, ml_dtypes.float8_e4m3fn)
+    found = run_kernel("QuantizeLinear", [x, np.array(2, np.float32), zero], {"saturate": saturate}, 19)[0]
+    beyond = 448 if saturate else np.nan
+    np.testing.assert_array_equal(found.astype(np.float32), [beyond, -beyond, 1.5, 0.25])
+    back = run_kernel("DequantizeLinear", [found, np.array(2, np.float16), zero], {}, 19)[0]
+    assert back.dtype == np.float16
+    np.testing.assert_array_equal(back, [2 * beyond, -2 * beyond, 3, 0.5])
+
+
+def test_types_of_scale_and_result():
+    x = values(4).astype(np.float16)
+    found = run_kernel("QuantizeLinear", [x, np.array(0.5, np.float16), np.array(1, np.int8)], {}, 19)[0]
+    exact = np.clip(np.rint(x.astype(np.float64) / 0.5) + 1, -128, 127)
+    np.testing.assert_array_equal(found, exact)
+    wide = run_kernel("DequantizeLinear", [found, np.array(0.5, np.float16)], {"output_dtype": 1}, 23)[0]
+    assert wide.dtype == np.float32
+    whole = run_kernel("QuantizeLinear", [np.array([7, -9]), np.array(2, np.int32)], {"precision": 1}, 23)[0]
+    assert whole.tolist() == [4, 0]
+
+
+def test_dynamic():
+    for x in (values(20), np.abs(values(20)), -np.abs(values(20)), np.array([[1.5]], np.float32)):
+        check_against_ort("DynamicQuantizeLinear", [x], {}, 11, n_outputs=3)
+    zeros: list[Any] = run_kernel("DynamicQuantizeLinear", [np.zeros(3, np.float32)], {}, 11, n_outputs=3)
+    assert zeros[0].tolist() == [0, 0, 0]
+    assert run_kernel("DynamicQuantizeLinear", [np.zeros(0, np.float32)], {}, 11, n_outputs=3)[0].shape == (0,)
+
+
+def test_scales_that_do_not_fit():
+    x = values(3, 4)
+    for scale, attrs in ((np.ones(3), {"axis": 1}), (np.ones((3, 1)), {"axis": 1, "block_size": 2})):
+        with pytest.raises(Error, match="scales"):
+            run_kernel("QuantizeLinear", [x, scale.astype(np.float32)], attrs, 21)

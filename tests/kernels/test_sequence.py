@@ -1,0 +1,122 @@
+"""Sequences and optionals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from tests.kernels.helpers import assert_same, run_kernel
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+
+
+def at(position: int) -> np.ndarray:
+    return np.array(position, np.int64)
+
+
+THREE = [values(2), values(3) + 10, values(1) + 20]
+
+
+def run(op: str, *inputs: Any, **attrs: Any) -> Any:
+    return run_kernel(op, list(inputs), attrs, None)[0]
+
+
+def test_construct_and_length():
+    assert run("SequenceEmpty") == []
+    made = run("SequenceConstruct", *THREE)
+    assert_same(made, THREE)
+    assert run("SequenceLength", made) == 3
+    assert run("SequenceLength", made).dtype == np.int64
+
+
+@pytest.mark.parametrize("position", [-3, -1, 0, 2])
+def test_at(position):
+    np.testing.assert_array_equal(run("SequenceAt", THREE, at(position)), THREE[position])
+
+
+@given(st.integers(0, 4), st.data())
+def test_insert_is_that_of_python(count, data):
+    sequence = [values(1) + i for i in range(count)]
+    position = data.draw(st.integers(-count, count))
+    expected = list(sequence)
+    expected.insert(position, values(1) - 1)
+    assert_same(run("SequenceInsert", sequence, values(1) - 1, at(position)), expected)
+    assert len(sequence) == count, "the sequence that was given is as it was"
+
+
+def test_insert_and_erase_at_the_end():
+    assert_same(run("SequenceInsert", THREE[:2], THREE[2]), THREE)
+    assert_same(run("SequenceErase", THREE), THREE[:2])
+
+
+@pytest.mark.parametrize("position", [-3, -1, 0, 1])
+def test_erase(position):
+    expected = list(THREE)
+    del expected[position]
+    assert_same(run("SequenceErase", THREE, at(position)), expected)
+    assert len(THREE) == 3
+
+
+def test_positions_out_of_range():
+    for op, more in (("SequenceAt", [at(3)]), ("SequenceErase", [at(-4)]), ("SequenceInsert", [values(1), at(4)])):
+        with pytest.raises(Error, match="out of range"):
+            run(op, THREE, *more)
+    with pytest.raises(Error, match="out of range"):
+        run("SequenceErase", [])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_split(axis):
+    x = values(4, 5)
+    size = x.shape[axis]
+    one = run("SplitToSequence", x, axis=axis)
+    assert [p.shape[axis] for p in one] == [1] * size
+    np.testing.assert_array_equal(np.concatenate(one, axis), x)
+    dropped = run("SplitToSequence", x, axis=axis, keepdims=0)
+    assert all(p.ndim == 1 for p in dropped)
+    np.testing.assert_array_equal(np.stack(dropped, axis), x)
+    twos = run("SplitToSequence", x, at(2), axis=axis, keepdims=0)  # which is ignored here
+    assert [p.shape[axis] for p in twos] == [2, 2, 1][: -(-size // 2)]
+    given = run("SplitToSequence", x, np.array([1, 0, size - 1]), axis=axis)
+    assert [p.shape[axis] for p in given] == [1, 0, size - 1]
+    for bad in (np.array([1, 1]), at(0)):
+        with pytest.raises(Error):
+            run("SplitToSequence", x, bad, axis=axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_concat(axis):
+    parts = [values(2, 3), values(2, 3) + 10]
+    np.testing.assert_array_equal(run("ConcatFromSequence", parts, axis=axis), np.concatenate(parts, axis))
+    np.testing.assert_array_equal(run("ConcatFromSequence", parts, axis=axis, new_axis=1), np.stack(parts, axis))
+    run("ConcatFromSequence", parts[:1], axis=axis)  # one alone is still copied
+    for bad in ([], [values(2, 3), values(3)]):
+        for new_axis in (0, 1):
+            with pytest.raises(Error):
+                run("ConcatFromSequence", bad, axis=axis, new_axis=new_axis)
+
+
+def test_optionals():
+    x = values(2)
+    assert run("Optional") is None
+    assert run("Optional", x) is x
+    assert run("OptionalHasElement", x).item() is True
+    assert run("OptionalHasElement", None).item() is False
+    assert run("OptionalHasElement", []).item() is True
+    assert run("OptionalGetElement", x) is x
+    assert run("OptionalGetElement", THREE) is THREE
+    with pytest.raises(Error, match="empty"):
+        run_optional_get_of_nothing()
+
+
+def run_optional_get_of_nothing() -> Any:
+    from tests.kernels.helpers import bind
+
+    return bind("OptionalGetElement", {}, 18, 1)(None)
