@@ -1,0 +1,234 @@
+"""Resampling: every axis of a tensor, one after the other.
+
+Every mode is separable. Along one axis, each output is a weighted sum of a few
+inputs, its *taps*: one for nearest, two for linear, four for cubic, more with
+antialiasing. Coordinates are computed in float32 as ONNX Runtime does, because
+whether ``3 / 0.6`` reaches 5 decides which element is the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.support import Array, check_size, is_half
+
+F = np.float32
+ZERO, HALF, ONE = F(0), F(0.5), F(1)
+
+
+class Side(NamedTuple):
+    """One axis: its sizes before and after, the factor between them, and the region of interest."""
+
+    size: int
+    out: int
+    scale: np.float32
+    length: np.float32
+    """the size after resizing that `align_corners` counts with, which may be fractional"""
+    start: np.float32 = ZERO
+    end: np.float32 = ONE
+
+
+def _half_pixel(x: Array, s: Side) -> Array:
+    return (x + HALF) / s.scale - HALF
+
+
+def _pytorch_half_pixel(x: Array, s: Side) -> Array:
+    return _half_pixel(x, s) if s.out > 1 else np.zeros_like(x)
+
+
+def _half_pixel_symmetric(x: Array, s: Side) -> Array:
+    # `out` is rounded to whole elements: what it differs by is shared by both ends
+    adjustment = F(s.out) / (s.scale * F(s.size))
+    return F(s.size) * HALF * (ONE - adjustment) + _half_pixel(x, s)
+
+
+def _asymmetric(x: Array, s: Side) -> Array:
+    return x / s.scale
+
+
+def _tf_half_pixel_for_nn(x: Array, s: Side) -> Array:
+    return (x + HALF) / s.scale
+
+
+def _align_corners(x: Array, s: Side) -> Array:
+    return x * F(s.size - 1) / (s.length - ONE) if s.out > 1 else np.zeros_like(x)
+
+
+def _tf_crop_and_resize(x: Array, s: Side) -> Array:
+    last = F(s.size - 1)
+    if s.out > 1:
+        return s.start * last + x * (s.end - s.start) * last / F(s.out - 1)
+    return np.full_like(x, HALF * (s.start + s.end) * last)
+
+
+COORDINATES: dict[str, Callable[[Array, Side], Array]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _pytorch_half_pixel,
+    "asymmetric": _asymmetric,
+    "tf_half_pixel_for_nn": _tf_half_pixel_for_nn,
+    "align_corners": _align_corners,
+    "tf_crop_and_resize": _tf_crop_and_resize,
+}
+
+
+TIE = 1e-6
+"""Coordinates so near to halfway count as halfway: 7 / 2 must be, however 1 / (2 / 7) is rounded.
+
+Found by comparing with ONNX Runtime over all pairs of sizes up to 44.
+"""
+
+
+def _round_half_down(x: Array, s: Side) -> Array:
+    return np.ceil(x.astype(np.float64) - (0.5 + TIE))
+
+
+def _round_half_up(x: Array, s: Side) -> Array:
+    return np.floor(x.astype(np.float64) + (0.5 + TIE))
+
+
+def _floor(x: Array, s: Side) -> Array:
+    return np.floor(x)
+
+
+def _ceil(x: Array, s: Side) -> Array:
+    return np.ceil(x)
+
+
+def _simple(x: Array, s: Side) -> Array:
+    """What Upsample and Resize before opset 11 leave open; as ONNX Runtime does it."""
+    return np.ceil(x) if s.scale < 1 else np.floor(x)
+
+
+NEAREST: dict[str, Callable[[Array, Side], Array]] = {
+    "round_prefer_floor": _round_half_down,
+    "round_prefer_ceil": _round_half_up,
+    "floor": _floor,
+    "ceil": _ceil,
+    "simple": _simple,
+}
+
+
+def _linear_filter(x: Array, a: float) -> Array:
+    return np.maximum(0, 1 - np.abs(x))
+
+
+def _cubic_filter(x: Array, a: float) -> Array:
+    """Keys, "Cubic convolution interpolation for digital image processing" (1981), equation (4)."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+FILTERS: dict[str, tuple[Callable[[Array, float], Array], int]] = {
+    "linear": (_linear_filter, 1),
+    "cubic": (_cubic_filter, 2),
+}
+"""For each mode with weights: the filter and how far it reaches."""
+
+
+class Resampler(NamedTuple):
+    """How to resample: the attributes of Resize."""
+
+    mode: str = "nearest"
+    coordinates: str = "asymmetric"
+    nearest: str = "simple"
+    cubic_a: float = -0.75
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+    antialias: bool = False
+
+    @property
+    def crops(self) -> bool:
+        """Whether the region of interest counts, and what lies outside the input gets the extrapolation value."""
+        return self.coordinates == "tf_crop_and_resize"
+
+    def resize(self, x: Array, sides: Sequence[Side]) -> Array:
+        """``x`` with its axes resampled; a new array."""
+        shape = check_size([s.out for s in sides], x.dtype)
+        if 0 in shape:
+            return np.empty(shape, x.dtype)
+        if 0 in x.shape:
+            raise Error("IRC423", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
+        changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
+        places = {i: COORDINATES[self.coordinates](np.arange(sides[i].out, dtype=F), sides[i]) for i in changed}
+        if self.mode == "nearest":
+            result = _gather(x, {i: self._nearest(at, sides[i]) for i, at in places.items()})
+        else:
+            wide = np.dtype(F) if is_half(x.dtype) or (x.dtype.kind in "iu" and x.dtype.itemsize < 4) else x.dtype
+            result = x.astype(np.dtype(np.float64) if wide.kind in "iu" else wide, order="C")
+            for i in sorted(changed, key=lambda i: sides[i].out / sides[i].size):  # what shrinks most comes first
+                result = _weigh(result, i, *self._taps(places[i], sides[i]))
+            result = _narrow(result, x.dtype)
+        if self.crops:
+            for i, at in places.items():
+                outside = (at < 0) | (at > sides[i].size - 1)
+                result[(*(slice(None),) * i, outside)] = self.extrapolation
+        return result
+
+    def _nearest(self, at: Array, side: Side) -> Array:
+        return np.clip(NEAREST[self.nearest](at, side), 0, side.size - 1).astype(np.intp)
+
+    def _taps(self, at: Array, side: Side) -> tuple[Array, Array]:
+        """Indices and weights of the inputs of each output: both (taps, out)."""
+        function, reach = FILTERS[self.mode]
+        # Antialiasing stretches the filter, so that it covers all that becomes one output.
+        shrink = min(1.0, float(side.scale)) if self.antialias else 1.0
+        first = math.floor(-reach / shrink) + 1
+        check_size((2 - 2 * first, side.out), np.dtype(np.float64))
+        low = np.floor(at)
+        steps = np.arange(first, 2 - first)[:, None]
+        weights = function((steps - (at - low).astype(np.float64)) * shrink, self.cubic_a)
+        indices = steps + low.astype(np.int64)
+        if self.exclude_outside:
+            weights = np.where((indices >= 0) & (indices < side.size), weights, 0)
+        total = weights.sum(axis=0)
+        return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
+
+
+def _gather(x: Array, indices: dict[int, Array]) -> Array:
+    """``x`` with only the given indices along each axis."""
+    factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
+    if all(factors):  # every element so many times in a row: one broadcasting copy
+        result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype)
+        pairs = [size for pair in zip(x.shape, factors, strict=True) for size in pair]
+        result.reshape(pairs)[...] = x.reshape([size for n in x.shape for size in (n, 1)])
+        return result
+    for i, index in sorted(indices.items(), key=lambda item: len(item[1]) / x.shape[item[0]]):
+        x = np.take(x, index, axis=i)
+    return np.ascontiguousarray(x)
+
+
+def _repeats(indices: Array, size: int) -> int:
+    """How often ``indices`` repeats each of the ``size`` elements in turn; 0 if that is not what it does."""
+    factor, rest = divmod(len(indices), size)
+    same = not rest and bool(np.array_equal(indices, np.arange(len(indices), dtype=np.intp) // max(1, factor)))
+    return factor if same else 0
+
+
+def _weigh(x: Array, i: int, indices: Array, weights: Array) -> Array:
+    """For each output along axis ``i``, the sum of ``weights`` times the inputs at ``indices``."""
+    column = (-1, *(1,) * (x.ndim - 1 - i))
+    result: Array | None = None
+    factors: Array = weights.astype(x.dtype)
+    for index, weight in zip(indices, factors, strict=True):
+        if not weight.any():
+            continue
+        term = np.take(x, index, axis=i)
+        term *= weight.reshape(column)
+        result = term if result is None else np.add(result, term, out=result)
+    return np.zeros([*x.shape[:i], indices.shape[1], *x.shape[i + 1 :]], x.dtype) if result is None else result
+
+
+def _narrow(x: Array, dtype: np.dtype[Any]) -> Array:
+    """``x`` as ``dtype``; integers are truncated, and held in range where cubic weights overshoot."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        x = np.clip(x, limits.min, limits.max)
+    return x.astype(dtype, copy=False)

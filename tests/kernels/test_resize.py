@@ -1,0 +1,244 @@
+"""Resize and Upsample against ONNX Runtime, the ONNX node suite, and the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.kernels import resize  # noqa: F401
+from irc.runtime.kernels.resampling import COORDINATES, NEAREST
+from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel
+
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(["Resize", "Upsample"])}
+ROUNDING = [n for n in NEAREST if n != "simple"]
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def floats(*numbers: float) -> np.ndarray:
+    return np.array(numbers, np.float32)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+SCALES = [(1, 1, 2, 2), (1, 1, 3, 2), (1, 1, 1.5, 2.3), (1, 1, 0.6, 0.5), (1, 1, 2, 0.4), (2, 1, 1, 3), (1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "scales"),
+    # ONNX Runtime interpolates along the last two axes only
+    [("nearest", s) for s in SCALES] + [("linear", s) for s in SCALES if s[:2] == (1, 1)],
+)
+def test_before_coordinate_modes(mode, scales):
+    """Resize 10, Upsample 9 and 7: asymmetric, and what nearest is they leave open."""
+    x = values(2, 3, 7, 10)
+    ours = check_against_ort("Resize", [x, floats(*scales)], {"mode": mode}, 10)
+    if min(scales) >= 1:
+        check_against_ort("Upsample", [x, floats(*scales)], {"mode": mode}, 9)
+        check_against_ort("Upsample", [x], {"mode": mode, "scales": list(map(float, scales))}, 7)
+        if scales[0] == 1:
+            attrs = {
+                "mode": {"linear": "bilinear"}.get(mode, mode),
+                "height_scale": scales[2],
+                "width_scale": scales[3],
+            }
+            assert_same(run_kernel("Upsample", [x], attrs, 1), ours)
+
+
+@pytest.mark.parametrize("nearest_mode", ROUNDING)
+@pytest.mark.parametrize(
+    "coordinates", [c for c in COORDINATES if c not in ("tf_crop_and_resize", "half_pixel_symmetric")]
+)
+def test_nearest_for_all_sizes(coordinates, nearest_mode):
+    """Every pair of sizes up to 12, in a few models: which element is nearest must not depend on rounding errors."""
+    attrs = {"coordinate_transformation_mode": coordinates, "nearest_mode": nearest_mode}
+    for size, out in ((n, m) for n in (1, 2, 3, 5, 7, 9, 11, 12) for m in (1, 2, 3, 4, 7, 10, 12, 26)):
+        x = np.arange(size, dtype=np.float32).reshape(1, size)
+        check_against_ort("Resize", [x, floats(), floats(), np.array([1, out])], attrs, 11)
+
+
+@st.composite
+def resize_cases(draw):
+    opset = draw(st.sampled_from([11, 13, 18, 19]))
+    mode = draw(st.sampled_from(["nearest", "linear", "cubic"]))
+    coordinates = set(COORDINATES) - {"tf_crop_and_resize", "half_pixel_symmetric"}
+    if opset >= 13:
+        coordinates.remove("tf_half_pixel_for_nn")
+    attrs = {"mode": mode, "coordinate_transformation_mode": draw(st.sampled_from(sorted(coordinates)))}
+    if mode == "nearest":
+        attrs["nearest_mode"] = draw(st.sampled_from(ROUNDING))
+    if mode == "cubic":
+        attrs["exclude_outside"] = draw(st.integers(0, 1))
+        attrs["cubic_coeff_a"] = draw(st.sampled_from([-0.75, -0.5]))
+    if mode != "nearest" and opset >= 18:
+        attrs["antialias"] = draw(st.integers(0, 1))
+        if attrs["antialias"]:  # with which ONNX Runtime computes all coordinates in this way
+            attrs["coordinate_transformation_mode"] = "half_pixel"
+    shape = [draw(st.integers(1, 9)) for _ in range(2)]
+    x = values(1, 2, *shape)
+    if draw(st.booleans()):
+        scales = draw(
+            st.lists(st.sampled_from([0.3, 0.5, 0.6, 0.7, 1.0, 1.3, 1.5, 2.0, 2.3, 3.0]), min_size=2, max_size=2)
+        )
+        outs = [int(np.float32(s) * np.float32(n)) for s, n in zip(scales, shape, strict=True)]
+        assume(min(outs) > 0)
+        # Since 19 align_corners counts with fractional sizes, which ONNX Runtime has not taken up.
+        assume(opset < 19 or attrs["coordinate_transformation_mode"] != "align_corners")
+        inputs = [x, None if opset >= 13 else floats(), floats(1, 1, *scales)]
+    else:
+        outs = draw(st.lists(st.integers(1, 20), min_size=2, max_size=2))
+        inputs = [x, None if opset >= 13 else floats(), None if opset >= 13 else floats(), np.array([1, 2, *outs])]
+    # Where no size changes ONNX Runtime copies, even if the scale is 1.3 and every coordinate does change.
+    # With antialiasing it does so axis by axis.
+    assume(all(n != m for n, m in zip(outs, shape, strict=True)) if attrs.get("antialias") else outs != shape)
+    return inputs, attrs, opset
+
+
+@given(resize_cases())
+@settings(max_examples=150)
+def test_against_ort(case):
+    inputs, attrs, opset = case
+    check_against_ort("Resize", inputs, attrs, opset, rtol=1e-3, atol=1e-4)
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_crop_and_resize_against_ort(data):
+    mode = data.draw(st.sampled_from(["nearest", "linear", "cubic"]))
+    starts = data.draw(st.lists(st.floats(-0.25, 0.5, width=32), min_size=2, max_size=2))
+    ends = data.draw(st.lists(st.floats(0.625, 1.25, width=32), min_size=2, max_size=2))
+    outs = data.draw(st.lists(st.sampled_from([1, 2, 3, 9, 10, 15]), min_size=2, max_size=2))  # none the input's
+    attrs = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.5}
+    inputs = [values(1, 2, 6, 7), floats(0, 0, *starts, 1, 1, *ends), None, np.array([1, 2, *outs])]
+    check_against_ort("Resize", inputs, attrs, 13, rtol=1e-3, atol=1e-3)
+
+
+def test_crop_without_change_of_size():
+    """The region counts even where the size stays: the middle of five, stretched over five."""
+    x = np.arange(5, dtype=np.float32)
+    attrs = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    (ours,) = run_kernel("Resize", [x, floats(0.25, 0.75), None, np.array([5])], attrs, 13)
+    np.testing.assert_allclose(ours, [1, 1.5, 2, 2.5, 3])
+
+
+def test_scale_without_change_of_size():
+    """3 * 1.3 is 3, but coordinates are divided by 1.3 all the same."""
+    x = np.arange(3, dtype=np.float32)
+    (ours,) = run_kernel("Resize", [x, None, floats(1.3)], {"mode": "linear"}, 13)
+    np.testing.assert_allclose(ours, [0, 1.5 / 1.3 - 0.5, 2.5 / 1.3 - 0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("version", [11, 13, 18])
+def test_align_corners_of_whole_sizes(version):
+    x = np.arange(4, dtype=np.float32)
+    attrs = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    (ours,) = run_kernel("Resize", [x, None, floats(0.6)], attrs, version)
+    np.testing.assert_allclose(ours, [0, 3])
+
+
+@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+@pytest.mark.parametrize("axes", [[2, 3], [3, 2], [1, 3]])
+def test_axes_and_policies(policy, axes):
+    mode = "nearest" if 1 in axes else "linear"  # ONNX Runtime interpolates along the last two axes only
+    attrs = {"mode": mode, "keep_aspect_ratio_policy": policy, "axes": axes}
+    check_against_ort("Resize", [values(1, 4, 6, 8), None, None, np.array([9, 5])], attrs, 19)
+    # ONNX Runtime leaves negative axes alone, so they are compared with the positive ones.
+    negative = {**attrs, "axes": [a - 4 for a in axes]}
+    inputs = [values(1, 4, 6, 8), None, None, np.array([9, 5])]
+    assert_same(run_kernel("Resize", inputs, negative, 19), run_kernel("Resize", inputs, attrs, 19))
+    scales = {"mode": "nearest", "axes": axes}
+    check_against_ort("Resize", [values(1, 4, 6, 8), None, floats(1.5, 0.5)], scales, 19)
+
+
+def test_half_pixel_symmetric_against_ort():
+    attrs = {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}
+    check_against_ort("Resize", [values(1, 1, 7, 5), None, floats(1, 1, 0.6, 1.7)], attrs, 19)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32, np.float16, np.float64, np.int64])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_dtypes(dtype, mode):
+    """The result is that for float64, as the type; integers are truncated, and do not wrap where cubic overshoots."""
+    x = np.random.default_rng(0).integers(0, 120, (5, 6)).astype(dtype)
+    x[2, 2:4] = 127
+    (ours,) = run_kernel("Resize", [x, None, floats(1.5, 2.5)], {"mode": mode}, 13)
+    (exact,) = run_kernel("Resize", [x.astype(np.float64), None, floats(1.5, 2.5)], {"mode": mode}, 13)
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        exact = np.clip(exact, limits.min, limits.max)
+        assert np.all(np.abs(ours - exact) < 1 + 1e-4)
+        assert ours.dtype == dtype
+    else:
+        assert_same([ours], [exact.astype(dtype)], rtol=2e-3)
+
+
+def test_nearest_of_strings_and_booleans():
+    for x in (np.array(["a", "b", "c"], object), np.array([True, False, True])):
+        (ours,) = run_kernel("Upsample", [x, floats(2)], {}, 9)
+        assert ours.tolist() == np.repeat(x, 2).tolist()
+
+
+def test_empty():
+    assert run_kernel("Resize", [values(0, 3), None, floats(1, 2)], {}, 13)[0].shape == (0, 6)
+    assert run_kernel("Resize", [values(2, 3), None, floats(1, 0.1)], {}, 13)[0].shape == (2, 0)
+
+
+def test_of_a_transposed_view():
+    x = values(3, 4, 5).transpose(2, 0, 1)
+    for mode, scales in (("nearest", floats(1, 2, 2)), ("nearest", floats(1, 0.7, 1)), ("linear", floats(1, 1, 1.5))):
+        ours = run_kernel("Resize", [x, None, scales], {"mode": mode}, 13)
+        assert_same(ours, run_kernel("Resize", [x.copy(), None, scales], {"mode": mode}, 13))
+
+
+X = values(1, 4)
+BAD = {
+    "scales missing": ("Resize", [X], {}, 13, "exactly one"),
+    "both": ("Resize", [X, None, floats(1, 2), np.array([1, 8])], {}, 13, "exactly one"),
+    "number of scales": ("Resize", [X, None, floats(2)], {}, 13, "scales"),
+    "number of sizes": ("Resize", [X, None, None, np.array([2])], {"axes": [0, 1]}, 18, "sizes"),
+    "scales 10": ("Resize", [X, floats(2)], {}, 10, "scales"),
+    "scale 0": ("Resize", [X, None, floats(1, 0)], {}, 13, "greater than 0"),
+    "scale nan": ("Resize", [X, None, floats(1, np.nan)], {}, 13, "greater than 0"),
+    "scale infinite": ("Upsample", [X, floats(1, np.inf)], {}, 9, "scale"),
+    "negative scale": ("Upsample", [X], {"scales": [1.0, -2.0]}, 7, "greater than 0"),
+    "negative size": ("Resize", [X, None, None, np.array([1, -8])], {}, 13, "resized"),
+    "size from nothing": ("Resize", [values(1, 0), None, None, np.array([1, 8])], {}, 13, "resized"),
+    "huge": ("Resize", [X, None, None, np.array([1 << 30, 1 << 30])], {}, 13, "GiB"),
+    "axis": ("Resize", [X, None, floats(2)], {"axes": [2]}, 18, "axis"),
+    "axis twice": ("Resize", [X, None, floats(2, 2)], {"axes": [1, -1]}, 18, "twice"),
+    "roi missing": (
+        "Resize",
+        [X, None, floats(1, 2)],
+        {"coordinate_transformation_mode": "tf_crop_and_resize"},
+        13,
+        "roi",
+    ),
+    "roi nan": (
+        "Resize",
+        [X, floats(0, np.nan, 1, 1), floats(1, 2)],
+        {"coordinate_transformation_mode": "tf_crop_and_resize"},
+        13,
+        "finite",
+    ),
+    "mode": ("Resize", [X, None, floats(1, 2)], {"mode": "quadratic"}, 13, "mode"),
+    "mode 10": ("Resize", [X, floats(1, 2)], {"mode": "cubic"}, 10, "mode"),
+    "nearest_mode": ("Resize", [X, None, floats(1, 2)], {"nearest_mode": "simple"}, 13, "nearest_mode"),
+    "rank of Upsample 1": ("Upsample", [X], {"height_scale": 2.0, "width_scale": 2.0}, 1, "dimensions"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, attrs, version, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, attrs, version)
