@@ -52,6 +52,8 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
     Raises:
         irc.Error: IRC120 to IRC134, see above; ``where`` names the file and the node or value.
     """
+    from google.protobuf.message import Error as ProtobufError
+
     from irc.frontend.onnx.external import DataFolder
     from irc.frontend.onnx.importer import Importer
     from irc.frontend.onnx.reader import Source, read_file
@@ -67,5 +69,5 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
     except Error as error:
         where = ", ".join(filter(None, (place, error.where)))
         raise Error(error.code, error.message, where) from None
-    except UnicodeDecodeError as error:  # protobuf checks names only when they are read
-        raise Error("IRC121", f"the model has text that is not UTF-8: {error}", place) from None
+    except ProtobufError as error:  # parts of messages nested too deep are copied to no end
+        raise Error("IRC133", f"the model nests too deep: {error}", place) from None

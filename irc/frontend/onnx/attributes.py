@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import Place, text
 from irc.frontend.onnx.tensors import MAX_RANK
-from irc.frontend.onnx.types import Place, from_proto
+from irc.frontend.onnx.types import from_proto
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class AttributeReader:
         found: dict[str, Any] = {}
         known = operator.attributes
         for proto in protos:
-            key = proto.name
+            key = text(proto.name, where)
             expected = known.get(key)
             if expected is None and not key.startswith("__"):  # exporters' own notes, as the ONNX checker has it
                 names = ", ".join(sorted(known)) or "none"
@@ -190,7 +191,7 @@ def substitute(protos: Iterable[AttributeProto], environment: Environment | None
     """
     found: list[AttributeProto] = []
     for proto in protos:
-        reference = proto.ref_attr_name
+        reference = text(proto.ref_attr_name, where)
         if not reference:
             found.append(proto)
         elif environment is None:

@@ -142,12 +142,12 @@ class GraphBuilder:
         last = len(operator.inputs) - 1
         found: list[Value] = []
         for number in range(max(count, keep)):
-            if number < len(names) and names[number]:
-                found.append(scope[names[number]])
-            elif operator.inputs[min(number, last)]:
-                found.append(self.absent())
-            else:
+            is_named = number < len(names) and names[number]
+            value = scope[names[number]] if is_named else self.absent()
+            # A function's input may be absent as well, where the call leaves it out.
+            if value.type is NONE and not operator.inputs[min(number, last)]:
                 _arity(f"input {number} of {operator.name} must not be absent", raw)
+            found.append(value)
         if count < fewest and not all(operator.inputs[count:fewest]):
             _arity(f"input {count} of {operator.name} must not be absent", raw)
         return found
@@ -237,9 +237,7 @@ class GraphBuilder:
             attributes[key] = self.importer.closed_graph(self, graph, key, raw)
         names = output_names(raw, operator)
         types = output_types.output_types(operator, [v.type for v in inputs], attributes, len(names))
-        return self.create(
-            block, operator.kind, inputs, types, names, attributes, operator.version, raw.proto.name
-        ).outputs
+        return self.create(block, operator.kind, inputs, types, names, attributes, operator.version, raw.name).outputs
 
     @staticmethod
     def _is_initializer(raw: RawGraph, name: str) -> bool:

@@ -31,7 +31,7 @@ _CONDITION = TensorType(DType.BOOL, ())
 def _if(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     inputs = builder.inputs(raw, operator, scope)
     builder.attributes(raw, operator)
-    node = builder.create(block, "prim::If", inputs, name=raw.proto.name)
+    node = builder.create(block, "prim::If", inputs, name=raw.name)
     branches = [raw.graphs[key] for key in ("then_branch", "else_branch")]
     first, second = [builder.body(graph, node.add_block(), scope, ()) for graph in branches]
     if len(first) != len(second):
@@ -44,7 +44,7 @@ def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
     inputs = builder.inputs(raw, operator, scope, keep=2)
     attributes = builder.attributes(raw, operator)
     initial = [generalize(v.type) for v in inputs[2:]]
-    node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.proto.name)
+    node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
     returns = builder.body(raw.graphs["body"], node.add_block(), scope, (_ITERATION, _CONDITION, *initial))
     return _outputs(builder, node, _iterated(initial, returns, 1, raw), raw)
 
@@ -58,7 +58,7 @@ def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
     if scanned < 1 or states < 0:
         _fail(f"attribute 'num_scan_inputs' is {scanned}, but the node has {len(inputs) - first} inputs", raw)
     types = [generalize(v.type) for v in inputs[first:]]
-    node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.proto.name)
+    node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
     returns = builder.body(raw.graphs["body"], node.add_block(), scope, types)
     return _outputs(builder, node, _iterated(types[:states], returns, 0, raw), raw)
 
@@ -107,7 +107,7 @@ def _sequence_map(
     def emit(at: Block, op_type: str, values: Sequence[Value], type: Type, attributes: dict[str, Any]) -> Node:
         found = bind("", op_type, builder.imports)
         assert isinstance(found, Operator), "SequenceMap is younger than all of these"
-        return builder.create(at, found.kind, values, (type,), (), attributes, found.version, raw.proto.name)
+        return builder.create(at, found.kind, values, (type,), (), attributes, found.version, raw.name)
 
     length = emit(block, "SequenceLength", inputs[:1], _ITERATION, {}).output
     always = builder.constant(Tensor.of(np.array(True)), block)
@@ -115,7 +115,7 @@ def _sequence_map(
     loop = bind("", "Loop", builder.imports)
     assert isinstance(loop, Operator)
     carried = [node.output for node in accumulators]
-    node = builder.create(block, loop.kind, [length, always, *carried], (), (), {}, loop.version, raw.proto.name)
+    node = builder.create(block, loop.kind, [length, always, *carried], (), (), {}, loop.version, raw.name)
     inner = node.add_block()
     iteration, condition = [inner.add_param(t, builder.fresh()) for t in (_ITERATION, _CONDITION)]
     sequences = [inner.add_param(v.type, builder.fresh()) for v in carried]
@@ -163,7 +163,7 @@ def _constant(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
         raise Error("IRC127", f"Constant has no attribute {key!r}", str(raw))
     names = [*raw.outputs, ""][:1]
     tensor = builder.importer.weight(_CONSTANTS[key](value), names[0])
-    return (builder.constant(tensor, block, names[0], raw.proto.name),)
+    return (builder.constant(tensor, block, names[0], raw.name),)
 
 
 def _fail(message: str, raw: RawNode) -> NoReturn:

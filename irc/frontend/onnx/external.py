@@ -15,7 +15,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
-from irc.frontend.onnx.types import Place
+from irc.frontend.onnx.checks import Place, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +85,7 @@ class DataFolder:
 
     def region(self, entries: Iterable[StringStringEntryProto], needed: int, where: Place) -> Region:
         """Where a tensor of ``needed`` bytes lies, by its ``external_data``. Raises IRC130."""
-        keys = {e.key: e.value for e in entries}
+        keys = {text(e.key, where): text(e.value, where) for e in entries}
         file = self._open(keys.get("location", ""), where)
         offset = _number(keys.get("offset", "0"), "offset", where)
         available = max(0, file.size - offset)

@@ -61,7 +61,7 @@ class FunctionImporter:
         types = [generalize(v.type) for v in graph.outputs]
         callee = builder.function(graph.name)
         return builder.create(
-            block, "prim::CallFunction", [callee, *inputs], types, raw.outputs, None, None, raw.proto.name
+            block, "prim::CallFunction", [callee, *inputs], types, raw.outputs, None, None, raw.name
         ).outputs
 
     def _instance(self, function: RawFunction, environment: Environment, kinds: tuple[Type, ...], depth: int) -> Graph:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.attributes import AttributeReader
 from irc.frontend.onnx.blocks import GraphBuilder
+from irc.frontend.onnx.checks import Place, text
 from irc.frontend.onnx.control import SPECIAL
 from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from irc.frontend.onnx.external import Region
     from irc.frontend.onnx.reader import Source
-    from irc.frontend.onnx.types import Place
     from irc.ir import Tensor
 
 INLINE_ELEMENTS = 16
@@ -124,12 +124,12 @@ def _metadata(model: ModelProto, ir_version: int, imports: dict[str, int]) -> di
         "producer_name": model.producer_name,
         "producer_version": model.producer_version,
         "domain": model.domain,
-        "model_version": str(model.model_version) if model.model_version else "",
+        "model_version": str(model.model_version or ""),
         "doc_string": model.doc_string,
         "graph.name": model.graph.name,
         "graph.doc_string": model.graph.doc_string,
     }
+    fields |= {f"metadata_props.{text(entry.key, 'metadata_props')}": entry.value for entry in model.metadata_props}
     found = {"ir_version": str(ir_version)}
     found |= {f"opset_import.{domain or 'ai.onnx'}": str(version) for domain, version in imports.items()}
-    found |= {name: text for name, text in fields.items() if text}
-    return found | {f"metadata_props.{entry.key}": entry.value for entry in model.metadata_props}
+    return found | {name: value for name, value in fields.items() if text(value, name)}

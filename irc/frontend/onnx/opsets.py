@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.types import from_schema, join
 from irc.ir.types import TENSOR, Type
 
@@ -82,7 +83,7 @@ def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int
     known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
     found: dict[str, int] = {}
     for entry in imports:
-        domain, version = _canonical(entry.domain), entry.version
+        domain, version = _canonical(text(entry.domain, where)), entry.version
         name = domain or "ai.onnx"
         if found.get(domain, version) != version:
             raise Error("IRC122", f"opset {found[domain]} and opset {version} of {name} are both imported", where)

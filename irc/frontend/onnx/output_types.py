@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
 
 
-def _element(type: Type) -> Type:
-    return generalize(type.elem) if isinstance(type, (ListType, OptionalType)) else generalize(type)
-
-
 def _optional(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
     return OptionalType(generalize(inputs[0] if inputs else attributes.get("type", TENSOR)))
+
+
+def _optional_get_element(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    (type,) = inputs  # from version 18 on it may also be no optional, and is the result then
+    return generalize(type.elem if isinstance(type, OptionalType) else type)
+
+
+def _sequence_at(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return generalize(inputs[0].elem) if isinstance(inputs[0], ListType) else TENSOR
 
 
 def _split_to_sequence(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
@@ -37,8 +42,8 @@ def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
 
 _RULES: dict[str, Rule] = {
     "onnx::Optional": _optional,
-    "onnx::OptionalGetElement": lambda inputs, attributes: _element(inputs[0]),
-    "onnx::SequenceAt": lambda inputs, attributes: _element(inputs[0]),
+    "onnx::OptionalGetElement": _optional_get_element,
+    "onnx::SequenceAt": _sequence_at,
     "onnx::SequenceConstruct": lambda inputs, attributes: ListType(generalize(inputs[0])),
     "onnx::SequenceEmpty": _sequence_empty,
     "onnx::SplitToSequence": _split_to_sequence,

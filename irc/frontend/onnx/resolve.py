@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import text, texts
 from irc.frontend.onnx.opsets import bind, is_standard, read_imports
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 
@@ -28,9 +29,9 @@ def read_functions(protos: Iterable[FunctionProto]) -> Functions:
     """The local functions of a model, bodies not read yet. Raises IRC122, IRC132."""
     found: Functions = {}
     for proto in protos:
-        key = _key(proto.domain, proto.name, proto.overload)
-        attributes: dict[str, AttributeProto | None] = dict.fromkeys(proto.attribute)
-        attributes.update({default.name: default for default in proto.attribute_proto})
+        key = _key(*texts((proto.domain, proto.name, proto.overload), "a local function"))
+        attributes: dict[str, AttributeProto | None] = dict.fromkeys(texts(proto.attribute, key))
+        attributes.update({text(default.name, key): default for default in proto.attribute_proto})
         function = RawFunction(proto, key, RawGraph(""), {}, attributes)
         function.graph.where = f"function {function.label}"
         if not proto.name:
@@ -72,7 +73,7 @@ def _resolve_graph(
     called: dict[RawFunction, str] = {}
     for node in graph.walk():
         if functions:
-            function = functions.get(_key(node.domain, node.op_type, node.proto.overload))
+            function = functions.get(_key(node.domain, node.op_type, text(node.proto.overload, node)))
             if function is not None:
                 node.target = function
                 called.setdefault(function, str(node))

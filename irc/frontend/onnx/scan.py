@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import text, texts
 from irc.frontend.onnx.opsets import Operator, is_standard
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class RawNode:
     """A node: what of its proto is needed more than once, and what it turned out to be."""
 
     proto: NodeProto
+    name: str
     op_type: str
     domain: str
     inputs: list[str]
@@ -67,9 +69,12 @@ class RawNode:
     def __str__(self) -> str:
         """The node in messages: its name, or its first output where it has none, and its operator."""
         operator = self.op_type if is_standard(self.domain) else f"{self.domain}::{self.op_type}"
-        name = self.proto.name
         output = next(filter(None, self.outputs), "")
-        return f"node {name!r} ({operator})" if name else f"the {operator} node that makes {output!r}"
+        return f"node {self.name!r} ({operator})" if self.name else f"the {operator} node that makes {output!r}"
+
+    def user(self, name: str) -> str:
+        """The node in messages that uses ``name``: this one or the first nested one."""
+        return next((g.captures[name] for g in self.graphs.values() if name in g.captures), str(self))
 
     def uses(self) -> Iterator[str]:
         """Names it uses, captures of its graphs included."""
@@ -128,7 +133,7 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> R
     if depth > MAX_DEPTH:
         raise Error("IRC133", f"graphs nest deeper than {MAX_DEPTH} levels", where)
     graph = RawGraph(where)
-    inputs, graph.outputs = _named(proto.input), _named(proto.output)
+    inputs, graph.outputs = _named(proto.input, where), _named(proto.output, where)
     graph.inputs = dict(inputs)
     _check_names("input", [name for name, _ in inputs], where)
     if depth == 1:
@@ -137,19 +142,18 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> R
         graph.initializers[_initializer_name(graph, tensor.name)] = tensor
     for sparse in proto.sparse_initializer:
         graph.sparse[_initializer_name(graph, sparse.values.name)] = sparse
-    for info in proto.value_info:
-        graph.declared[info.name] = info.type
+    graph.declared = {text(info.name, where): info.type for info in proto.value_info}
     _scan_nodes(graph, proto.node, depth)
     return graph
 
 
 def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
     """Read the body of a function into ``graph``. Raises as ``scan_graph`` does."""
-    _check_names("input", proto.input, graph.where)
-    graph.inputs = dict.fromkeys(proto.input)
-    graph.outputs = [(name, None) for name in proto.output]
-    for info in proto.value_info:
-        graph.declared[info.name] = info.type
+    inputs = texts(proto.input, graph.where)
+    _check_names("input", inputs, graph.where)
+    graph.inputs = dict.fromkeys(inputs)
+    graph.outputs = [(name, None) for name in texts(proto.output, graph.where)]
+    graph.declared = {text(info.name, graph.where): info.type for info in proto.value_info}
     _scan_nodes(graph, proto.node, 1)
     no_captures(graph)
 
@@ -160,8 +164,8 @@ def no_captures(graph: RawGraph) -> None:
         raise Error("IRC125", f"{name!r} is used but never defined: no input, initializer or node gives it", user)
 
 
-def _named(infos: Iterable[ValueInfoProto]) -> list[tuple[str, TypeProto | None]]:
-    return [(info.name, info.type if info.HasField("type") else None) for info in infos]
+def _named(infos: Iterable[ValueInfoProto], where: str) -> list[tuple[str, TypeProto | None]]:
+    return [(text(info.name, where), info.type if info.HasField("type") else None) for info in infos]
 
 
 def _check_names(kind: str, names: Sequence[str], where: str) -> None:
@@ -173,7 +177,7 @@ def _check_names(kind: str, names: Sequence[str], where: str) -> None:
 
 
 def _initializer_name(graph: RawGraph, name: str) -> str:
-    if not name:
+    if not text(name, graph.where):
         raise Error("IRC124", "an initializer has no name", graph.where)
     if name in graph.initializers or name in graph.sparse:
         raise Error("IRC124", f"two initializers are called {name!r}: names must be unique", graph.where)
@@ -196,7 +200,7 @@ def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> Non
     for node in nodes:
         for name in node.uses():
             if name not in owners:
-                graph.captures.setdefault(name, str(node))
+                graph.captures.setdefault(name, node.user(name))
             elif owners[name] not in seen:
                 is_sorted = False
         seen.add(node)
@@ -209,12 +213,14 @@ def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> Non
 
 def _scan_node(proto: NodeProto, depth: int) -> RawNode:
     attributes = list(proto.attribute)
-    node = RawNode(proto, proto.op_type, proto.domain, list(proto.input), list(proto.output), attributes, {})
+    op_type, domain, name = texts((proto.op_type, proto.domain, proto.name), "a node")
+    inputs, outputs = texts(proto.input, name), texts(proto.output, name)
+    node = RawNode(proto, name, op_type, domain, inputs, outputs, attributes, {})
     for attribute in attributes:
         type = attribute.type
         if type == _GRAPH or (not type and attribute.HasField("g")):  # IR version 1 gives no types
-            where = f"{attribute.name} of {node}"
-            node.graphs[attribute.name] = scan_graph(attribute.g, where, depth + 1)
+            key = text(attribute.name, node)
+            node.graphs[key] = scan_graph(attribute.g, f"{key} of {node}", depth + 1)
         elif type == _GRAPHS:
             raise Error("IRC127", f"lists of graphs are not supported (attribute {attribute.name!r})", str(node))
     return node
@@ -260,6 +266,8 @@ def _cycle(graph: RawGraph, needs: Sequence[set[int]], done: set[int]) -> NoRetu
         at = next(i for i in needs[at] if i not in done)
     steps = list(path)
     cycle = steps[steps.index(at) :][::-1]  # from producer to user
+    first = cycle.index(min(cycle))
+    cycle = cycle[first:] + cycle[:first]
     names = [next(filter(None, graph.nodes[i].outputs), "?") for i in cycle]
     shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
     text = " -> ".join([*map(repr, shown), repr(names[0])])

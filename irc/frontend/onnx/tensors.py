@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import Place
 from irc.frontend.onnx.external import DataFolder, Region
-from irc.frontend.onnx.types import Place
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 

@@ -18,13 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
+from irc.frontend.onnx.checks import Place, text
 from irc.ir.types import INT, STR, TENSOR, DictType, Dim, DType, ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
-
-Place = object
-"""Where something is wrong: anything whose ``str`` names the place, so that names are made only for messages."""
 
 MAX_NESTING = 16
 """How deep types may nest; ``seq(map(int64, tensor(float)))`` has three levels."""
@@ -77,7 +75,7 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
         if size < -1:
             raise Error("IRC131", f"a dimension of size {size}", str(where))
         return None if size < 0 else size  # -1 is how several exporters spell an unknown size
-    return (dim.dim_param or None) if kind == "dim_param" else None
+    return (text(dim.dim_param, where) or None) if kind == "dim_param" else None
 
 
 def to_proto(type: Type) -> TypeProto:
@@ -175,9 +173,10 @@ def settle(inferred: Type | None, declared: Type | None) -> Type:
     if declared is None or inferred is None:
         return inferred or declared or TENSOR
     if isinstance(inferred, TensorType) and isinstance(declared, TensorType):
-        if inferred.dtype is not None and declared.dtype is not inferred.dtype:
-            return inferred if declared.dtype is not None else TensorType(inferred.dtype, declared.shape)
-        return declared if inferred.shape is None else inferred
+        if inferred.dtype is not None and declared.dtype not in (None, inferred.dtype):
+            return inferred
+        shape = declared.shape if inferred.shape is None else inferred.shape
+        return TensorType(inferred.dtype or declared.dtype, shape)
     if isinstance(inferred, ListType) and isinstance(declared, ListType):
         return ListType(settle(inferred.elem, declared.elem))
     if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):

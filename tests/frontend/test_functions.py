@@ -1,0 +1,223 @@
+"""Local functions: calls, attributes, imports of their own, instances, limits."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from irc.frontend.onnx import functions, import_model
+from irc.ir import Module, TensorType
+from irc.ir.types import NONE, TENSOR, ListType
+from tests.frontend.helpers import changed, parse, refused
+
+HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
+
+
+def with_functions(body: str, *functions: str, inputs: str = "float[2,3] x", outputs: str = "float[2,3] y"):
+    texts = [f'<domain: "local", opset_import: ["" : 18, "local" : 1]> {f}' for f in functions]
+    return parse(f"{HEAD} g ({inputs}) => ({outputs}) {{ {body} }} " + " ".join(texts))
+
+
+def calls(module: Module, name: str = "main") -> list[tuple[str, list[str]]]:
+    """Called function and names of the arguments, for each call in graph ``name``."""
+    found = []
+    for node in module.graphs[name].walk():
+        if node.kind == "prim::CallFunction":
+            callee, *args = node.inputs
+            found.append((callee.node.attributes["name"], [v.name for v in args]))
+    return found
+
+
+def test_a_call() -> None:
+    module = import_model(with_functions("y = local.F(x)", "F (a) => (b) { t = Relu(a) b = Neg(t) }"))
+    assert list(module.graphs) == ["main", "local.F"]
+    assert calls(module) == [("local.F", ["x"])]
+    body = module.graphs["local.F"]
+    assert [v.name for v in body.inputs] == ["a"]
+    assert [v.name for v in body.outputs] == ["b"]
+    assert [n.kind for n in body.nodes] == ["onnx::Relu", "onnx::Neg"]
+    assert body.weights is module.weights
+    assert str(module.main.nodes[0].output.type) == "Function"
+    module.verify()
+
+
+def test_one_instance_serves_equal_calls() -> None:
+    module = import_model(with_functions("t = local.F(x) y = local.F(t)", "F (a) => (b) { b = Neg(a) }"))
+    assert list(module.graphs) == ["main", "local.F"]
+    assert calls(module) == [("local.F", ["x"]), ("local.F", ["t"])]
+    assert sum(n.kind == "prim::Constant" for n in module.main.nodes) == 1
+
+
+def test_attributes_and_their_defaults() -> None:
+    function = "F <axis: int, keep: int = 1> (a) => (b) { b = Softmax <axis: int = @axis> (a) }"
+    module = import_model(
+        with_functions(
+            "t = local.F <axis = 0> (x) u = local.F <axis = 1> (t) v = local.F <axis = 0> (u) w = local.F(v)"
+            " y = local.F <axis = 0, keep = 1> (w)",
+            function.replace("axis: int, keep: int = 1", "axis, keep: int = 1"),
+        )
+    )
+    assert [name for name, _ in calls(module)] == ["local.F", "local.F.1", "local.F", "local.F.2", "local.F"]
+    attributes = {name: graph.nodes[0].attributes for name, graph in module.graphs.items() if name != "main"}
+    # Without axis the reference is absent, and so the attribute.
+    assert attributes == {"local.F": {"axis": 0}, "local.F.1": {"axis": 1}, "local.F.2": {}}
+    module.verify()
+
+
+def test_references_pass_through_calls_and_into_nested_graphs() -> None:
+    module = import_model(
+        with_functions(
+            "y = local.G <s = 2.0> (x, c)",
+            "G <s> (a, c) => (b) { b = local.F <alpha: float = @s> (a, c) }",
+            "F <alpha> (a, c) => (b) { b = If(c) <then_branch = t () => (r) { r = Elu <alpha: float = @alpha> (a) },"
+            " else_branch = e () => (q) { q = Constant <value_float: float = @alpha> () }> }",
+            inputs="float[2,3] x, bool c",
+        )
+    )
+    then, otherwise = module.graphs["local.F"].nodes[0].blocks
+    assert then.nodes[0].attributes == {"alpha": 2.0}
+    assert otherwise.nodes[0].attributes["value"].numpy() == 2.0
+    module.verify()
+
+
+def test_instances_differ_by_kinds_of_arguments() -> None:
+    module = import_model(
+        with_functions(
+            "t = local.F(x) s = SequenceConstruct(x) u = local.F(s) v = local.C(x) w = local.C(x) y = Relu(t)",
+            "F (a) => (b) { b = Identity(a) }",
+            "C (a, low) => (b) { b = Clip(a, low) }",
+        )
+    )
+    types = [graph.inputs[-1].type for name, graph in module.graphs.items() if name != "main"]
+    assert types == [TENSOR, ListType(TENSOR), NONE]
+    assert isinstance(module.main.value("u").type, ListType)
+    assert module.main.value("t").type == TensorType()
+    module.verify()
+
+
+def test_fewer_arguments_and_outputs_than_the_function_has() -> None:
+    module = import_model(
+        with_functions("y = local.F(x)", "F (a, low, high) => (b, c) { b = Clip(a, low, high) c = Neg(a) }")
+    )
+    (call,) = [n for n in module.main.nodes if n.kind == "prim::CallFunction"]
+    assert [v.type == NONE for v in call.inputs] == [False, False, True, True]
+    assert call.inputs[2] is call.inputs[3]
+    assert len(call.outputs) == 2
+    assert [v.type for v in module.graphs["local.F"].inputs][1:] == [NONE, NONE]
+
+
+def test_an_input_left_out_that_the_body_needs() -> None:
+    proto = with_functions("y = local.F(x)", "F (a, b) => (c) { c = Add(a, b) }")
+    refused("IRC128", proto, "input 1 of Add", "'c'")
+
+
+def test_a_function_has_operator_sets_of_its_own() -> None:
+    proto = with_functions("y = local.F(x)", "F (a) => (b) { b = Softmax(a) }")
+    proto.functions[0].opset_import[0].version = 11
+    module = import_model(proto)
+    assert module.graphs["local.F"].nodes[0].version == 11
+
+
+def test_overloads() -> None:
+    proto = with_functions(
+        "t = local.F(x) y = local.F(t)", "F (a) => (b) { b = Neg(a) }", "H (a) => (b) { b = Abs(a) }"
+    )
+    proto.functions[1].name, proto.functions[1].overload = "F", "abs"
+    proto.graph.node[1].overload = "abs"
+    module = import_model(proto)
+    assert [name for name, _ in calls(module)] == ["local.F", "local.F:abs"]
+    module.verify()
+
+
+def test_a_function_goes_before_an_operator_of_its_name() -> None:
+    proto = with_functions("y = local.F(x)", "F (a) => (b) { b = Neg(a) }")
+    for part in (proto.functions[0], proto.graph.node[0]):
+        part.domain = ""
+    proto.functions[0].name = proto.graph.node[0].op_type = "Relu"
+    module = import_model(proto)
+    assert calls(module) == [("onnx.Relu", ["x"])]
+
+
+def test_functions_that_are_never_called_do_not_matter() -> None:
+    proto = with_functions("y = Relu(x)", "F (a) => (b) { b = local.F(a) }", "G (a) => (b) { b = Nonsense(a) }")
+    assert list(import_model(proto).graphs) == ["main"]
+
+
+def test_functions_know_nothing_of_the_main_graph() -> None:
+    proto = with_functions("k = Abs(x) y = local.F(x)", "F (a) => (b) { b = Neg(a) }")
+    proto.functions[0].node[0].input[0] = "k"
+    refused("IRC125", proto, "'k'")
+
+
+def test_recursion_is_refused() -> None:
+    text = ("F (a) => (b) { b = local.G(a) }", "G (a) => (b) { t = Relu(a) b = local.F(t) }")
+    refused("IRC132", with_functions("y = local.F(x)", *text), "local.F -> local.G -> local.F")
+    refused("IRC132", with_functions("y = local.F(x)", "F (a) => (b) { b = local.F(a) }"), "local.F -> local.F")
+
+
+@pytest.mark.parametrize(
+    ("code", "change", "word"),
+    [
+        ("IRC132", lambda m: m.functions.append(m.functions[0]), "local.F"),
+        ("IRC132", lambda m: setattr(m.functions[0], "name", ""), "no name"),
+        ("IRC122", lambda m: setattr(m.functions[0].opset_import[0], "version", 99), "local.F"),
+        ("IRC123", lambda m: m.functions[0].ClearField("opset_import"), "not imported"),
+        ("IRC124", lambda m: m.functions[0].input.append("a"), "'a'"),
+        ("IRC124", lambda m: m.functions[0].input.append("b"), "'b'"),
+        ("IRC125", lambda m: m.functions[0].output.append("z"), "'z'"),
+        ("IRC128", lambda m: m.graph.node[0].input.append("x"), "1 inputs"),
+        ("IRC128", lambda m: m.graph.node[0].output.append("z"), "1 outputs"),
+        ("IRC127", lambda m: m.graph.node[0].attribute.append(onnx.helper.make_attribute("q", 1)), "'q'"),
+        ("IRC127", lambda m: m.functions[0].attribute.append("alpha"), "alpha"),
+    ],
+)
+def test_malformed_functions(code: str, change, word: str) -> None:
+    proto = with_functions("y = local.F(x)", "F (a) => (b) { b = Elu(a) }")
+    if word == "alpha":  # a reference of another type than what the call gives
+        reference = onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha")
+        proto.functions[0].node[0].attribute.append(reference)
+        proto.graph.node[0].attribute.append(onnx.helper.make_attribute("alpha", 3))
+    refused(code, changed(proto, change), word)
+
+
+def test_graphs_as_attributes_of_calls_are_refused() -> None:
+    proto = with_functions("y = local.F(x)", "F <g> (a) => (b) { b = Neg(a) }")
+    attribute = onnx.AttributeProto(name="g", type=onnx.AttributeProto.GRAPH)
+    attribute.g.SetInParent()
+    proto.graph.node[0].attribute.append(attribute)
+    refused("IRC132", proto, "'g'")
+
+
+def doubling(depth: int, attributes: bool) -> onnx.ModelProto:
+    """Functions that each call the next one twice."""
+    names = [f"s{j}" for j in range(depth)]
+    declared = f"<{', '.join(names)}>" if attributes else ""
+    texts = [f"F{depth} {declared} (a) => (b) {{ b = Relu(a) }}"]
+    for i in range(depth):
+        bodies: list[str] = []
+        for number, (source, target) in enumerate((("a", "t"), ("t", "b"))):
+            passed = ", ".join([f"{n}: int = @{n}" for n in names if n != f"s{i}"] + [f"s{i}: int = {number}"])
+            bodies.append(f"{target} = local.F{i + 1} {f'<{passed}>' if attributes else ''} ({source})")
+        texts.append(f"F{i} {declared} (a) => (b) {{ {' '.join(bodies)} }}")
+    return with_functions("y = local.F0(x)", *texts)
+
+
+def test_functions_that_double_each_other_cost_nothing_as_calls() -> None:
+    module = import_model(doubling(30, attributes=False))
+    assert len(module.graphs) == 32
+    assert sum(len(g.nodes) for g in module.graphs.values()) < 150
+
+
+def test_instances_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MAX_REPEATED_NODES", 2000)
+    refused("IRC132", doubling(20, attributes=True), "2000 nodes")
+
+
+def test_calls_nest_to_a_limit() -> None:
+    def chain(depth: int) -> onnx.ModelProto:
+        texts = [f"F{i} (a) => (b) {{ b = local.F{i + 1}(a) }}" for i in range(depth)]
+        return with_functions("y = local.F0(x)", *texts, f"F{depth} (a) => (b) {{ b = Neg(a) }}")
+
+    assert len(import_model(chain(60)).graphs) == 62
+    refused("IRC133", chain(80), "64 levels")
+    refused("IRC133", chain(3000), "64 levels")
