@@ -17,6 +17,7 @@ from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 
 _INTS = terminal(r"\[(-?\d{1,18}(?:,[ ]?-?\d{1,18})*+)?\]")
 _GRAPH = terminal(r"<(Graph_\d+)>")
+_TYPE = terminal(r"<Type\s*:")
 _TENSORS = terminal(r"<Tensors>")
 _MEMBER = terminal(r"__torch__\.[\w.]+")
 _ANNOTATE = terminal(r"annotate\s*\(")
@@ -65,6 +66,8 @@ class AttributeParser:
             scan.fail(f"values nest deeper than {MAX_LITERAL_DEPTH} levels", code="IRC113")
         if (tensor := self._tensors.parse(declared)) is not None:
             return tensor
+        if depth == 1 and (tensor := self._tensors.parse_display()) is not None:
+            return tensor
         if scan.accept("["):
             return self._items("]", depth)
         if scan.accept("("):
@@ -80,6 +83,10 @@ class AttributeParser:
             value = coerced(self._value(annotated, depth + 1), annotated)
             scan.expect(")", "the annotated value")
             return value
+        if scan.take(_TYPE):
+            stated = self._types.parse()
+            scan.expect(">", "the type")
+            return stated
         if match := scan.take(_TENSORS) or (declared is not None and scan.take(_MEMBER)):
             return Opaque(match[0].strip())
         if not (scan.peek().isalpha() or scan.peek() == "_"):

@@ -27,7 +27,7 @@ _VALUES = terminal(rf"\(\s*+((?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*+)?+)\s*+\
 _VALUE = re.compile(VALUE_NAME)
 _KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})")\s*=')
 _NOTES = re.compile(
-    rf'[ \t]*+(?:,[ \t]*scope:[ \t]*(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^\#\n]*[^\#\s])))?[ \t]*+'
+    rf'[ \t]*+(?:,[ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?+[ \t]*+'
     rf'(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?+(?:\n|\r\n|\Z)'
 )
 _NUMBERED = re.compile(r".+_\d+", re.DOTALL)
@@ -230,7 +230,7 @@ class GraphParser:
         if match is None:
             scan.fail("expected the end of the line after the operator's inputs")
         if match["scope"] is not None:
-            node.scope = match["scope"]
+            node.scope = match["scope"].rstrip()
         elif match["quoted_scope"] is not None:
             node.scope = scan.unquote(match["quoted_scope"], match.start("quoted_scope"))
         if match["name"] is not None:

@@ -42,7 +42,7 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
     if isinstance(value, Tensor):
         return tensor_text(value, declared == value.type)
     if isinstance(value, Type):
-        return str(value)
+        return _type_text(value, declared)
     if isinstance(value, list):
         if not value and isinstance(declared, ListType):
             return f"annotate({_python_text(declared)}, [])"  # as TorchScript does
@@ -55,6 +55,16 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
         return "{" + ", ".join(f"{literal_text(k)}: {literal_text(v)}" for k, v in pairs) + "}"
     # The verifier refuses any other value; that text cannot be read back does not keep the graph from being shown.
     return f"<{value.__class__.__module__}.{value.__class__.__qualname__}>"
+
+
+def _type_text(value: Type, declared: Type | None) -> str:
+    """A type as a value; bare where it reads as nothing else."""
+    text = str(value)
+    read_otherwise = text[0] == "(" or text in _WORDS or (declared is not None and text.startswith("__torch__."))
+    return f"<Type : {text}>" if read_otherwise else text
+
+
+_WORDS = frozenset({"True", "False", "None", "inf", "nan"})
 
 
 def float_text(value: float) -> str:

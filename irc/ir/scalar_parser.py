@@ -10,7 +10,8 @@ from irc.ir.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.tensor_elements import NanBits
 
 _END = r"(?=\s*[,\])}:>])"
-_MAGNITUDE = r"(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf|nan(?:\(0x[0-9a-f]{1,16}\))?)"
+# Possessive, as digits without end must not take quadratic time to refuse.
+_MAGNITUDE = r"(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+|inf|nan(?:\(0x[0-9a-f]{1,16}\))?+)"
 
 SCALAR = terminal(
     rf"(?:(?P<int>-?\d++){_END}|\"(?P<str>{STRING_BODY})\"|(?P<float>-?{_MAGNITUDE}){_END}"

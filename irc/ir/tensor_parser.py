@@ -22,7 +22,7 @@ _LABELS = "|".join(sorted((re.escape(d.label) for d in DType), key=len, reverse=
 # PyTorch displays up to ten elements, with line ends turned to spaces:
 # " 1  2 [ CPULongType{2} ]", "(1,.,.) =   0  0 [ CPUFloatType{1,1,2} ]".
 _DISPLAY = terminal(
-    r"(?P<items>(?:[-+.\d,()=*\seinfa]|Columns [\d a-z]+)*+)"
+    r"(?P<items>(?:[-+.\d,()=*\seinfa]|Columns [\d a-z]{1,20}){0,500}+)"
     rf"\[[ ][A-Za-z]*?(?P<label>{_LABELS})Type\{{(?P<dims>[\d,]*)\}}[ ]\]"
 )
 _PLANE = re.compile(r"\([\d,.*]+\) =")
@@ -56,8 +56,7 @@ class TensorParser:
         start = scan.skip()
         match = scan.take(_TENSOR)
         if match is None:
-            display = scan.take(_DISPLAY)
-            return None if display is None else self._display(display, start)
+            return None
         if match["unknown"]:
             return Opaque("<Tensor>") if _exact(declared) is None else Tensor(*self._known(declared, start))
         if match["typed"]:
@@ -87,6 +86,28 @@ class TensorParser:
             return Opaque(self._scan.text[start : self._scan.pos])
         dtype, shape = self._known(declared, start)
         return Tensor(dtype, shape, array=self._array(dtype, shape, [value], start))
+
+    def parse_display(self) -> Tensor | None:
+        """A tensor as PyTorch displays it, None if there is none.
+
+        PyTorch rounds, and cuts off imaginary parts, so only integers are taken as contents.
+        """
+        scan = self._scan
+        start = scan.skip()
+        match = scan.take(_DISPLAY)
+        if match is None:
+            return None
+        dtype = DType.from_label(match["label"])
+        assert dtype is not None
+        dims = [d for d in match["dims"].split(",") if d]
+        if any(len(d) > 18 for d in dims):
+            scan.fail("a dimension does not fit in 63 bits", start, "IRC113")
+        shape = tuple(map(int, dims))
+        items = _PLANE.sub(" ", match["items"]).split()
+        if not all(map(_EXACT_ITEM.fullmatch, items)) or dtype in (DType.COMPLEX64, DType.COMPLEX128):
+            return Tensor(dtype, shape)
+        elements = [float(item) if item[-1] in "fn" else int(item) for item in items]
+        return Tensor(dtype, shape, array=self._array(dtype, shape, elements, start))
 
     # -- parts -----------------------------------------------------------
 
@@ -126,20 +147,6 @@ class TensorParser:
         if match is None:
             self._scan.fail("expected an element: a number, True, False or a string")
         return element_value(self._scan, match)
-
-    def _display(self, match: re.Match[str], start: int) -> Tensor:
-        """What PyTorch displays. It rounds, and cuts off imaginary parts, so only integers are taken as contents."""
-        dtype = DType.from_label(match["label"])
-        assert dtype is not None
-        dims = [d for d in match["dims"].split(",") if d]
-        if any(len(d) > 18 for d in dims):
-            self._scan.fail("a dimension does not fit in 63 bits", start, "IRC113")
-        shape = tuple(map(int, dims))
-        items = _PLANE.sub(" ", match["items"]).split()
-        if not all(map(_EXACT_ITEM.fullmatch, items)) or dtype in (DType.COMPLEX64, DType.COMPLEX128):
-            return Tensor(dtype, shape)
-        elements = [float(item) if item[-1] in "fn" else int(item) for item in items]
-        return Tensor(dtype, shape, array=self._array(dtype, shape, elements, start))
 
     def _array(self, dtype: DType, shape: tuple[int, ...], elements: Sequence[Any], pos: int) -> Array:
         if len(elements) != math.prod(shape):
