@@ -81,7 +81,7 @@ def _check(x: Array, *parameters: Array, spatial: bool) -> None:
     if not x.ndim or any(p.shape != expected for p in parameters):
         shapes = ", ".join(str(list(p.shape)) for p in parameters)
         raise Error(
-            "IRC423",
+            "IRC421",
             f"scale, bias, mean and variance have shapes {shapes}; an input of shape {list(x.shape)} "
             f"needs {list(expected)} each",
         )

@@ -45,9 +45,9 @@ def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, 
     shape, strides, dilations, pads = window.parameters(rank, kernel)
     adjust = adjust or (0,) * rank
     if len(adjust) != rank or min(adjust) < 0:
-        raise Error("IRC423", f"output_padding is {list(adjust)}: it needs {rank} entries, none negative")
+        raise Error("IRC421", f"output_padding is {list(adjust)}: it needs {rank} entries, none negative")
     if wanted and len(wanted) not in (rank, rank + 2):
-        raise Error("IRC423", f"output_shape is {list(wanted)}: the input has {rank} spatial axes")
+        raise Error("IRC421", f"output_shape is {list(wanted)}: the input has {rank} spatial axes")
     targets: tuple[int | None, ...] = wanted[-rank:] if wanted else (None,) * rank
     axes: list[Axis] = []
     for i, (size, k, s, d, target) in enumerate(zip(sizes, shape, strides, dilations, targets, strict=True)):

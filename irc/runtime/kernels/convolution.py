@@ -93,18 +93,18 @@ def check_operands(x: Array, w: Array, b: Array | None, group: int, *, features:
     """Error unless weights made for ``channels`` inputs and ``features`` outputs fit the input and the bias."""
     if x.ndim < 3 or w.ndim != x.ndim:
         raise Error(
-            "IRC423",
+            "IRC421",
             f"the input has shape {list(x.shape)} and the weights {list(w.shape)}: both must have the same number "
             "of dimensions, at least 3 (batch, channels, spatial axes)",
         )
     if group < 1 or x.shape[1] != channels or channels % group or features % group:
         raise Error(
-            "IRC423",
+            "IRC421",
             f"weights of shape {list(w.shape)} in {group} groups take {channels} channels to {features}: "
             f"the input has {x.shape[1]} channels, and {group} must divide both numbers",
         )
     if b is not None and b.shape != (features,):
-        raise Error("IRC423", f"the bias has shape {list(b.shape)}, expected [{features}]")
+        raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected [{features}]")
 
 
 def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None) -> Array:

@@ -45,11 +45,11 @@ def deform_conv(node: Node) -> Kernel:
 def _check_offsets(x: Array, offset: Array, mask: Array | None, offset_group: int, axes: Axes) -> None:
     taps, counts = math.prod(a.kernel for a in axes), outputs(axes)
     if offset_group < 1 or x.shape[1] % offset_group:
-        raise Error("IRC423", f"offset_group {offset_group} does not divide the {x.shape[1]} channels")
+        raise Error("IRC421", f"offset_group {offset_group} does not divide the {x.shape[1]} channels")
     for name, given, each in (("offset", offset, len(axes)), ("mask", mask, 1)):
         expected = (x.shape[0], offset_group * taps * each, *counts)
         if given is not None and given.shape != expected:
-            raise Error("IRC423", f"{name} has shape {list(given.shape)}, expected {list(expected)}")
+            raise Error("IRC421", f"{name} has shape {list(given.shape)}, expected {list(expected)}")
 
 
 def _sample(x: Array, offset: Array, mask: Array | None, axes: Axes) -> Array:

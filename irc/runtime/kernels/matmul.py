@@ -46,7 +46,7 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
             raise ValueError
         return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *rows, *columns)
     except (ValueError, IndexError):
-        raise Error("IRC423", f"matrices of shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied") from None
+        raise Error("IRC421", f"matrices of shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied") from None
 
 
 @kernel("onnx::MatMul")
@@ -63,7 +63,7 @@ def gemm_6(node: Node) -> Kernel:
         result = run(a, b, c, out)
         if not broadcast and c.shape != result.shape:
             raise Error(
-                "IRC423", f"C has shape {list(c.shape)}, the product {list(result.shape)}: that needs broadcast=1"
+                "IRC421", f"C has shape {list(c.shape)}, the product {list(result.shape)}: that needs broadcast=1"
             )
         return result
 
@@ -77,7 +77,7 @@ def gemm(node: Node) -> Kernel:
 
     def run(a: Array, b: Array, c: Array | None = None, out: Array | None = None) -> Array:
         if a.ndim != 2 or b.ndim != 2:
-            raise Error("IRC423", f"A and B must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
+            raise Error("IRC421", f"A and B must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
         wide = np.dtype(np.float32) if is_half(a.dtype) else a.dtype
         left, right = a.astype(wide, copy=False), b.astype(wide, copy=False)
         into = out if wide == a.dtype else None
@@ -92,7 +92,7 @@ def gemm(node: Node) -> Kernel:
                 result += scaled
             except ValueError:
                 raise Error(
-                    "IRC423", f"C has shape {list(c.shape)}, which does not broadcast to {list(result.shape)}"
+                    "IRC421", f"C has shape {list(c.shape)}, which does not broadcast to {list(result.shape)}"
                 ) from None
         if wide == a.dtype:
             return result
@@ -126,7 +126,7 @@ def centred(x: Array, zero: Array | None, dtype: type[np.floating]) -> Array:
     try:
         values -= zero.astype(dtype)
     except ValueError:
-        raise Error("IRC423", f"a zero point of shape {list(zero.shape)} does not fit {list(x.shape)}") from None
+        raise Error("IRC421", f"a zero point of shape {list(zero.shape)} does not fit {list(x.shape)}") from None
     return values
 
 
@@ -154,7 +154,7 @@ def einsum(node: Node) -> Kernel:
             result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
         except ValueError as error:
             shapes = ", ".join(str(list(x.shape)) for x in operands)
-            raise Error("IRC423", f"equation {equation!r} does not fit shapes {shapes}: {error}") from None
+            raise Error("IRC421", f"equation {equation!r} does not fit shapes {shapes}: {error}") from None
         return fresh(result.astype(dtype, copy=False), *operands)
 
     return run

@@ -47,7 +47,7 @@ def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Ar
             x += b.astype(x.dtype, copy=False)
     except ValueError:
         shapes = [list(v.shape) for v in (scale, b) if v is not None]
-        raise Error("IRC423", f"scale and bias of shapes {shapes} do not broadcast to {list(x.shape)}") from None
+        raise Error("IRC421", f"scale and bias of shapes {shapes} do not broadcast to {list(x.shape)}") from None
     return x.astype(dtype, copy=False)
 
 
@@ -55,13 +55,13 @@ def _by_channel(x: Array, parameters: tuple[Array, ...], count: int, repeat: int
     """Parameters of shape (count,) as (C, 1...): each for ``repeat`` channels of ``x``."""
     if any(p.shape != (count,) for p in parameters):
         shapes = ", ".join(str(list(p.shape)) for p in parameters)
-        raise Error("IRC423", f"scale and bias have shapes {shapes}, expected [{count}] each")
+        raise Error("IRC421", f"scale and bias have shapes {shapes}, expected [{count}] each")
     return [np.repeat(p, repeat).reshape(-1, *(1,) * (x.ndim - 2)) for p in parameters]
 
 
 def _check_channels(x: Array) -> None:
     if x.ndim < 2:
-        raise Error("IRC423", f"the input has shape {list(x.shape)}: it must be (batch, channels, ...)")
+        raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, ...)")
 
 
 @kernel("onnx::InstanceNormalization")
@@ -84,7 +84,7 @@ def _group_normalization(node: Node, *, per_group: bool) -> Kernel:
     def run(x: Array, scale: Array, b: Array) -> Array:
         _check_channels(x)
         if groups < 1 or x.shape[1] % groups:
-            raise Error("IRC423", f"num_groups is {groups}, which does not divide the {x.shape[1]} channels")
+            raise Error("IRC421", f"num_groups is {groups}, which does not divide the {x.shape[1]} channels")
         each = x.shape[1] // groups
         count, repeat = (groups, each) if per_group else (x.shape[1], 1)
         factor, shift = _by_channel(x, (scale, b), count, repeat)
@@ -157,7 +157,7 @@ def mean_variance_normalization(node: Node) -> Kernel:
 def lp_normalization(node: Node) -> Kernel:
     p, axis = int(node.attributes.get("p", 2)), int(node.attributes.get("axis", -1))
     if p not in (1, 2):
-        raise Error("IRC322", f"p is {p}: only 1 and 2 are defined")
+        raise Error("IRC320", f"p is {p}: only 1 and 2 are defined")
 
     def run(x: Array) -> Array:
         along, wide = axis_in(axis, x.ndim), _wide(x)
@@ -177,7 +177,7 @@ def lrn(node: Node) -> Kernel:
     alpha, beta = float(node.attributes.get("alpha", 1e-4)), float(node.attributes.get("beta", 0.75))
     bias, size = float(node.attributes.get("bias", 1.0)), int(node.attributes.get("size", 0))
     if size < 1:
-        raise Error("IRC322", f"size is {size}: it must be at least 1")
+        raise Error("IRC320", f"size is {size}: it must be at least 1")
 
     def run(x: Array) -> Array:
         _check_channels(x)

@@ -60,7 +60,7 @@ def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -
 def check_spatial(x: Array) -> None:
     """Error unless ``x`` is (N, C, spatial...)."""
     if x.ndim < 3:
-        raise Error("IRC423", f"the input has shape {list(x.shape)}: it must be (batch, channels, spatial axes...)")
+        raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, spatial axes...)")
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:

@@ -155,7 +155,7 @@ class Resampler(NamedTuple):
         if 0 in shape:
             return np.empty(shape, x.dtype)
         if 0 in x.shape:
-            raise Error("IRC423", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
+            raise Error("IRC421", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
         changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
         places = {i: COORDINATES[self.coordinates](np.arange(sides[i].out, dtype=F), sides[i]) for i in changed}
         if self.mode == "nearest":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _choice(node: Node, name: str, default: str, choices: Sequence[str]) -> str:
     value = node.attributes.get(name, default)
     if value not in choices:
-        raise Error("IRC322", f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+        raise Error("IRC320", f"{name} is {value!r}: it must be one of {', '.join(choices)}")
     return value
 
 
@@ -33,13 +33,13 @@ def _scaled(size: int, scale: float) -> int:
     # float32, as in ONNX's shape inference: 10 * 0.7 is 7 there, not 6.9999998
     product = float(F(size) * F(scale))
     if not (scale > 0 and product < 1 << 62):
-        raise Error("IRC423", f"a scale is {scale}: scales must be greater than 0 and of reasonable size")
+        raise Error("IRC424", f"a scale is {scale}: scales must be greater than 0 and of reasonable size")
     return math.floor(product)
 
 
 def _by_scales(x: Array, scales: Sequence[float]) -> list[Side]:
     if len(scales) != x.ndim:
-        raise Error("IRC423", f"there are {len(scales)} scales for an input of {x.ndim} dimensions")
+        raise Error("IRC421", f"there are {len(scales)} scales for an input of {x.ndim} dimensions")
     outs = [_scaled(n, s) for n, s in zip(x.shape, scales, strict=True)]
     return [Side(n, out, F(s), F(out)) for n, s, out in zip(x.shape, scales, outs, strict=True)]
 
@@ -112,10 +112,10 @@ def _resize(node: Node, *, fractional: bool) -> Kernel:
         over = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
         by_scale, by_size = scales is not None and scales.size > 0, sizes is not None and sizes.size > 0
         if by_scale == by_size:
-            raise Error("IRC423", "exactly one of scales and sizes must be given")
+            raise Error("IRC421", "exactly one of scales and sizes must be given")
         given: list[Any] = (scales if by_scale else sizes).tolist()  # pyright: ignore[reportOptionalMemberAccess]
         if len(given) != len(over):
-            raise Error("IRC423", f"{'scales' if by_scale else 'sizes'} has {len(given)} entries for {len(over)} axes")
+            raise Error("IRC421", f"{'scales' if by_scale else 'sizes'} has {len(given)} entries for {len(over)} axes")
         regions = _regions(roi, len(over)) if how.crops else [(ZERO, ONE)] * len(over)
         extents = [x.shape[i] for i in over]
         if by_scale:
@@ -136,9 +136,9 @@ def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32
     """(start, end) of the region of interest, for each axis, in parts of the input."""
     if roi is None or roi.shape != (2 * count,):
         shape = None if roi is None else list(roi.shape)
-        raise Error("IRC423", f"roi has shape {shape}: tf_crop_and_resize of {count} axes needs [{2 * count}]")
+        raise Error("IRC421", f"roi has shape {shape}: tf_crop_and_resize of {count} axes needs [{2 * count}]")
     if not np.isfinite(roi).all():
-        raise Error("IRC423", f"roi is {roi.tolist()}: all entries must be finite")
+        raise Error("IRC424", f"roi is {roi.tolist()}: all entries must be finite")
     ends: list[float] = roi.astype(F).tolist()
     return [(F(start), F(end)) for start, end in zip(ends[:count], ends[count:], strict=True)]
 
@@ -146,7 +146,7 @@ def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32
 def _by_sizes(extents: list[int], sizes: list[int], policy: str) -> tuple[list[int], list[np.float32]]:
     """The sizes after resizing, by the aspect ratio policy, and the factors."""
     if min(extents, default=1) < 1 or min(sizes, default=0) < 0:
-        raise Error("IRC423", f"axes of sizes {extents} cannot be resized to {sizes}")
+        raise Error("IRC421", f"axes of sizes {extents} cannot be resized to {sizes}")
     factors = [F(size) / F(n) for size, n in zip(sizes, extents, strict=True)]
     if policy == "stretch":
         return sizes, factors

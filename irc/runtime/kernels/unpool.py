@@ -24,7 +24,7 @@ def max_unpool(node: Node) -> Kernel:
     def run(x: Array, indices: Array, output_shape: Array | None = None) -> Array:
         check_spatial(x)
         if indices.shape != x.shape:
-            raise Error("IRC423", f"the indices have shape {list(indices.shape)}, the maxima {list(x.shape)}")
+            raise Error("IRC421", f"the indices have shape {list(indices.shape)}, the maxima {list(x.shape)}")
         rank = x.ndim - 2
         kernel_shape, strides, _, pads = window.parameters(rank)
         sides = zip(x.shape[2:], kernel_shape, strides, pads[:rank], pads[rank:], strict=True)
@@ -32,7 +32,7 @@ def max_unpool(node: Node) -> Kernel:
         shape = check_size((*x.shape[:2], *sizes), x.dtype)
         flat = np.zeros(math.prod(shape), x.dtype)
         if indices.size and not (indices.min() >= 0 and indices.max() < flat.size):
-            raise Error("IRC424", f"an index is outside the result, which has shape {list(shape)}")
+            raise Error("IRC423", f"an index is outside the result, which has shape {list(shape)}")
         flat[indices.ravel()] = x.ravel()
         result = flat.reshape(shape)
         return result if output_shape is None else _within(result, ints(output_shape))
@@ -47,7 +47,7 @@ def _within(x: Array, shape: list[int]) -> Array:
     the node suite's ``test_maxunpool_export_with_output_shape``.
     """
     if len(shape) != x.ndim or any(n < m for n, m in zip(shape, x.shape, strict=False)):
-        raise Error("IRC423", f"output_shape {shape} is smaller than the unpooled shape {list(x.shape)}")
+        raise Error("IRC421", f"output_shape {shape} is smaller than the unpooled shape {list(x.shape)}")
     result = np.zeros(check_size(shape, x.dtype), x.dtype)
     result[tuple(slice(0, n) for n in x.shape)] = x
     return result

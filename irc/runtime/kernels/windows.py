@@ -90,12 +90,12 @@ class Window(NamedTuple):
             if not values:
                 return None
             if min(values) < least:
-                raise Error("IRC322", f"{name} is {list(values)}: every entry must be at least {least}")
+                raise Error("IRC320", f"{name} is {list(values)}: every entry must be at least {least}")
             return tuple(values)
 
         auto_pad = node.attributes.get("auto_pad") or "NOTSET"
         if auto_pad not in AUTO_PADS:
-            raise Error("IRC322", f"auto_pad is {auto_pad!r}: it must be one of {', '.join(AUTO_PADS)}")
+            raise Error("IRC320", f"auto_pad is {auto_pad!r}: it must be one of {', '.join(AUTO_PADS)}")
         ceil = bool(node.attributes.get("ceil_mode", 0))
         strides, dilations = sizes("strides", 1), sizes("dilations", 1)
         return Window(sizes("kernel_shape", 1), strides, dilations, sizes("pads", 0), auto_pad, ceil)
@@ -107,10 +107,10 @@ class Window(NamedTuple):
         """
         shape = kernel if kernel is not None else self.kernel
         if shape is None:
-            raise Error("IRC322", "kernel_shape is missing")
+            raise Error("IRC320", "kernel_shape is missing")
         if self.kernel is not None and self.kernel != shape:
             raise Error(
-                "IRC423", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}"
+                "IRC421", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}"
             )
         strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
         pads = (self.pads if self.auto_pad == "NOTSET" else None) or (0,) * (2 * rank)
@@ -119,7 +119,7 @@ class Window(NamedTuple):
             wanted = 2 * rank if name == "pads" else rank
             if len(values) != wanted:
                 raise Error(
-                    "IRC423",
+                    "IRC421",
                     f"{name} is {list(values)}: the input has {rank} spatial axes, so it needs {wanted} entries",
                 )
         return shape, strides, dilations, pads
@@ -138,7 +138,7 @@ class Window(NamedTuple):
         span = size + begin + end - reach
         if span < 0:
             raise Error(
-                "IRC423", f"a window of {reach} positions does not fit into {size} with padding {begin} and {end}"
+                "IRC421", f"a window of {reach} positions does not fit into {size} with padding {begin} and {end}"
             )
         out = span // stride + 1
         if self.ceil:
