@@ -1,7 +1,11 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
 from irc.passes.base import Note, Pass, PassContext, set_default_evaluate
+from irc.passes.constant_fold import ConstantFold
+from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
+from irc.passes.cse import Cse
+from irc.passes.dce import Dce
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.manager import PassManager, PassReport, PassRun
@@ -11,7 +15,11 @@ from irc.passes.rewriter import Rewriter
 
 __all__ = [
     "INSTRUMENTS",
+    "ConstantFold",
+    "ConstantPool",
     "ConvBnFold",
+    "Cse",
+    "Dce",
     "Inline",
     "Instrument",
     "Note",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.ir import Tensor
+from irc.ir import Opaque, Tensor
 from irc.ir.types import NONE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def is_constant(value: Value) -> bool:
     content = node.attributes.get("value")
     if content is None:
         return value.type == NONE
-    return not (isinstance(content, Tensor) and content.is_absent)
+    return not (isinstance(content, Opaque) or (isinstance(content, Tensor) and content.is_absent))
 
 
 def constant_tensor(value: Value) -> Tensor | None:

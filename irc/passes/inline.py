@@ -33,7 +33,7 @@ class Inline:
     Attributes:
         max_nodes: the most nodes the graph may have afterwards. It is counted
             before anything is expanded, so functions that double each other
-            fail at once (IRC307).
+            fail at once (IRC308).
     """
 
     name: ClassVar[str] = "inline"
@@ -50,7 +50,7 @@ class Inline:
             sizes = _inlined_sizes(module)
             self._check_size(graph, calls, sizes)
             changed = _inline_all(graph, module, calls, sizes, ctx)
-        if graph is module.main:
+        if changed or graph is module.main:
             changed |= _drop_unused(module, ctx)
         return changed
 
@@ -59,7 +59,7 @@ class Inline:
         if total > self.max_nodes:
             largest = max(calls, key=lambda call: sizes.get(callee(call), 0))
             raise Error(
-                "IRC307",
+                "IRC308",
                 f"inlining would make {total} nodes, {sizes[callee(largest)]} of them for one call of "
                 f"{callee(largest)!r}; the limit is {self.max_nodes} (option max-nodes)",
                 graph.name,
@@ -126,13 +126,11 @@ def _inline_all(graph: Graph, module: Module, calls: list[Node], sizes: dict[str
 
 def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
     """Replace ``call`` by a copy of the body of ``function``; return the calls in the copy, last first."""
-    mapping: dict[Value, Value] = dict(zip(function.inputs, call.inputs[1:], strict=False))
-    for param in function.inputs[len(call.inputs) - 1 :]:  # arguments left out at the end
-        mapping[param] = rewriter.constant(None, before=call)
+    mapping: dict[Value, Value] = dict(zip(function.inputs, call.inputs[1:], strict=True))
     copies = [clone_node(node, rewriter.graph, mapping).insert_before(call) for node in function.nodes]
     fresh = {value for node in copies for value in node.outputs}
     _forget_named_sizes(copies)
-    for old, result in zip(call.outputs, function.outputs, strict=False):
+    for old, result in zip(call.outputs, function.outputs, strict=True):
         new = mapping[result]
         rewriter.replace(old, new, keep_name=new in fresh)
     target = call.inputs[0].node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from irc.ir import Tensor
+from irc.ir import Opaque, Tensor
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -24,9 +24,10 @@ def attributes_key(node: Node) -> tuple[Any, ...]:
 def value_key(value: Any) -> Any:
     """A hashable key of one attribute's value; 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
     if isinstance(value, Tensor):
-        if value.is_splat or value.name or value.numel <= _UNHASHED:
-            return value.key()
-        return id(value)
+        known = value.is_splat or value.name or (value.numel <= _UNHASHED and not value.is_absent)
+        return value.key() if known else id(value)
+    if isinstance(value, Opaque):
+        return id(value)  # two that read alike may stand for different contents
     if isinstance(value, float | complex):
         return (type(value), repr(value))
     if isinstance(value, list | tuple):

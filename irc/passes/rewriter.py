@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from irc.ir import Graph, Node, Tensor, Value
+from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.types import TENSOR, Dim, TensorType, Type
 from irc.passes.constants import CONSTANT
@@ -179,6 +179,21 @@ class Rewriter:
         for value in inputs:
             if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
                 self.erase(value.node)
+
+    def erase_output(self, node: Node, index: int) -> None:
+        """Remove an output of ``node`` that nothing uses."""
+        self._forget(node.outputs[index])
+        node.erase_output(index)
+
+    def erase_param(self, block: Block, index: int) -> None:
+        """Remove a parameter of ``block`` that nothing uses."""
+        self._forget(block.params[index])
+        block.erase_param(index)
+
+    def _forget(self, value: Value) -> None:
+        db = self.ctx.built_alias_db(self.graph)
+        if db is not None:
+            db.erase_value(value)
 
 
 def refine(new: Value, old: Value) -> None:

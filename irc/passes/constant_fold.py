@@ -1,0 +1,186 @@
+"""Constant folding: what can be computed now need not be computed at each run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+
+from irc.ir import Graph, Node, Tensor
+from irc.ir.types import ListType, PrimType, TensorType, Type
+from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
+from irc.passes.folding import Refused, argument, evaluation_bytes, output_types, splat_result, stored_bytes
+from irc.passes.registry import register
+
+if TYPE_CHECKING:
+    from irc.passes.base import PassContext
+    from irc.passes.rewriter import Rewriter
+
+_GROWTH = 2
+"""A result may be so many times as large as what it is computed from: float16 weights may become float32."""
+
+
+@register
+@dataclass(frozen=True)
+class ConstantFold:
+    """Replace nodes whose inputs are all constant by constants.
+
+    Also folded: ``Shape`` and ``Size`` of values whose shape is known, and
+    ``prim::If`` on a constant, which becomes the branch taken. Never folded:
+    side effects, random results, loops, what something writes into, and
+    what fails when computed (it then fails at run time, where the
+    user sees the inputs). Inputs of the graph are never constants, not even
+    those with a default.
+
+    Results whose elements are all equal stay one scalar and a shape, whatever
+    their size, where that can be told without computing them.
+
+    Attributes:
+        max_bytes: the largest result that is computed, in bytes; also how much
+            all of them together may add to the model's size.
+        small_bytes: results up to this size may be larger than the inputs they come from.
+    """
+
+    name: ClassVar[str] = "constant-fold"
+    max_bytes: int = 64 << 20
+    small_bytes: int = 1 << 20
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Fold everything in one walk: constants are there before the nodes that use them."""
+        folder = _Folder(self, ctx.rewriter(graph), ctx)
+        for node in graph.walk():
+            folder.visit(node)
+        return folder.changed
+
+
+class _Folder:
+    def __init__(self, options: ConstantFold, rewriter: Rewriter, ctx: PassContext) -> None:
+        self.options = options
+        self.rewriter = rewriter
+        self.ctx = ctx
+        self.room = options.max_bytes  # how much larger the model may still get
+        self.changed = False
+
+    def visit(self, node: Node) -> None:
+        if node.kind == "prim::If":
+            self._take_branch(node)
+        elif node.kind in _ABOUT_SHAPE:
+            self._shape(node)
+        elif not node.blocks and node.outputs and node.kind != CONSTANT and all(map(is_constant, node.inputs)):
+            if self.rewriter.db.writes(node) or not self._is_read_only(node):
+                return
+            try:
+                results = self._results(node)
+            except Refused as why:
+                self.ctx.note(node, f"not folded: {why}")
+                return
+            if results is not None:
+                self._replace(node, results)
+
+    def _is_read_only(self, node: Node) -> bool:
+        """Whether the results may be constants: nothing writes into them or into what they are computed from."""
+        db, graph = self.rewriter.db, node.graph
+        if db.has_writers(node):
+            return False
+        is_function = graph.module is not None and graph.module.main is not graph
+        return not is_function or not db.escapes(node.outputs)
+
+    def _replace(self, node: Node, results: list[Any]) -> None:
+        if not self.ctx.allow(node):
+            return
+        values = [
+            self.rewriter.constant(
+                result, before=node, name=old.name, type=None if isinstance(result, Tensor) else old.type
+            )
+            for result, old in zip(results, node.outputs, strict=True)
+        ]
+        self.rewriter.replace_node(node, values, keep_names=True)
+        self.ctx.count("folded")
+        self.changed = True
+
+    # -- control flow and shapes -----------------------------------------
+
+    def _take_branch(self, node: Node) -> None:
+        condition = constant_value(node.inputs[0])
+        if isinstance(condition, Tensor):
+            condition = bool(condition.scalar) if condition.numel == 1 else None
+        if condition is None or not self.ctx.allow(node):
+            return
+        taken = node.blocks[0 if condition else 1]
+        returns = taken.returns
+        for inner in taken.nodes:
+            inner.move_before(node)
+        self.rewriter.replace_node(node, returns, keep_names=True)
+        self.ctx.count("branches")
+        self.changed = True
+
+    def _shape(self, node: Node) -> None:
+        type = node.inputs[0].type
+        sizes = type.static_shape if isinstance(type, TensorType) else None
+        if sizes is None or not self._is_read_only(node):
+            return
+        self._replace(node, [Tensor.of(np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64))])
+
+    # -- evaluation ------------------------------------------------------
+
+    def _results(self, node: Node) -> list[Any] | None:
+        """The contents of the outputs; None if there is no kernel."""
+        types = output_types(node)
+        splats = splat_result(node, types, self.ctx.evaluate)
+        if splats is not None:
+            return splats
+        self._check_size(node, evaluation_bytes(node, types))
+        try:
+            with np.errstate(all="ignore"):
+                results = self.ctx.evaluate(node, [argument(v) for v in node.inputs])
+        except Exception as e:  # whatever a kernel raises: the run will raise it again
+            raise Refused(f"it fails when computed ({e})") from None
+        if results is None:
+            return None
+        stored = sum(map(stored_bytes, node.inputs))
+        contents = [_content(result, v.type, stored) for result, v in zip(results, node.outputs, strict=True)]
+        added = sum(c.nbytes for c in contents if isinstance(c, Tensor) and not c.is_splat) - stored
+        self.room -= max(0, added)
+        return contents
+
+    def _check_size(self, node: Node, size: int) -> None:
+        options = self.options
+        largest = max((t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None), default=0)
+        if max(size, largest) > options.max_bytes:
+            raise Refused(f"{max(size, largest)} bytes are above the limit of {options.max_bytes} (option max-bytes)")
+        stored = sum(map(stored_bytes, node.inputs))
+        if size > max(options.small_bytes, _GROWTH * stored):
+            raise Refused(f"{stored} bytes of constants would become {size} (option small-bytes)")
+        if size - stored > self.room:
+            raise Refused(f"all folded constants together would add more than {options.max_bytes} bytes")
+
+
+def _content(result: Any, type: Type, stored: int) -> Any:
+    """What a constant may hold, for the result of an evaluation from ``stored`` bytes."""
+    if isinstance(type, TensorType) and isinstance(result, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", result)
+        if array.base is not None and (not array.flags.c_contiguous or array.nbytes < stored):
+            array = array.copy()  # else the constant would keep alive what it is a view of
+        return Tensor.of(array)
+    if _is_plain(type) and isinstance(result, bool | int | float | str | list):
+        return cast(Any, result)
+    raise Refused("a constant cannot hold its result")
+
+
+def _is_plain(type: Type) -> bool:
+    return isinstance(type, PrimType) or (isinstance(type, ListType) and isinstance(type.elem, PrimType))
+
+
+def _shape_of(node: Node, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return sizes[node.attributes.get("start", 0) : node.attributes.get("end")]
+
+
+def _size_of(node: Node, sizes: tuple[int, ...]) -> int:
+    return math.prod(sizes)
+
+
+_ABOUT_SHAPE: dict[str, Callable[[Node, tuple[int, ...]], Any]] = {"onnx::Shape": _shape_of, "onnx::Size": _size_of}
+"""Operators whose result depends on the shape of their input alone."""

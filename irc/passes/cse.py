@@ -1,0 +1,105 @@
+"""Common subexpression elimination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from irc.ir import Block, Graph, Node
+from irc.passes.constants import CONSTANT
+from irc.passes.keys import attributes_key
+from irc.passes.registry import register
+from irc.passes.rewriter import IDENTITY
+
+if TYPE_CHECKING:
+    from irc.passes.base import PassContext
+    from irc.passes.rewriter import Rewriter
+
+COMMUTATIVE = frozenset(
+    f"onnx::{name}" for name in ("Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+)
+"""Exactly so, in floating point too."""
+
+
+@register
+@dataclass(frozen=True)
+class Cse:
+    """Let nodes that compute the same from the same values share one result.
+
+    A node uses the result of an equal one that dominates it: an earlier one of
+    its block or of a block around it. Equal means kind, version, attributes,
+    inputs and number of outputs. Not merged: nodes with blocks, side effects
+    or random results; reads with a write to what they read in between;
+    results that something writes into, unless both are the same memory anyhow.
+    """
+
+    name: ClassVar[str] = "cse"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at."""
+        rewriter = ctx.rewriter(graph)
+        changed = False
+        scopes = _Scopes(graph.block)
+        for node in scopes:
+            if node.blocks or not node.outputs or rewriter.db.writes(node):
+                continue
+            key = _key(node)
+            earlier = scopes.find(key)
+            if earlier is not None and _may_merge(rewriter, earlier, node) and ctx.allow(node):
+                merged = rewriter.replace_node(node, earlier.outputs)
+                ctx.count("merged", merged)
+                changed |= merged
+            else:
+                scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
+        return changed
+
+
+class _Scopes:
+    """A walk over all nodes in pre-order, with a table of what dominates the present one."""
+
+    def __init__(self, block: Block) -> None:
+        self._table: dict[Any, Node] = {}
+        # For each open block: its iterator, and what to restore in the table when it closes.
+        self._open: list[tuple[Iterator[Node], list[tuple[Any, Node | None]]]] = [(iter(block.nodes), [])]
+
+    def __iter__(self) -> Iterator[Node]:
+        while self._open:
+            nodes, undo = self._open[-1]
+            node = next(nodes, None)
+            if node is None:
+                self._close(undo)
+                continue
+            yield node
+            self._open.extend((iter(block.nodes), []) for block in reversed(node.blocks))
+
+    def find(self, key: Any) -> Node | None:
+        return self._table.get(key)
+
+    def enter(self, key: Any, node: Node) -> None:
+        self._open[-1][1].append((key, self._table.get(key)))
+        self._table[key] = node
+
+    def _close(self, undo: list[tuple[Any, Node | None]]) -> None:
+        for key, before in reversed(undo):
+            if before is None:
+                del self._table[key]
+            else:
+                self._table[key] = before
+        self._open.pop()
+
+
+def _key(node: Node) -> tuple[Any, ...]:
+    inputs = sorted(node.inputs, key=id) if node.kind in COMMUTATIVE else node.inputs
+    # What a constant's attributes say depends on its type: 1 may be an int or a one-element tensor.
+    types = tuple(v.type for v in node.outputs) if node.kind == CONSTANT else len(node.outputs)
+    return node.kind, node.version, attributes_key(node), tuple(inputs), types
+
+
+def _may_merge(rewriter: Rewriter, earlier: Node, node: Node) -> bool:
+    if node.kind == IDENTITY and node.graph.block.return_node in node.output.users:
+        return False  # it is there to give an output its name
+    db = rewriter.db
+    if db.writes_between(node.inputs, earlier, node):
+        return False
+    return all(rewriter.can_share(a, b) for a, b in zip(earlier.outputs, node.outputs))

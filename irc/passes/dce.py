@@ -1,0 +1,113 @@
+"""Dead code elimination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from irc.ir import Graph, Node, Tensor
+from irc.passes.liveness import Liveness
+from irc.passes.registry import register
+from irc.passes.slots import Slot, bodies, cut_slots
+from irc.passes.walking import with_subgraphs
+
+if TYPE_CHECKING:
+    from irc.passes.base import PassContext
+    from irc.passes.rewriter import Rewriter
+
+OPTIONAL_OUTPUTS = {
+    f"onnx::{name}": 1 for name in ("Dropout", "GRU", "LayerNormalization", "LSTM", "MaxPool", "RNN", "Unique")
+}
+"""Operators whose later outputs may be left out -> how many must stay. (BatchNormalization is not one of them:
+before version 14 the number of its outputs says whether it trains.)"""
+
+
+@register
+@dataclass(frozen=True)
+class Dce:
+    """Remove what has no effect on the graph's outputs, on memory that others see, or on the world.
+
+    Also removed: what an If, Loop, Scan or fusion group computes or carries for
+    nothing, optional outputs that nothing uses, and weights that no constant
+    refers to any more. The graph's own inputs and outputs stay.
+    """
+
+    name: ClassVar[str] = "dce"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Mark what is live, backwards from outputs and effects; remove the rest."""
+        live = Liveness(graph, ctx.alias_db(graph))
+        removed = _remove_nodes_and_slots(graph, live, ctx)
+        trimmed = _trim_outputs(graph, ctx)
+        _drop_weights(graph)
+        return removed or trimmed
+
+
+def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> bool:
+    rewriter = ctx.rewriter(graph)
+    nodes = list(with_subgraphs(graph))
+    cut: list[tuple[Node, list[Slot]]] = []
+    for node in nodes:
+        if node in live.nodes and (dead := live.dead_slots(node)):
+            if not ctx.allow(node):
+                return bool(cut)
+            cut_slots(node, dead)
+            cut.append((node, dead))
+    erased = 0
+    # Users come after what they use and nested nodes after the one around them: so, from the back.
+    for node in reversed(nodes):
+        around = live.around(node)
+        if node in live.nodes or (around is not None and around not in live.nodes):
+            continue
+        if not ctx.allow(node):
+            break
+        rewriter.erase(node)
+        erased += 1
+    else:
+        for node, dead in cut:
+            _remove_slots(rewriter, node, dead)
+    if erased:
+        ctx.count("erased", erased)
+    if cut:
+        ctx.count("slots", sum(len(dead) for _, dead in cut))
+    return bool(cut or erased)
+
+
+def _remove_slots(rewriter: Rewriter, node: Node, dead: list[Slot]) -> None:
+    """Remove the parameters and outputs of ``dead`` slots, which nothing uses by now, last first."""
+    for index in sorted((s.param for s in dead if s.param is not None), reverse=True):
+        for body in bodies(node):
+            rewriter.erase_param(body, index)
+    for index in sorted((s.output for s in dead if s.output is not None), reverse=True):
+        rewriter.erase_output(node, index)
+
+
+def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
+    rewriter = ctx.rewriter(graph)
+    trimmed = 0
+    for node in with_subgraphs(graph):
+        least = OPTIONAL_OUTPUTS.get(node.kind, len(node.outputs))
+        while len(node.outputs) > least and not node.outputs[-1].has_uses and ctx.allow(node):
+            rewriter.erase_output(node, len(node.outputs) - 1)
+            trimmed += 1
+    if trimmed:
+        ctx.count("outputs", trimmed)
+    return bool(trimmed)
+
+
+def _drop_weights(graph: Graph) -> None:
+    """Drop the weights that no graph of the module refers to. (The text of a graph does not show them.)"""
+    module = graph.module
+    if module is not None and module.main is not graph:
+        return  # once a module is enough
+    graphs = [graph] if module is None else module.graphs.values()
+    used = {
+        tensor.name
+        for g in graphs
+        for node in with_subgraphs(g)
+        for attribute in node.attributes.values()
+        for tensor in (cast("list[Any]", attribute) if isinstance(attribute, list) else [attribute])
+        if isinstance(tensor, Tensor)
+    }
+    for name in [name for name in graph.weights if name not in used]:
+        del graph.weights[name]

@@ -1,0 +1,135 @@
+"""What constant folding knows of a result before computing it: its type, its size, whether all of it is equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir import Node, Tensor, Value
+from irc.ir.ops.pointwise import is_pointwise
+from irc.ir.types import DType, TensorType, Type
+from irc.passes.constants import constant_tensor, constant_value
+from irc.passes.shapes.context import NodeTypes, find_rule
+from irc.passes.shapes.infer import refine
+
+if TYPE_CHECKING:
+    from irc.passes.base import Evaluate
+
+MOVERS = frozenset(
+    f"onnx::{name}"
+    for name in (
+        "DepthToSpace Expand Flatten Identity Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze".split()
+    )
+)
+"""Operators whose every result element is some element of the first input."""
+
+_UNKNOWN_ITEM = 16  # bytes of the largest element type
+_PLAIN_BYTES = 64  # a Python number or short list
+
+_BOUNDS: dict[str, Callable[[Tensor], int]] = {
+    "onnx::Compress": lambda x: x.numel,
+    "onnx::NonZero": lambda x: x.numel * max(1, len(x.shape)),
+    "onnx::Unique": lambda x: x.numel,
+}
+"""The most elements a result can have, where its shape depends on the contents of the first input."""
+
+
+class Refused(Exception):
+    """Why a node is not folded."""
+
+
+def output_types(node: Node) -> list[Type]:
+    """The types of the outputs, as exact as the node's (constant) inputs tell."""
+    rule = find_rule(node.kind)
+    declared = [v.type for v in node.outputs]
+    if rule is None:
+        return declared
+    try:
+        found = rule(NodeTypes(node, {}))
+    except Error as e:
+        raise Refused(e.message) from None
+    inferred = [found] if isinstance(found, Type) else list(found)
+    return [refine(t, d) for t, d in zip(inferred, declared, strict=False)] + declared[len(inferred) :]
+
+
+def evaluation_bytes(node: Node, types: list[Type]) -> int:
+    """How many bytes the results take at most, so that nothing is computed that does not fit; Refused if unknown."""
+    return sum(map(_bytes, types, [node] * len(types)))
+
+
+def _bytes(type: Type, node: Node) -> int:
+    if not isinstance(type, TensorType):
+        return _PLAIN_BYTES
+    item = _UNKNOWN_ITEM if type.dtype is None else type.dtype.numpy.itemsize
+    if type.static_shape is not None:
+        return math.prod(type.static_shape) * item
+    bound = _BOUNDS.get(node.kind)
+    first = constant_tensor(node.inputs[0]) if node.inputs else None
+    if bound is None or first is None:
+        raise Refused("the size of its result is not known")
+    return bound(first) * item
+
+
+def stored_bytes(value: Value) -> int:
+    """How many bytes a constant keeps: one element for an all-equal tensor."""
+    tensor = constant_tensor(value)
+    if tensor is None:
+        return _PLAIN_BYTES
+    return tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes
+
+
+def argument(value: Value) -> Any:
+    """A constant as kernels take it."""
+    content = constant_value(value)
+    return content.numpy() if isinstance(content, Tensor) else content
+
+
+def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any] | None:
+    """The results if all elements of each are equal and that shows without computing them; None if it does not.
+
+    Pointwise operators are computed on one element; what only moves elements
+    keeps the element; ConstantOfShape and Concat of equals are such by nature.
+    """
+    shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
+    if any(shape is None for shape in shapes):
+        return None
+    element = _element(node, evaluate)
+    if element is None:
+        return None
+    dtype = DType.from_numpy(element.dtype)
+    return [Tensor.splat(dtype, shape, element) for shape in shapes if shape is not None]
+
+
+def _element(node: Node, evaluate: Evaluate) -> Any:
+    """The element that all results consist of, as a 0-d array; None if there is no such element."""
+    if node.kind == "onnx::ConstantOfShape":
+        value = node.attributes.get("value")
+        return value.scalar if isinstance(value, Tensor) else np.zeros((), np.float32)
+    if is_pointwise(node):
+        arguments = [_one_element(v) for v in node.inputs]
+        if any(a is None and constant_value(v) is not None for a, v in zip(arguments, node.inputs)):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                results = evaluate(node, arguments)
+        except Exception as e:  # whatever a kernel raises: the run will raise it again
+            raise Refused(f"it fails when computed ({e})") from None
+        return None if results is None else np.asarray(results[0]).reshape(())
+    if node.kind in MOVERS or node.kind == "onnx::Concat":
+        tensors = [constant_tensor(v) for v in (node.inputs if node.kind == "onnx::Concat" else node.inputs[:1])]
+        splats = [t.scalar for t in tensors if t is not None and t.is_splat]
+        if len(splats) == len(tensors) and len({(s.dtype.name, s.tobytes()) for s in splats}) == 1:
+            return splats[0]
+    return None
+
+
+def _one_element(value: Value) -> Any:
+    """An all-equal tensor, or one of a single element, cut down to one element of the same rank; else None."""
+    tensor = constant_tensor(value)
+    if tensor is None or not (tensor.is_splat or (tensor.numel == 1 and tensor.dtype is not DType.STRING)):
+        return None
+    return tensor.scalar.reshape((1,) * len(tensor.shape))

@@ -1,0 +1,133 @@
+"""Which nodes and values of a graph matter: to its outputs, to memory that others see, to the world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.alias import AliasDb, Kind, Location
+from irc.ir import Block, Graph, Node, Value
+from irc.passes.slots import Slot, bodies, slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LOCAL = frozenset([Kind.TEMPORARY, Kind.RANDOM])
+"""A write there matters only if something live reads it. Writes to all other memory are seen outside of the graph."""
+
+
+class Liveness:
+    """Marks backwards from what is needed: a use makes its value live, a live value the node that makes it,
+    live memory all nodes that write it.
+
+    Attributes:
+        nodes: the live nodes, those in blocks and fusion groups too.
+        values: the live values.
+    """
+
+    def __init__(self, graph: Graph, db: AliasDb) -> None:
+        self.nodes: set[Node] = set()
+        self.values: set[Value] = set()
+        self._db = db
+        self._owner: dict[Block, Node] = {}
+        self._slots: dict[Node, list[Slot] | None] = {}
+        self._by_position: dict[Value, tuple[Node, Slot]] = {}
+        self._live_slots: set[tuple[Node, Slot]] = set()
+        self._writers: dict[Location, list[Node]] = {}
+        self._pending: list[Value] = []
+        roots = self._index(graph.block)
+        self._use(graph.outputs)
+        for node in roots:
+            self._run(node)
+        self._propagate()
+
+    def dead_slots(self, node: Node) -> list[Slot]:
+        """The slots of a live ``node`` that carry nothing live."""
+        return [s for s in self._slots.get(node) or () if not s.needed and (node, s) not in self._live_slots]
+
+    def around(self, node: Node) -> Node | None:
+        """The node whose block or fusion group ``node`` stands in, or None."""
+        return self._owner.get(node.block) if node.block is not None else None
+
+    def _index(self, block: Block) -> list[Node]:
+        """Note owners, slots and writers inside ``block``; return the nodes that are live by themselves."""
+        roots: list[Node] = []
+        pending = [block]
+        while pending:
+            for node in pending.pop().nodes:
+                inner = bodies(node)
+                if inner:
+                    self._index_slots(node, inner)
+                    pending.extend(inner)
+                elif written := self._db.writes(node):
+                    if any(location.kind not in _LOCAL for location in written):
+                        roots.append(node)
+                    for location in written:
+                        self._writers.setdefault(location, []).append(node)
+        return roots
+
+    def _index_slots(self, node: Node, inner: list[Block]) -> None:
+        for body in inner:
+            self._owner[body] = node
+        found = self._slots[node] = slots(node)
+        for slot in found or ():
+            if slot.output is not None:
+                self._by_position[node.outputs[slot.output]] = node, slot
+            if slot.param is not None:
+                for body in inner:
+                    self._by_position[body.params[slot.param]] = node, slot
+
+    # -- marking ---------------------------------------------------------
+
+    def _use(self, values: Iterable[Value]) -> None:
+        for value in values:
+            if value not in self.values:
+                self.values.add(value)
+                self._pending.append(value)
+
+    def _propagate(self) -> None:
+        while self._pending:
+            value = self._pending.pop()
+            if self._writers:
+                for location in self._db.reach(value):
+                    for writer in self._writers.pop(location, ()):
+                        self._run(writer)
+            found = self._by_position.get(value)
+            if found is not None:
+                self._carry(*found)
+            elif value.node is not None:
+                self._run(value.node)
+            elif value.block in self._owner:
+                self._run(self._owner[value.block])
+
+    def _run(self, node: Node) -> None:
+        """``node`` is live, and whatever it is nested in."""
+        while node not in self.nodes:
+            self.nodes.add(node)
+            self._use_always(node)
+            block = node.block
+            if block is None or block not in self._owner:
+                return
+            node = self._owner[block]
+
+    def _use_always(self, node: Node) -> None:
+        """What ``node`` uses whatever becomes of its slots: conditions, trip counts; everything if it has no slots."""
+        found = self._slots.get(node) or []
+        inputs = {s.input for s in found}
+        returned = {s.returned for s in found}
+        self._use(v for i, v in enumerate(node.inputs) if i not in inputs)
+        for body in bodies(node):
+            self._use(v for i, v in enumerate(body.returns) if i not in returned)
+        for slot in found:
+            if slot.needed:
+                self._carry(node, slot)
+
+    def _carry(self, node: Node, slot: Slot) -> None:
+        """A slot of ``node`` is live."""
+        if (node, slot) in self._live_slots:
+            return
+        self._live_slots.add((node, slot))
+        self._run(node)
+        if slot.input is not None:
+            self._use([node.inputs[slot.input]])
+        if slot.returned is not None:
+            self._use(body.returns[slot.returned] for body in bodies(node))

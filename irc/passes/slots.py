@@ -1,0 +1,115 @@
+"""How values pass into, through and out of nested blocks and fusion groups.
+
+A *slot* is what lives or dies together: the input, the block parameter, the
+block's return and the output that carry one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from irc.ir import Block, Graph
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+GROUP = "prim::FusionGroup"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Positions that carry one value; None where it does not appear.
+
+    ``returned`` is a position among the returns of every body; ``needed``
+    slots may not be removed even if nothing uses them.
+    """
+
+    input: int | None = None
+    param: int | None = None
+    returned: int | None = None
+    output: int | None = None
+    needed: bool = False
+
+
+def bodies(node: Node) -> list[Block]:
+    """The blocks that run as part of ``node``: its own, or that of a fusion group's subgraph."""
+    if node.kind == GROUP and isinstance(subgraph := node.attributes.get("Subgraph"), Graph):
+        return [subgraph.block]
+    return list(node.blocks)
+
+
+def slots(node: Node) -> list[Slot] | None:
+    """The slots of a control-flow node or fusion group; None if its structure is not known."""
+    find = _SLOTS.get(node.kind)
+    return None if find is None else find(node)
+
+
+def cut_slots(node: Node, dead: list[Slot]) -> None:
+    """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
+    if node.kind == "onnx::Scan":
+        _cut_scan_attributes(node.attributes, slots(node) or [], dead)
+    for index in sorted((s.input for s in dead if s.input is not None), reverse=True):
+        node.erase_input(index)
+    for index in sorted((s.returned for s in dead if s.returned is not None), reverse=True):
+        for body in bodies(node):
+            body.return_node.erase_input(index)
+
+
+def _if(node: Node) -> list[Slot]:
+    return [Slot(returned=i, output=i) for i in range(len(node.outputs))]
+
+
+def _prim_loop(node: Node) -> list[Slot]:
+    """(trips, condition, carried...); parameters (i, carried...); returns (condition, carried...)."""
+    return [Slot(i + 2, i + 1, i + 1, i) for i in range(len(node.inputs) - 2)]
+
+
+def _onnx_loop(node: Node) -> list[Slot]:
+    """(trips, condition, carried...); parameters (i, condition, carried...); returns (condition, carried, scans)."""
+    carried = len(node.inputs) - 2
+    scans = range(carried, len(node.outputs))
+    return [Slot(i + 2, i + 2, i + 1, i) for i in range(carried)] + [Slot(returned=i + 1, output=i) for i in scans]
+
+
+def _scan(node: Node) -> list[Slot] | None:
+    """(states..., scanned...); parameters the same; returns (states..., scans...)."""
+    if node.version is not None and node.version < 9:
+        return None  # has the lengths of a batch's sequences in front
+    states = len(node.inputs) - node.attributes.get("num_scan_inputs", 0)
+    return [
+        *(Slot(i, i, i, i) for i in range(states)),
+        # The first scanned input says how many trips there are.
+        *(Slot(input=i, param=i, needed=i == states) for i in range(states, len(node.inputs))),
+        *(Slot(returned=i, output=i) for i in range(states, len(node.outputs))),
+    ]
+
+
+def _group(node: Node) -> list[Slot]:
+    return [
+        *(Slot(input=i, param=i) for i in range(len(node.inputs))),
+        *(Slot(returned=i, output=i) for i in range(len(node.outputs))),
+    ]
+
+
+_SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
+    "prim::If": _if,
+    "prim::Loop": _prim_loop,
+    "onnx::Loop": _onnx_loop,
+    "onnx::Scan": _scan,
+    GROUP: _group,
+}
+
+
+def _cut_scan_attributes(attributes: dict[str, Any], all_slots: list[Slot], dead: list[Slot]) -> None:
+    scanned = [s for s in all_slots if s.input is not None and s.output is None]
+    scans = [s for s in all_slots if s.input is None]
+    for names, of in (
+        (("scan_input_axes", "scan_input_directions"), scanned),
+        (("scan_output_axes", "scan_output_directions"), scans),
+    ):
+        for name in names:
+            if name in attributes:
+                attributes[name] = [x for x, slot in zip(attributes[name], of, strict=True) if slot not in dead]
+    attributes["num_scan_inputs"] = sum(slot not in dead for slot in scanned)

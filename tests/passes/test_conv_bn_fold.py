@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
+from irc.passes import PassManager
+from tests.passes.helpers import assert_same_results, kinds, run_passes
+
+RNG = np.random.default_rng(0)
+PARAMETERS = ("scale", "shift", "mean", "var")
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def parameters(channels: int) -> dict[str, np.ndarray]:
+    return {name: floats(channels) for name in PARAMETERS[:3]} | {"var": np.abs(floats(channels)) + 0.5}
+
+
+def norm(b: Builder, x: Any, channels: int, version: int = 15, **attributes: Any) -> Any:
+    constants = [
+        b.constant(b.graph.weights.add(f"bn.{k}", Tensor.of(v)), name=f"bn.{k}")
+        for k, v in parameters(channels).items()
+    ]
+    return b.op(
+        "onnx::BatchNormalization", x, *constants, name="y", version=version, attributes={"epsilon": 1e-3, **attributes}
+    )
+
+
+def network(kind: str, x: tuple, w: tuple, bias: tuple | None = None, add: tuple | None = None, **attributes: Any):
+    """x -> kind -> [Add] -> BatchNormalization -> y"""
+    b = Builder(Graph())
+    value = b.graph.add_input(types.tensor(DType.FLOAT, x), "x")
+    weights = [value, b.constant(b.graph.weights.add("conv.weight", Tensor.of(floats(*w))), name="conv.weight")]
+    if bias is not None:
+        weights.append(b.constant(Tensor.of(floats(*bias)), name="conv.bias"))
+    h = b.op(kind, *weights, attributes=attributes, version=13 if kind == "onnx::Gemm" else 11)
+    if add is not None:
+        addend = b.constant(Tensor.of(floats(*add)))
+        h = b.op("onnx::Add", *((h, addend) if len(add) % 2 else (addend, h)), version=14)
+    group = attributes.get("group", 1) if kind == "onnx::ConvTranspose" else 1
+    channels = (
+        w[1] * group
+        if kind == "onnx::ConvTranspose" or (kind == "onnx::Gemm" and not attributes.get("transB"))
+        else w[0]
+    )
+    y = norm(b, h, channels)
+    b.graph.set_outputs([y])
+    return b.graph
+
+
+CASES = [
+    ("onnx::Conv", (2, 3, 8, 9), (6, 3, 3, 3), None, None, {"pads": [1, 1, 1, 1]}),
+    ("onnx::Conv", (2, 3, 8, 9), (6, 3, 3, 3), (6,), None, {"strides": [2, 2]}),
+    ("onnx::Conv", (2, 6, 8), (6, 1, 3), (6,), None, {"group": 6}),
+    ("onnx::Conv", (2, 4, 5, 5, 5), (6, 2, 3, 3, 3), None, (6, 1, 1, 1), {"group": 2}),
+    ("onnx::Conv", (2, 3, 8, 9), (6, 3, 3, 3), (6,), (1, 6, 1, 1), {}),
+    ("onnx::Conv", (2, 3, 8, 9), (6, 3, 3, 3), None, (1,), {}),
+    ("onnx::Conv", (2, 3, 8, 9), (6, 3, 3, 3), None, (), {}),
+    ("onnx::ConvTranspose", (2, 4, 5, 5), (4, 3, 3, 3), None, None, {"strides": [2, 2]}),
+    ("onnx::ConvTranspose", (2, 4, 5, 5), (4, 3, 2, 2), (6,), (6, 1, 1), {"group": 2}),
+    ("onnx::Gemm", (5, 4), (4, 6), None, None, {}),
+    ("onnx::Gemm", (5, 4), (6, 4), (6,), None, {"transB": 1, "alpha": 0.5, "beta": 2.0}),
+    ("onnx::Gemm", (4, 5), (4, 6), (5, 6), (6,), {"transA": 1, "beta": -1.5}),
+    ("onnx::Gemm", (5, 4), (4, 6), (), (1, 6), {"beta": 3.0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "x", "w", "bias", "add", "attributes"), CASES)
+def test_folded(kind, x, w, bias, add, attributes):
+    graph = network(kind, x, w, bias, add, **attributes)
+    before = graph.copy()
+    report = run_passes(graph, "conv-bn-fold")
+    assert report.stats["conv-bn-fold.folded"] == 1
+    assert kinds(graph) == [kind.removeprefix("onnx::")]
+    (node,) = [n for n in graph.nodes if n.kind == kind]
+    assert node.inputs[1].name == "conv.weight.folded"
+    assert node.inputs[1].node.attributes["value"].name == "conv.weight.folded"
+    assert node.inputs[2].name == ("bn.shift.folded" if bias is None else "conv.bias.folded")
+    assert_same_results(before, graph, floats(*x), rtol=2e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_convolution(data):
+    draw = data.draw
+    transposed, groups, rank = draw(st.booleans()), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    inside, outside = groups * draw(st.integers(1, 2)), groups * draw(st.integers(1, 2))
+    kernel = tuple(draw(st.integers(1, 3)) for _ in range(rank))
+    w = (inside, outside // groups, *kernel) if transposed else (outside, inside // groups, *kernel)
+    bias = draw(st.sampled_from([None, (outside,)]))
+    add = draw(st.sampled_from([None, (1, outside, *(1,) * rank)]))
+    kind = "onnx::ConvTranspose" if transposed else "onnx::Conv"
+    graph = network(kind, (2, inside, *(5,) * rank), w, bias, add, group=groups)
+    before = graph.copy()
+    run_passes(graph, "conv-bn-fold")
+    assert kinds(graph) == [kind.removeprefix("onnx::")]
+    assert_same_results(before, graph, floats(2, inside, *(5,) * rank), rtol=1e-5)
+
+
+HEAD = """
+graph(%x : Float(1, 2, 4, 4)):
+  %w : Float(3, 2, 1, 1) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6.])]()
+  %s : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
+  %b : Float(3) = prim::Constant[value=tensor([4., 5., 6.])]()
+  %m : Float(3) = prim::Constant[value=tensor([7., 8., 9.])]()
+  %v : Float(3) = prim::Constant[value=tensor([1., 1., 2.])]()
+"""
+
+REFUSED = [
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+  %z : Float(1, 3, 4, 4) = onnx::Relu(%c)
+  return (%y, %z)""",
+        "its input has other uses",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+  return (%y, %c)""",
+        "its input has other uses",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4), %m2 : Float(3), %v2 : Float(3) = onnx::BatchNormalization[training_mode=1](%c, %s, %b, %m, %v)
+  return (%y)""",
+        "it is in training mode",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv[since_version=1](%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization[since_version=6](%c, %s, %b, %m, %v)
+  return (%y)""",
+        "it is in training mode",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %t : Float(3) = onnx::ReduceMax[axes=[0, 2, 3], keepdims=0, since_version=13](%c)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%x, %s, %b, %m, %t)
+  return (%y)""",
+        None,
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %t : Float(3) = onnx::Neg(%v)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %t)
+  return (%y)""",
+        "the parameters are not constant",
+    ),
+    (
+        """
+  %w2 : Float(3, 2, 1, 1) = onnx::Neg(%w)
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w2)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+  return (%y)""",
+        "the weights are not constant",
+    ),
+    (
+        """
+  %b2 : Float(3) = onnx::Neg(%b)
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w, %b2)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+  return (%y)""",
+        "the bias is not constant",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %a : Float(1, 3, 4, 4) = onnx::Add(%c, %c)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
+  return (%y)""",
+        "its input has other uses",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %e : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
+  %a : Float(1, 3, 4, 4) = onnx::Add(%c, %e)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
+  return (%y)""",
+        "what is added before it is not one number a channel",
+    ),
+    (
+        """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %n : Float(3) = prim::Constant[value=tensor([1., -1., 2.])]()
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %n)
+  return (%y)""",
+        "the folded weights are not finite",
+    ),
+    (
+        """
+  %y : Float(1, 2, 4, 4) = onnx::BatchNormalization(%x, %s, %b, %m, %v)
+  return (%y)""",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), REFUSED)
+def test_not_folded(body, reason):
+    graph = parse_graph(HEAD + body + "\n")
+    before = str(graph)
+    report = PassManager("conv-bn-fold").run(graph)
+    assert not report.changed
+    assert str(graph) == before
+    reasons = [note.reason for note in report.notes]
+    assert reasons == [] if reason is None else reason in reasons[0]
+
+
+def test_batch_norm_6_at_inference():
+    graph = parse_graph(
+        HEAD
+        + """
+  %c : Float(1, 3, 4, 4) = onnx::Conv[since_version=1](%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization[is_test=1, since_version=6](%c, %s, %b, %m, %v)
+  return (%y)
+"""
+    )
+    before = graph.copy()
+    run_passes(graph, "conv-bn-fold")
+    assert kinds(graph) == ["Conv"]
+    assert_same_results(before, graph, floats(1, 2, 4, 4), rtol=1e-5)
+
+
+def test_normalisation_in_a_branch_folds_into_the_convolution_outside():
+    graph = parse_graph(
+        HEAD.replace("):", ", %q : Bool()):")
+        + """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = prim::If(%q)
+    block0():
+      %n : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+      -> (%n)
+    block1():
+      %r : Float(1, 3, 4, 4) = onnx::RandomNormal[shape=[1, 3, 4, 4]]()
+      -> (%r)
+  return (%y)
+"""
+    )
+    before = graph.copy()
+    run_passes(graph, "conv-bn-fold")
+    assert kinds(graph) == ["Conv", "If", "RandomNormal"]
+    assert_same_results(before, graph, floats(1, 2, 4, 4), np.array(True), rtol=1e-5)
+
+
+def test_all_equal_weights_stay_one_scalar():
+    huge = """
+graph(%x : Float(1, 4096, 1, 1)):
+  %w : Float(4096, 4096, 64, 64) = prim::Constant[value=splat(0.5)]()
+  %p : Float(4096) = prim::Constant[value=splat(2.)]()
+  %c : Float(1, 4096, 1, 1) = onnx::Conv(%x, %w)
+  %y : Float(1, 4096, 1, 1) = onnx::BatchNormalization[epsilon=0.](%c, %p, %p, %p, %p)
+  return (%y)
+"""
+    graph = parse_graph(huge)
+    run_passes(graph, "conv-bn-fold")
+    weight = graph.value("w.folded").node.attributes["value"]
+    assert weight.is_splat
+    assert weight.scalar == np.float32(2**0.5 / 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16])
+def test_other_element_types_are_rounded_once(dtype):
+    found = DType.from_numpy(np.dtype(dtype))
+    b = Builder(Graph())
+    x = b.graph.add_input(types.tensor(found, (1, 3, 5, 5)), "x")
+    w = floats(4, 3, 3, 3).astype(dtype)
+    p = [v.astype(dtype) for v in parameters(4).values()]
+    weight, *constants = (b.constant(Tensor.of(v)) for v in (w, *p))
+    c = b.op("onnx::Conv", x, weight, type=types.tensor(found))
+    b.graph.set_outputs([b.op("onnx::BatchNormalization", c, *constants, type=types.tensor(found), name="y")])
+    PassManager("conv-bn-fold").run(b.graph)
+    (node,) = [n for n in b.graph.nodes if n.kind == "onnx::Conv"]
+    tensor = node.inputs[1].node.attributes["value"]
+    scale, _, _, var = (v.astype(np.float64) for v in p)
+    exact = w.astype(np.float64) * (scale / np.sqrt(var + 1e-5)).reshape(-1, 1, 1, 1)
+    assert tensor.dtype is found
+    assert tensor.numpy().tobytes() == exact.astype(dtype).tobytes()
+
+
+def test_float16_weights_that_would_overflow_are_left_alone():
+    b = Builder(Graph())
+    half = DType.FLOAT16
+    x = b.graph.add_input(types.tensor(half, (1, 1, 2, 2)), "x")
+    w = b.constant(Tensor.of(np.full((2, 1, 1, 1), 3e4, np.float16)))
+    c = b.op("onnx::Conv", x, w, type=types.tensor(half))
+    one = [b.constant(Tensor.of(np.array([1, 2], np.float16))) for _ in range(3)]
+    small = b.constant(Tensor.of(np.array([1e-4, 2e-4], np.float16)))
+    b.graph.set_outputs([b.op("onnx::BatchNormalization", c, *one, small, type=types.tensor(half), name="y")])
+    report = PassManager("conv-bn-fold").run(b.graph)
+    assert not report.changed
+    assert "not finite" in report.notes[0].reason
+
+
+def test_weights_used_elsewhere_are_kept():
+    graph = parse_graph(
+        HEAD
+        + """
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %d : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
+  %t : Float(1, 3, 4, 4) = onnx::BatchNormalization(%d, %b, %s, %m, %v)
+  %z : Float(3, 2, 1, 1) = onnx::Neg(%w)
+  return (%y, %t, %z)
+"""
+    )
+    before = graph.copy()
+    run_passes(graph, "conv-bn-fold")
+    assert kinds(graph) == ["Conv", "Conv", "Neg"]
+    assert_same_results(before, graph, floats(1, 2, 4, 4), rtol=1e-5)

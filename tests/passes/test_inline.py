@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.ir import parse_module, structurally_equal
+from irc.passes import PassManager
+from tests.passes.helpers import assert_same_results, run_passes, transform_module
+
+X = np.array([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]], np.float32)
+
+
+def test_calls_become_copies_with_names_of_their_own():
+    text = """
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  %z : Float(2, 3) = prim::CallFunction(%f, %y)
+  return (%z)
+
+graph f(%a : Tensor):
+  %t : Tensor = onnx::Relu(%a)
+  %r : Tensor = onnx::Neg(%t)
+  return (%r)
+"""
+    after = """
+graph(%x : Float(2, 3)):
+  %t : Tensor = onnx::Relu(%x)
+  %y : Float(2, 3) = onnx::Neg(%t)
+  %t.1 : Tensor = onnx::Relu(%y)
+  %z : Float(2, 3) = onnx::Neg(%t.1)
+  return (%z)
+"""
+    module = transform_module(text, "inline")
+    assert structurally_equal(module, parse_module(after)) is None, str(module)
+    assert_same_results(parse_module(text), module, X)
+
+
+def test_calls_inside_calls_and_blocks():
+    text = """
+graph(%c : Bool(), %x : Float(2, 3)):
+  %outer : Function = prim::Constant[name="outer"]()
+  %y : Float(2, 3) = prim::If(%c)
+    block0():
+      %r : Tensor = prim::CallFunction(%outer, %x)
+      -> (%r)
+    block1():
+      -> (%x)
+  return (%y)
+
+graph outer(%x : Tensor):
+  %inner : Function = prim::Constant[name="inner"]()
+  %y : Tensor = prim::CallFunction(%inner, %x)
+  %z : Tensor = prim::CallFunction(%inner, %y)
+  return (%z)
+
+graph inner(%x : Tensor):
+  %one : Float(1) = prim::Constant[value=tensor([1.])]()
+  %y : Tensor = onnx::Add(%x, %one)
+  return (%y)
+"""
+    module = transform_module(text, "inline")
+    assert list(module.graphs) == [module.main.name]
+    assert [n.kind for n in module.main.walk() if n.kind == "onnx::Add"] == ["onnx::Add"] * 2
+    for c in (True, False):
+        assert_same_results(parse_module(text), module, np.array(c), X)
+
+
+def test_results_that_are_parameters_or_returned_twice_keep_output_names():
+    text = """
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Float(2, 3), %b : Float(2, 3), %c : Float(2, 3) = prim::CallFunction(%f, %x)
+  return (%a, %b, %c)
+
+graph f(%x : Tensor):
+  %y : Tensor = onnx::Neg(%x)
+  return (%x, %y, %y)
+"""
+    module = transform_module(text, "inline")
+    assert [v.name for v in module.main.outputs] == ["a", "b", "c"]
+    assert [n.kind for n in module.main.nodes] == ["onnx::Neg", "onnx::Identity", "onnx::Identity"]
+    assert_same_results(parse_module(text), module, X)
+
+
+def test_named_sizes_of_a_function_are_not_those_of_its_caller():
+    module = transform_module(
+        """
+graph(%x : Float(N, M)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(M, N) = prim::CallFunction(%f, %x)
+  return (%y)
+
+graph f(%x : Float(M, N)):
+  %t : Float(N, M) = onnx::Transpose[perm=[1, 0]](%x)
+  %r : Float(N, M) = onnx::Relu(%t)
+  return (%r)
+""",
+        "inline",
+    )
+    assert str(module.main.value("t").type) == "Float(*, *)"
+    assert str(module.main.value("y").type) == "Float(M, N)"
+
+
+RECURSIVE = """
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %g : Function = prim::Constant[name="g"]()
+  %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  %z : Float(2, 3) = prim::CallFunction(%g, %y)
+  return (%z)
+
+graph f(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %g : Function = prim::Constant[name="g"]()
+  %y : Tensor = prim::CallFunction(%g, %x)
+  %z : Tensor = prim::CallFunction(%f, %y)
+  return (%z)
+
+graph g(%x : Tensor):
+  %y : Tensor = onnx::Neg(%x)
+  return (%y)
+"""
+
+
+def test_recursive_functions_stay():
+    module = parse_module(RECURSIVE)
+    report = run_passes(module, "inline")
+    assert list(module.graphs) == ["main", "f"]
+    assert [n.kind for n in module.main.nodes] == ["prim::Constant", "prim::CallFunction", "onnx::Neg"]
+    assert [n.kind for n in module.graphs["f"].nodes][1:] == ["onnx::Neg", "prim::CallFunction"]
+    (note, *_) = report.notes
+    assert str(note) == "inline: %y = prim::CallFunction: function 'f' calls itself, directly or not: the call stays"
+
+
+def doubling(levels: int) -> str:
+    parts = [
+        """
+graph(%x : Float(3)):
+  %f : Function = prim::Constant[name="f0"]()
+  %y : Float(3) = prim::CallFunction(%f, %x)
+  return (%y)
+"""
+    ]
+    parts += [
+        f"""
+graph f{i}(%x : Float(3)):
+  %f : Function = prim::Constant[name="f{i + 1}"]()
+  %a : Float(3) = prim::CallFunction(%f, %x)
+  %b : Float(3) = prim::CallFunction(%f, %a)
+  return (%b)
+"""
+        for i in range(levels)
+    ]
+    return "".join(parts) + f"graph f{levels}(%x : Float(3)):\n  %y : Float(3) = onnx::Neg(%x)\n  return (%y)\n"
+
+
+@pytest.mark.parametrize("levels", [30, 3000])
+def test_functions_that_double_each_other_fail_before_they_are_expanded(levels):
+    module = parse_module(doubling(levels))
+    before = str(module)
+    with pytest.raises(Error, match=r"IRC308: main: inlining would make \d+ nodes, .* for one call of 'f0'; the limit"):
+        PassManager("inline").run(module)
+    assert str(module) == before
+
+
+def test_limit_is_exact():
+    text = doubling(3)
+    module = parse_module(text)
+    PassManager("inline").run(module)
+    expanded = sum(1 for _ in module.main.walk())
+    assert expanded == 8
+    # Counted are also the calls and function constants that the copies take the place of.
+    with pytest.raises(Error) as refusal:
+        PassManager("inline{max-nodes=8}").run(parse_module(text))
+    (size,) = map(int, re.findall(r"would make (\d+) nodes", str(refusal.value)))
+    PassManager(f"inline{{max-nodes={size}}}").run(parse_module(text))
+    with pytest.raises(Error, match="IRC308"):
+        PassManager(f"inline{{max-nodes={size - 1}}}").run(parse_module(text))
+
+
+def test_weights_of_functions():
+    text = """
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  %z : Float(2, 3) = prim::CallFunction(%f, %y)
+  return (%z)
+
+graph f(%x : Tensor):
+  %w : Float(3, 3) = prim::Constant[value=@"w"]()
+  %y : Tensor = onnx::MatMul(%x, %w)
+  return (%y)
+"""
+    weights = {"w": np.arange(9, dtype=np.float32).reshape(3, 3)}
+    module = transform_module(text, "inline", weights)
+    assert list(module.weights) == ["w"]
+    assert_same_results(parse_module(text, weights), module, X)
+
+
+def test_a_graph_without_module_has_nothing_to_inline():
+    module = parse_module(RECURSIVE)
+    graph = module.main
+    graph.module = None
+    assert not PassManager("inline").run(graph).changed

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.passes import Repeat, create, names, parse_pipeline, print_pipeline, register, registry
+
+
+@register
+@dataclass(frozen=True)
+class Optioned:
+    name: ClassVar[str] = "test-optioned"
+    flag: bool = False
+    max_size: int = 8
+    ratio: float = 0.5
+    label: str = ""
+    limit: int | None = None
+    word: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_size < 0:
+            raise ValueError("max-size must not be negative")
+
+    def run(self, graph, ctx) -> bool:
+        return False
+
+
+def one(text: str) -> Optioned:
+    (found,) = parse_pipeline(text)
+    assert isinstance(found, Optioned)
+    return found
+
+
+def test_empty_pipeline():
+    assert parse_pipeline("") == parse_pipeline("  ") == ()
+    assert print_pipeline(()) == ""
+
+
+def test_options_are_read_by_the_type_of_the_field():
+    p = one('test-optioned{flag, max-size=64,ratio=2, label="a b,c", limit=none, word=none}')
+    assert p == Optioned(True, 64, 2.0, "a b,c", None, None)
+    assert isinstance(p.ratio, float)
+    assert one("test-optioned{flag=false,label=5,limit=3,word=x}") == Optioned(False, label="5", limit=3, word="x")
+    assert one("test-optioned{}") == Optioned()
+
+
+def test_word_none_is_told_from_no_word():
+    assert print_pipeline((Optioned(word="none"),)) == 'test-optioned{word="none"}'
+    assert one('test-optioned{word="none"}').word == "none"
+
+
+def test_repeat():
+    (group,) = parse_pipeline("(cse,(dce,inline)*2)*4")
+    assert isinstance(group, Repeat)
+    assert group.rounds == 4
+    assert [getattr(p, "name", "repeat") for p in group.items] == ["cse", "repeat"]
+    assert str(group) == "(cse,(dce,inline)*2)*4"
+
+
+OPTIONED = st.builds(
+    Optioned,
+    st.booleans(),
+    st.integers(0, 10**20),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.none() | st.integers(),
+    st.none() | st.text(),
+)
+PLAIN = st.sampled_from(["cse", "dce", "inline"]).map(create)
+
+
+@given(st.lists(OPTIONED | PLAIN | st.builds(Repeat, st.lists(PLAIN, min_size=1).map(tuple), st.integers(1, 9))))
+def test_what_is_printed_reads_back(items):
+    assert parse_pipeline(print_pipeline(tuple(items))) == tuple(items)
+
+
+@given(st.text('cse{}()*=," \n\\-1xµ', max_size=12))
+def test_any_text_is_read_or_refused(text):
+    error = None
+    try:
+        pipeline = parse_pipeline(text)
+    except Error as e:
+        error = e
+    if error is None:
+        assert parse_pipeline(print_pipeline(pipeline)) == pipeline
+    else:
+        assert error.code in ("IRC301", "IRC302", "IRC303")
+        assert error.message.splitlines()[-1].strip(" ^") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "caret"),
+    [
+        ("inline,csee,dce", "IRC301", "did you mean 'cse'?", 7),
+        ("inline,,dce", "IRC302", "expected the name of a pass, found ','", 7),
+        ("inline,", "IRC302", "expected the name of a pass at the end", 7),
+        ("inline dce", "IRC302", "expected ',' or the end, found 'dce'", 7),
+        ("(cse", "IRC302", "expected ')' at the end", 4),
+        ("(cse)", "IRC302", "expected '*' at the end", 5),
+        ("(cse)*0", "IRC302", "rounds, 1 to 1000, found '0'", 6),
+        ("(cse)*x", "IRC302", "rounds, 1 to 1000, found 'x'", 6),
+        ("(" * 20 + "cse", "IRC302", "nested more than 16 deep", 16),
+        ("test-optioned{", "IRC302", "expected an option or '}' at the end", 14),
+        ("test-optioned{flag", "IRC302", "expected ',' at the end", 18),
+        ("test-optioned{max-size=}", "IRC302", "expected the value of 'max-size', found '}'", 23),
+        ('test-optioned{label="x', "IRC302", 'a string must end with "', 20),
+        ("test-optioned{max-size}", "IRC303", "option 'max-size' needs a value", 22),
+        ("test-optioned{max-size=big}", "IRC303", "option 'max-size' must be an integer, not 'big'", 23),
+        ("test-optioned{limit=1.5}", "IRC303", "must be none or an integer, not '1.5'", 20),
+        ("test-optioned{flag=1}", "IRC303", "must be true or false, not '1'", 19),
+        ("test-optioned{maxsize=1}", "IRC303", "no option 'maxsize' (did you mean 'max-size'?)", 14),
+        ("test-optioned{max_size=1}", "IRC303", "did you mean 'max-size'?", 14),
+        ("test-optioned{flag,flag}", "IRC303", "'flag' is given twice", 19),
+        ("test-optioned{max-size=-1}", "IRC303", "max-size must not be negative", 0),
+        ("cse{x=1}", "IRC303", "it has none", 4),
+    ],
+)
+def test_errors_show_the_place(text, code, message, caret):
+    with pytest.raises(Error) as caught:
+        parse_pipeline(text)
+    assert caught.value.code == code
+    assert message in caught.value.message
+    shown, marks = caught.value.message.splitlines()[-2:]
+    assert shown == f"  {text}"
+    assert marks.index("^") == caret + 2
+
+
+def test_every_registered_pass_is_made_from_its_name():
+    assert {"inline", "constant-fold", "constant-pool", "cse", "dce", "conv-bn-fold"} <= set(names())
+    for name in names():
+        made = create(name)
+        assert made.name == name
+        assert parse_pipeline(print_pipeline((made,))) == (made,)
+        assert hash(made) == hash(create(name))  # frozen
+        assert all(f.type in ("bool", "int", "float", "str") for f in fields(made)) or name == "test-optioned"
+
+
+def test_unknown_pass_by_name():
+    with pytest.raises(Error, match=r"no pass is called 'csse' \(did you mean 'cse'\?\); passes are: "):
+        create("csse")
+
+
+def test_two_passes_of_one_name():
+    assert register(Optioned) is Optioned  # again the same: nothing happens
+
+    @dataclass(frozen=True)
+    class Other:
+        name: ClassVar[str] = "test-optioned"
+
+        def run(self, graph, ctx) -> bool:
+            return False
+
+    with pytest.raises(Error, match=r"IRC304.*two passes are called 'test-optioned'.*Optioned.*Other"):
+        register(Other)
+
+
+class FakePoint:
+    group = "irc.passes"
+
+    def __init__(self, name: str, loaded: object) -> None:
+        self.name, self.value, self.loaded = name, f"plugin:{name}", loaded
+
+    def load(self) -> object:
+        if isinstance(self.loaded, Exception):
+            raise self.loaded
+        return self.loaded
+
+
+@dataclass(frozen=True)
+class Plugin:
+    name: ClassVar[str] = "test-plugin"
+    n: int = 1
+
+    def run(self, graph, ctx) -> bool:
+        return False
+
+
+def test_entry_points(monkeypatch):
+    points = [
+        FakePoint("test-plugin", Plugin),
+        FakePoint("test-broken", ImportError("no module named 'x'")),
+        FakePoint("test-misnamed", Plugin),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "irc.passes" else [])
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    assert "test-plugin" in names()
+    assert parse_pipeline("test-plugin{n=3}") == (Plugin(3),)
+    with pytest.raises(Error, match=r"IRC304: plugin:test-broken: .*'test-broken' cannot be loaded: no module named"):
+        parse_pipeline("test-broken")
+    with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed'"):
+        parse_pipeline("test-misnamed")
