@@ -137,9 +137,11 @@ def unsupported(nodes: Sequence[Node]) -> Error:
         rows.setdefault((node.kind, node.version), []).append(node)
     lines: list[str] = []
     for (kind, version), users in sorted(rows.items(), key=lambda row: (row[0][0], row[0][1] or 0)):
-        domain, _, operator = kind.rpartition("::")
+        namespace, _, operator = kind.rpartition("::")
+        domain = "ai.onnx" if namespace == "onnx" else namespace
         first = users[0].name or next((f"%{v.name}" for v in users[0].outputs), "(no name)")
-        newest = "newest" if version is None else version
-        lines.append(f"  {operator}: domain {domain}, version {newest}, {len(users)} nodes, the first {first}")
-    plural = "operators have" if len(rows) > 1 else "operator has"
-    return Error("IRC323", f"{len(rows)} {plural} no kernel:\n" + "\n".join(lines))
+        count = "1 node" if len(users) == 1 else f"{len(users)} nodes, the first"
+        why = kernels.fallback.refusal(_functional(users[0]) or users[0])
+        lines.append(f"  {operator}: domain {domain}, version {version or 'newest'}, {count} {first}: {why}")
+    plural = "operators" if len(rows) > 1 else "operator"
+    return Error("IRC323", f"irc cannot compute {len(rows)} {plural}:\n" + "\n".join(lines))

@@ -52,13 +52,13 @@ def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> 
     the rank that the parameters state. (The condition of a trip that is made is always true.)
     """
     params = (param for block in node.blocks for param in block.params)
-    trip_shape, condition_shape, *_ = (*map(_ones, params), (), ())
+    trip_rank, condition_rank, *_ = (*map(_rank, params), 0, 0)
 
     def number(i: int) -> Any:
-        return np.full(trip_shape, i, np.int64)
+        return np.array(i, np.int64, ndmin=trip_rank)
 
     def condition(i: int) -> Any:
-        return np.full(condition_shape, True)
+        return np.array(True, ndmin=condition_rank)
 
     return _lower_loop(lowering, node, ins, outs, [number, condition])
 
@@ -141,6 +141,5 @@ def trip_count(value: Any) -> int | None:
     return value
 
 
-def _ones(param: Value) -> tuple[int, ...]:
-    rank = param.type.rank if isinstance(param.type, TensorType) else None
-    return (1,) * (rank or 0)
+def _rank(param: Value) -> int:
+    return param.type.rank or 0 if isinstance(param.type, TensorType) else 0

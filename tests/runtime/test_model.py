@@ -186,6 +186,7 @@ def test_inputs_that_the_graph_writes_are_copied():
     out = model.run({"x": x, "y": y})["a"]
     assert out.tolist() == [11, 22] and x.tolist() == [1, 2]
     assert not np.shares_memory(out, x)
+    assert model.counters.copies == 1  # %y is only read
     assert model.run({"x": x, "y": x})["a"].tolist() == [2, 4]
     assert x.tolist() == [1, 2]
 
@@ -195,7 +196,7 @@ def test_donated_inputs_may_be_written_and_returned():
     out = model.run({"x": x, "y": f32(10, 20)}, donate=["x"])["a"]
     assert out.tolist() == [11, 22]
     assert np.shares_memory(out, x)
-    assert model.counters.copies <= 1
+    assert model.counters.copies == 0
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,9 @@ def test_missing_kernels_are_listed_together():
         lower(graph)
     message = str(caught.value)
     assert caught.value.code == "IRC323"
-    assert "NoSuchThing: domain onnx, version 7, 2 nodes, the first first" in message
-    assert "Odd: domain my.domain, version newest, 2 nodes, the first %odd_out" in message
+    assert "cannot compute 2 operators" in message
+    assert "NoSuchThing: domain ai.onnx, version 7, 2 nodes, the first first: " in message
+    assert "Odd: domain my.domain, version newest, 2 nodes, the first %odd_out: there is no kernel for it" in message
 
 
 def test_a_bad_attribute_names_the_node():
