@@ -1,0 +1,36 @@
+"""Alias analysis: which values may share memory, and who writes it.
+
+>>> from irc.alias import analyze
+>>> db = analyze(graph)
+>>> db.may_alias(graph.value("x"), graph.value("y"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irc.alias.builder import AliasDbBuilder
+from irc.alias.db import AliasDb
+from irc.alias.locations import Kind, Location
+from irc.alias.memory_types import overlap
+from irc.alias.rules import register as register_rule
+from irc.ir.graph import Graph, Module
+from irc.ir.value import Value
+
+__all__ = ["AliasDb", "AliasDbBuilder", "Kind", "Location", "analyze", "overlap", "register_rule"]
+
+
+def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value | str] = ()) -> AliasDb:
+    """Analyse ``graph``.
+
+    Args:
+        graph: what to analyse.
+        module: where called functions are found; the graph's own module by default.
+        noalias: inputs (values or names) that are known to share memory with nothing, such as donated ones.
+
+    Returns:
+        The database that answers, and that updates keep right while the graph changes.
+    """
+    builder = AliasDbBuilder(graph, module, noalias)
+    builder.record()
+    return builder.freeze()

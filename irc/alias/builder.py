@@ -1,0 +1,72 @@
+"""Phase one: recording what every node of a graph does to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from irc.alias import facts as f
+from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.locations import Kind
+from irc.alias.memory_types import has_memory
+from irc.alias.recorder import RULES, Recorder
+from irc.alias.write_index import WriteLog
+from irc.errors import Error
+from irc.ir.graph import Graph, Module
+from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.alias.db import AliasDb
+
+
+class AliasDbBuilder(Recorder):
+    """Records constraints and nothing else; ``freeze`` solves them and returns the database that answers.
+
+    Args:
+        graph: what to analyse.
+        module: where called functions are found; the graph's own module by default.
+        noalias: inputs (values or names) that are known to share memory with nothing.
+    """
+
+    def __init__(self, graph: Graph, module: Module | None = None, noalias: Iterable[Value | str] = ()) -> None:
+        super().__init__(Facts(), WriteLog())
+        self.graph = graph
+        self.module = module or graph.module
+        self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)
+        names = {v.name for v in graph.inputs}
+        for name in sorted(self.noalias - names):
+            raise Error("IRC301", "only an input of the graph can be known to share with nothing", f"%{name}")
+
+    def record(self) -> None:
+        """Record the whole graph."""
+        for value in self.graph.inputs:
+            if value.name in self.noalias and has_memory(value.type):
+                self.own(value, self.facts.location(Site(Kind.DONATED, value, value.type)))
+            else:
+                self.bind(value, self.unknown(value.type))
+        self.analyse_block(self.graph.block)
+
+    def freeze(self) -> AliasDb:
+        """Solve the constraints."""
+        from irc.alias.db import AliasDb
+
+        return AliasDb(self)
+
+    def define(self, value: Value) -> Element:
+        node = value.node
+        if node is None:
+            self.bind(value, self.unknown(value.type))
+            return self.facts.elements[value]
+        if has_memory(value.type) and RULES[node.kind] is not None:
+            raise Error("IRC201", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
+        return self.fresh(value)
+
+    def point(self, source: Element, target: Element) -> None:
+        if target != NOTHING:
+            self.facts.point(source, target)
+
+    def _load(self, load: f.Load) -> None:
+        self.facts.loads.append(load)
+
+    def _store(self, store: f.Store) -> None:
+        self.facts.stores.append(store)

@@ -1,0 +1,57 @@
+"""Phase two: the database that answers, and that updates keep right."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from irc.alias.builder import AliasDbBuilder
+from irc.alias.motion import move, plan_move
+from irc.alias.updates import Updates
+from irc.ir.node import Node
+
+
+class AliasDb(Updates):
+    """What is known of the memory of a graph's values. Made by ``analyze``.
+
+    It knows the graph as it was then and as updates have told since: whoever
+    changes the graph says so.
+
+    Attributes:
+        graph: the graph it is about.
+        builds: how many databases were ever built; a pass that keeps one right builds none.
+    """
+
+    builds: ClassVar[int] = 0
+
+    def __init__(self, builder: AliasDbBuilder) -> None:
+        AliasDb.builds += 1
+        super().__init__(builder)
+
+    # -- motion ----------------------------------------------------------
+
+    def can_move_before(self, node: Node, point: Node) -> bool:
+        """Whether ``move_before`` would succeed."""
+        return plan_move(self, node, point, before=True) is not None
+
+    def can_move_after(self, node: Node, point: Node) -> bool:
+        """Whether ``move_after`` would succeed."""
+        return plan_move(self, node, point, before=False) is not None
+
+    def move_before(self, node: Node, point: Node) -> bool:
+        """Move ``node`` right before ``point``, a node of the same block, if nothing can tell the difference.
+
+        Nodes between the two move too where they must. Returns whether it was
+        done; if not, nothing has changed.
+        """
+        return self._move(node, point, before=True)
+
+    def move_after(self, node: Node, point: Node) -> bool:
+        """Move ``node`` right after ``point``; otherwise as ``move_before``."""
+        return self._move(node, point, before=False)
+
+    def _move(self, node: Node, point: Node, before: bool) -> bool:
+        moving = plan_move(self, node, point, before)
+        if moving is None:
+            return False
+        move(node, point, before, moving)
+        return True

@@ -1,0 +1,212 @@
+"""The facts an alias analysis knows: elements, what they point to, what locations contain.
+
+An *element* is a number that stands for what a value may denote. Some
+elements are *locations*: memory of their own, described by a ``Site``.
+Elements point to others; the locations that an element may denote are those
+it reaches, itself included. Locations of containers have *contents*: one
+element a field, which points to whatever was stored there.
+
+This is the constraint system of inclusion-based points-to analysis
+(Andersen, "Program Analysis and Specialization for the C Programming
+Language", 1994), with allocation sites as locations.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from irc.alias.locations import Kind
+from irc.ir import types
+from irc.ir.types import ClassType, TupleType, Type
+from irc.ir.value import Value
+
+Element: TypeAlias = int
+Field: TypeAlias = int | str | None
+"""A position in a tuple, the name of an attribute, or None: all that a container holds."""
+
+NOTHING: Element = 0
+"""Denotes no memory: numbers, strings, None."""
+ESCAPED: Element = 1
+"""Points to all that unknown code may hold although the graph made it."""
+OUTSIDE: Element = 2
+"""Points to all that unknown code may write: ``ESCAPED`` and all unknown memory."""
+RANDOM: Element = 3
+WORLD: Element = 4
+
+
+class Site(NamedTuple):
+    """What a location is, where the value it was made for does not say it all."""
+
+    kind: Kind
+    key: Value | str | None
+    type: Type
+    path: tuple[str, ...] = ()
+
+
+class Load(NamedTuple):
+    """``target`` may denote what field ``field`` of what ``base`` denotes holds, as far as it is of type ``type``."""
+
+    base: Element
+    field: Field
+    target: Element
+    type: Type
+
+
+class Store(NamedTuple):
+    """Field ``field`` of whatever ``base`` denotes may hold ``source``, which is of type ``type``."""
+
+    base: Element
+    field: Field
+    source: Element
+    type: Type
+
+
+class Facts:
+    """The facts, and how elements are made. They know no graph, no rules and no queries.
+
+    Attributes:
+        elements: value -> its element, which is its alone. A value that is not in it denotes fresh memory that
+            nothing has mentioned yet.
+        targets: element -> what it points to: None, one element that it stands for and that is all, or a list of
+            them that may still grow.
+        sites: location -> its memory. A plain ``Value`` stands for memory that the value's node allocates.
+        contents: location of a container -> field -> element.
+        constructed: containers that the graph fills itself. What others hold is unknown, but theirs alone.
+        content_type: element of a content -> its type.
+        private: location of a container that the graph did not fill -> the location of what it held from the start.
+        loads, stores: those through a base that may be more than one location or is not known at once.
+        unknown: type -> the element of a value of which nothing but its type is known.
+        unknown_atoms: those elements, if the type is an atom -> that atom.
+        by_head: outermost constructor (or name of a class) -> the atoms with an unknown element.
+        wild: atom -> the location of unknown memory of that type.
+        wild_types: those locations -> that atom.
+        escaped: locations that unknown code may hold.
+        constants: name of a weight -> its location.
+        pointed_from: element -> those that point to it; None until somebody needs it.
+    """
+
+    def __init__(self) -> None:
+        self.elements: dict[Value, Element] = {}
+        self.targets: list[Element | list[Element] | None] = []
+        self.sites: dict[Element, Site | Value] = {}
+        self.contents: dict[Element, dict[Field, Element]] = {}
+        self.constructed: set[Element] = set()
+        self.content_type: dict[Element, Type] = {}
+        self.private: dict[Element, Element] = {}
+        self.loads: list[Load] = []
+        self.stores: list[Store] = []
+        self.unknown: dict[Type, Element] = {}
+        self.unknown_atoms: dict[Element, Type] = {}
+        self.by_head: dict[object, list[Type]] = {}
+        self.wild: dict[Type, Element] = {}
+        self.wild_types: dict[Element, Type] = {}
+        self.escaped: set[Element] = set()
+        self.constants: dict[str, Element] = {}
+        self.pointed_from: dict[Element, list[Element]] | None = None
+        for _ in (NOTHING, ESCAPED, OUTSIDE):
+            self.new()
+        self.targets[NOTHING] = None
+        self.point(OUTSIDE, ESCAPED)
+        self.location(Site(Kind.RANDOM, None, types.ANY))
+        self.location(Site(Kind.WORLD, None, types.ANY))
+
+    # -- elements --------------------------------------------------------
+
+    def location(self, site: Site | Value) -> Element:
+        """A new location."""
+        element = len(self.targets)
+        self.targets.append(None)
+        self.sites[element] = site
+        return element
+
+    def new(self) -> Element:
+        """A new element that points to nothing yet."""
+        self.targets.append([])
+        return len(self.targets) - 1
+
+    def same(self, target: Element) -> Element:
+        """A new element that denotes just what ``target`` does."""
+        if target == NOTHING:
+            return NOTHING
+        element = len(self.targets)
+        self.targets.append(target)
+        if self.pointed_from is not None:
+            self.pointed_from.setdefault(target, []).append(element)
+        return element
+
+    def any_of(self, targets: list[Element]) -> Element:
+        """A new element that may denote what any of ``targets`` does."""
+        element = len(self.targets)
+        self.targets.append(targets)
+        if self.pointed_from is not None:
+            for target in targets:
+                self.pointed_from.setdefault(target, []).append(element)
+        return element
+
+    def point(self, source: Element, target: Element) -> bool:
+        """Let ``source`` point to ``target`` too; whether that is new, as far as can be told cheaply."""
+        have = self.targets[source]
+        if source == target or have == target:
+            return False
+        if have is None:
+            self.targets[source] = [target]
+        elif isinstance(have, int):
+            self.targets[source] = [have, target]
+        elif target in (have if len(have) < 16 else have[-4:]):
+            return False
+        else:
+            have.append(target)
+        if self.pointed_from is not None:
+            self.pointed_from.setdefault(target, []).append(source)
+        return True
+
+    def retarget(self, source: Element, old: Element, new: Element) -> None:
+        """Let ``source`` point to ``new`` where it points to ``old``."""
+        have = self.targets[source]
+        self.targets[source] = new if have == old else [new if t == old else t for t in self.targets_of(source)]
+        if self.pointed_from is not None:
+            self.pointed_from[old] = [s for s in self.pointed_from[old] if s != source]
+            self.pointed_from.setdefault(new, []).append(source)
+
+    def targets_of(self, element: Element) -> list[Element]:
+        """What ``element`` points to, itself not included."""
+        have = self.targets[element]
+        return [] if have is None else [have] if isinstance(have, int) else have
+
+    def sources_of(self, element: Element) -> list[Element]:
+        """The elements that point to ``element``."""
+        index = self.pointed_from
+        if index is None:
+            index = self.pointed_from = {}
+            for source, have in enumerate(self.targets):
+                if isinstance(have, int):
+                    index.setdefault(have, []).append(source)
+                elif have is not None:
+                    for target in have:
+                        index.setdefault(target, []).append(source)
+        return index.get(element, [])
+
+    def resolve(self, element: Element) -> Element:
+        """Where a chain of elements that stand for just one other ends."""
+        targets = self.targets
+        while isinstance(have := targets[element], int):
+            element = have
+        return element
+
+    # -- locations -------------------------------------------------------
+
+    def site(self, location: Element) -> Site:
+        """What ``location`` is."""
+        site = self.sites[location]
+        if isinstance(site, Value):
+            constant = site.node is not None and site.node.kind == "prim::Constant"
+            return Site(Kind.CONSTANT if constant else Kind.TEMPORARY, site, site.type)
+        return site
+
+    def type_of(self, location: Element) -> Type:
+        """The type of the object at ``location``."""
+        return self.sites[location].type
+
+    def has_fields(self, location: Element) -> bool:
+        """Whether what the object there holds is told apart by position or name."""
+        return isinstance(self.type_of(location), TupleType | ClassType)

@@ -1,0 +1,136 @@
+"""What types say about memory: which values have any, and which types may denote the same.
+
+Shapes and element types of tensors say nothing here: ``view(dtype)`` and
+reshapes keep the memory. An optional value is the value itself or None, a
+union one of its members, so both dissolve: a type is a set of *parts*, and
+those parts whose values have memory are its *atoms*: ``Tensor``, ``Any``,
+and list, dictionary, tuple, future and class types.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from irc.ir import types
+from irc.ir.types import (
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    UnionType,
+)
+
+# Their values cannot be written to, so sharing them cannot be observed.
+_IMMUTABLE = frozenset("int float bool str complex Device NoneType Function Enum AnyEnumType Stream Dimname".split())
+
+_SYNONYMS = {
+    "Scalar": ("int", "float", "bool", "complex"),
+    "number": ("int", "float", "bool", "complex"),
+    **dict.fromkeys(("SymInt", "Layout", "ScalarType", "MemoryFormat", "QScheme"), ("int",)),
+    "SymFloat": ("float",),
+    "SymBool": ("bool",),
+}
+
+
+@cache
+def parts(type: Type) -> tuple[Type, ...]:
+    """What a value of ``type`` may be: never an optional or a union, tensors without shape."""
+    found: dict[Type, None] = {}
+    pending = [type]
+    while pending:
+        t = pending.pop()
+        if isinstance(t, TensorType):
+            found[types.TENSOR] = None
+        elif isinstance(t, OptionalType):
+            pending += (t.elem, types.NONE)
+        elif isinstance(t, UnionType):
+            pending += t.members
+        elif isinstance(t, PrimType):
+            if t.name in _SYNONYMS:
+                found.update(dict.fromkeys(PrimType(name) for name in _SYNONYMS[t.name]))
+            else:
+                found[t if t.name in _IMMUTABLE else types.ANY] = None  # Any, or a type that irc does not know
+        elif isinstance(t, TypeVar):
+            found[types.ANY] = None
+        elif isinstance(t, ListType | FutureType):
+            found[t.__class__(_union(parts(t.elem)))] = None
+        elif isinstance(t, DictType):
+            found[DictType(_union(parts(t.key)), _union(parts(t.value)))] = None
+        elif isinstance(t, TupleType):
+            found[TupleType(tuple(_union(parts(e)) for e in t.elems))] = None
+        else:
+            found[t] = None
+    return (types.ANY,) if types.ANY in found else tuple(sorted(found, key=str))
+
+
+@cache
+def atoms(type: Type) -> tuple[Type, ...]:
+    """The parts of ``type`` whose values have memory that could be written to."""
+    return tuple(p for p in parts(type) if not _is_immutable(p))
+
+
+def has_memory(type: Type) -> bool:
+    """Whether values of this type have memory that could be written to: neither numbers nor strings, say."""
+    return type.__class__ is TensorType or bool(atoms(type))
+
+
+def overlap(a: Type, b: Type) -> bool:
+    """Whether a value of type ``a`` and one of type ``b`` may be the same object, or the same memory."""
+    return any(meet(s, t) is not None for s in atoms(a) for t in atoms(b))
+
+
+@lru_cache(maxsize=1 << 14)
+def meet(a: Type, b: Type) -> Type | None:
+    """The part whose values are of both parts ``a`` and ``b``; None if there are none."""
+    if a == b or b == types.ANY:
+        return a
+    if a == types.ANY:
+        return b
+    if isinstance(a, ListType) and isinstance(b, ListType):
+        elem = _common(a.elem, b.elem)
+        return elem and ListType(elem)
+    if isinstance(a, FutureType) and isinstance(b, FutureType):
+        elem = _common(a.elem, b.elem)
+        return elem and FutureType(elem)
+    if isinstance(a, DictType) and isinstance(b, DictType):
+        key, value = _common(a.key, b.key), _common(a.value, b.value)
+        return DictType(key, value) if key and value else None
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elems) == len(b.elems):
+        elems = [e for x, y in zip(a.elems, b.elems) if (e := _common(x, y)) is not None]
+        return TupleType(tuple(elems)) if len(elems) == len(a.elems) else None
+    return None
+
+
+@cache
+def content_types(type: Type) -> tuple[Type, ...]:
+    """The types of what an object of atom ``type`` may hold; empty for tensors. Field i of a tuple has type i."""
+    if isinstance(type, ListType | FutureType):
+        return (type.elem,)
+    if isinstance(type, DictType):
+        return (type.key, type.value)
+    if isinstance(type, TupleType):
+        return type.elems
+    if isinstance(type, TensorType):
+        return ()
+    return (types.ANY,)  # objects of classes and Any
+
+
+def _is_immutable(part: Type) -> bool:
+    if isinstance(part, TupleType):
+        return not any(has_memory(e) for e in part.elems)
+    return isinstance(part, PrimType) and part.name in _IMMUTABLE
+
+
+def _union(members: tuple[Type, ...]) -> Type:
+    return members[0] if len(members) == 1 else UnionType(members)
+
+
+def _common(a: Type, b: Type) -> Type | None:
+    """The type of the values that are of both types; None if there are none."""
+    both = {m for s in parts(a) for t in parts(b) if (m := meet(s, t)) is not None}
+    return _union(tuple(sorted(both, key=str))) if both else None

@@ -1,0 +1,170 @@
+"""Moving nodes within a block where nothing can tell the difference.
+
+A node may move past another if neither needs the other's results, neither
+reads or writes memory that the other writes, and neither acts on the world.
+What depends on a node moves along with it, or is left behind on the other
+side of the point, as the case may be; all or nothing.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from irc.alias.sets import EMPTY, LocationSet, intersects
+from irc.ir.node import Node
+
+if TYPE_CHECKING:
+    from irc.alias.queries import Queries
+
+
+class WorkingSet:
+    """The node that moves and those between it and its goal that depend on it."""
+
+    def __init__(self, db: Queries, forward: bool) -> None:
+        self._db = db
+        self._forward = forward
+        self.nodes: list[Node] = []
+        self._linked: set[Node] = set()
+        """What is linked to a member by a value, in the direction of the move."""
+        self._reads: list[LocationSet] = []
+        self._writes: list[LocationSet] = []
+
+    def add(self, node: Node) -> None:
+        """Take ``node`` in."""
+        self.nodes.append(node)
+        self._linked |= links(node, self._forward)
+        written = self._db.write_set(node)
+        if written is not EMPTY:
+            self._writes.append(written)
+        if self._db.any_writes():
+            self._reads.append(self._db.read_set(node))
+
+    def depends(self, node: Node) -> bool:
+        """Whether ``node`` may not change places with the members."""
+        if node in self._linked:
+            return True
+        written = self._db.write_set(node)
+        if written is not EMPTY and any(intersects(written, s) for s in (*self._reads, *self._writes)):
+            return True
+        if not self._writes:
+            return False
+        read = self._db.read_set(node)
+        return any(intersects(read, s) for s in self._writes)
+
+
+def links(node: Node, forward: bool) -> set[Node]:
+    """The nodes of the same block that use results of ``node`` (forward) or make what it uses, nested uses included."""
+    block = node.block
+    assert block is not None
+    found: set[Node] = set()
+    if forward:
+        for value in node.outputs:
+            for user in value.iter_users():
+                outer = user if user.block is block else user.ancestor_in(block)
+                if outer is not None:
+                    found.add(outer)
+        return found
+    inside = [node]
+    while inside:
+        inner = inside.pop()
+        for value in inner.inputs:
+            if value.node is not None:
+                outer = value.node if value.node.block is block else value.node.ancestor_in(block)
+                if outer is not None and outer is not node:
+                    found.add(outer)
+        for nested in inner.blocks:
+            inside.extend(nested.nodes)
+            inside.append(nested.return_node)
+    return found
+
+
+def plan_move(db: Queries, node: Node, point: Node, before: bool) -> list[Node] | None:
+    """Which nodes move so that ``node`` gets right before (or else right after) ``point``.
+
+    Returns:
+        ``node``, then those that move because they depend on it, from its
+        place towards the point; None if it cannot be.
+    """
+    if node.block is None or node.block is not point.block or node.is_return or (point.is_return and not before):
+        return None
+    if node is point:
+        return [node]
+    forward = node.is_before(point)
+    moving = _by_values(db, node, point, forward, before)
+    if moving is None:
+        moving = _by_looking(db, node, point, forward, before)
+    if len(moving) > 1 and point.is_return:
+        return None  # nothing can be left behind the end
+    return moving or None
+
+
+def move(node: Node, point: Node, before: bool, moving: list[Node]) -> None:
+    """Carry out a plan."""
+    if node is point:
+        return
+    side = before
+    if before == node.is_before(point):
+        # It stays on its side of the point, what depends on it goes to the other.
+        (node.move_before if before else node.move_after)(point)
+        moving, side = moving[1:], not before
+    at = point
+    for other in moving:
+        (other.move_before if side else other.move_after)(at)
+        at = other
+
+
+def _by_looking(db: Queries, node: Node, point: Node, forward: bool, before: bool) -> list[Node]:
+    """The plan from looking at every node between; empty if there is none."""
+    stays = before == forward
+    members = WorkingSet(db, forward)
+    members.add(node)
+    walk = _step(node, point, forward)
+    if walk is not point and db.has_side_effects(node):
+        return []
+    while walk is not point:
+        if db.has_side_effects(walk):
+            return []
+        if members.depends(walk):
+            members.add(walk)
+        walk = _step(walk, point, forward)
+    crossing = members
+    if stays:
+        crossing = WorkingSet(db, forward)
+        for other in members.nodes[1:]:
+            crossing.add(other)
+    if crossing.nodes and (db.has_side_effects(point) or db.has_side_effects(node) or crossing.depends(point)):
+        return []
+    return members.nodes
+
+
+def _by_values(db: Queries, node: Node, point: Node, forward: bool, before: bool) -> list[Node] | None:
+    """The plan from following values alone, whatever the distance; empty if there is none.
+
+    None if memory that is written, or the world, is involved, so that one has to look at the nodes between.
+    """
+    if db.any_side_effects():
+        return None
+    stays = before == forward
+    moving: list[Node] = []
+    sign = 1 if forward else -1
+    pending = [(sign * node.order, node)]
+    seen = {node}
+    end = sign * point.order
+    while pending:
+        _, member = heappop(pending)
+        if db.touches_written(member):
+            return None
+        moving.append(member)
+        for linked in links(member, forward):
+            if linked is point:
+                if not (stays and member is node):
+                    return []
+            elif sign * linked.order < end and linked not in seen:
+                seen.add(linked)
+                heappush(pending, (sign * linked.order, linked))
+    return moving
+
+
+def _step(node: Node, point: Node, forward: bool) -> Node:
+    return (node.next if forward else node.prev) or point

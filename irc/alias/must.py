@@ -1,0 +1,72 @@
+"""Which values certainly share memory.
+
+Schema rows mark results that always are, or lie within, an argument (``t``,
+``select``, in-place operators). Such results are followed up to where the
+memory comes from.
+"""
+
+from __future__ import annotations
+
+from irc.alias.memory_types import has_memory
+from irc.ir.ops import resolve, schemas
+from irc.ir.tensor import Tensor
+from irc.ir.value import Value
+
+_SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})
+
+
+def must_alias(a: Value, b: Value) -> bool:
+    """Whether ``a`` and ``b``, where both are defined, certainly share memory (if they have any elements at all).
+
+    Two parts of one tensor need not: only a part and the whole do.
+    """
+    if not has_memory(a.type) or not has_memory(b.type):
+        return False
+    above: dict[object, bool] = {}
+    value, whole = a, True
+    while True:
+        above[_memory(value)] = whole
+        step = _source(value)
+        if step is None:
+            break
+        value, whole = step[0], whole and step[1]
+    value, whole = b, True
+    while True:
+        other = above.get(_memory(value))
+        if other is not None:
+            return other or whole
+        step = _source(value)
+        if step is None:
+            return False
+        value, whole = step[0], whole and step[1]
+
+
+def _memory(value: Value) -> object:
+    """What identifies the memory of a value that is no view: all constants of one weight are one."""
+    if value.node is not None and value.node.kind == "prim::Constant":
+        tensor = value.node.attributes.get("value")
+        if isinstance(tensor, Tensor) and tensor.name:
+            return tensor.name
+    return value
+
+
+def _source(value: Value) -> tuple[Value, bool] | None:
+    """The value that ``value`` certainly shares with, and whether it covers the whole of that."""
+    node = value.node
+    if node is None:
+        return None
+    if node.kind in _SAME:
+        return (node.inputs[0], True) if value.index == 0 else None
+    if not schemas(node.kind):
+        return None
+    schema = resolve(node)
+    result = schema and schema.result(value.index)
+    info = result and result.alias
+    if schema is None or not info or len(info.before) != 1 or not (info.must or info.write):
+        return None
+    sources = [
+        node.inputs[i]
+        for i, argument in enumerate(schema.arguments[: len(node.inputs)])
+        if argument.alias is not None and argument.alias.before == info.before
+    ]
+    return (sources[0], info.must != "<") if len(sources) == 1 else None

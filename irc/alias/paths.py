@@ -1,0 +1,90 @@
+"""Which nodes may run between two others, on any path through branches and loops."""
+
+from __future__ import annotations
+
+from irc.ir.block import Block
+from irc.ir.node import Node
+
+_BRANCHES = frozenset({"prim::If"})
+
+
+def may_run_between(first: Node, middle: Node, last: Node) -> bool:
+    """Whether ``middle`` may run after ``first`` has and before ``last`` does.
+
+    That is, between some run of ``last`` and the latest run of ``first``
+    before it. A node that is not known to branch counts as one that loops.
+    """
+    block = _common_block(first, last)
+    if block is None:
+        return True  # one is inside the other
+    start, end = first.ancestor_in(block), last.ancestor_in(block)
+    assert start is not None and end is not None
+    if start is end or not start.is_before(end):
+        # Different branches of one node, or the wrong order: only a loop around both leads from one to the other.
+        loop = _outermost_loop(block)
+        return loop is not None and middle.ancestor_in(loop) is not None
+    at = middle.ancestor_in(block)
+    if at is None:
+        # Outside of the block, it runs between them only if a loop leads out and in again past ``first``.
+        return start is not first and _shares_loop(block, middle)
+    if at is start:
+        return at is not middle and start is not first and _may_follow(first, middle, within=block)
+    if at is end:
+        return at is not middle and end is not last and _may_follow(middle, last, within=block)
+    if start.is_before(at) and at.is_before(end):
+        return True
+    # ``first`` runs again on every trip of a loop around the block, unless it is conditional.
+    return start is not first and _outermost_loop(block) is not None
+
+
+def _may_follow(before: Node, after: Node, within: Block) -> bool:
+    """Whether ``after`` may run after ``before``, by a path inside the node of ``within`` that both are in."""
+    block = _common_block(before, after)
+    if block is None:
+        return True
+    a, b = before.ancestor_in(block), after.ancestor_in(block)
+    assert a is not None and b is not None
+    if a is not b and a.is_before(b):
+        return True
+    while block is not within and block.node is not None:
+        if block.node.kind not in _BRANCHES:
+            return True
+        outer = block.node.block
+        assert outer is not None
+        block = outer
+    return False
+
+
+def _common_block(a: Node, b: Node) -> Block | None:
+    """The innermost block that both are in, directly or not; None if one of them is inside the other."""
+    blocks: dict[Block, Node] = {}
+    node: Node | None = a
+    while node is not None and node.block is not None:
+        blocks[node.block] = node
+        if node is b:
+            return None if node is not a else node.block
+        node = node.block.node
+    node = b
+    while node is not None and node.block is not None:
+        if node.block in blocks:
+            return node.block
+        node = node.block.node
+        if node is a:
+            return None
+    return None
+
+
+def _outermost_loop(block: Block) -> Block | None:
+    """The outermost block of a loop that ``block`` is, or is in."""
+    found: Block | None = None
+    walk: Block | None = block
+    while walk is not None and walk.node is not None:
+        if walk.node.kind not in _BRANCHES:
+            found = walk
+        walk = walk.node.block
+    return found
+
+
+def _shares_loop(block: Block, node: Node) -> bool:
+    loop = _outermost_loop(block)
+    return loop is not None and node.ancestor_in(loop) is not None

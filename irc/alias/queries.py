@@ -1,0 +1,200 @@
+"""The questions an ``AliasDb`` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from irc.alias import facts as f
+from irc.alias.builder import AliasDbBuilder
+from irc.alias.locations import Location
+from irc.alias.memory_dag import MemoryDAG
+from irc.alias.must import must_alias
+from irc.alias.paths import may_run_between
+from irc.alias.sets import EMPTY, LocationSet, intersects, members
+from irc.alias.solver import Solver
+from irc.ir.node import Node
+from irc.ir.value import Value
+
+Values: TypeAlias = Value | Iterable[Value]
+
+
+class Queries:
+    """Which values may share memory, who writes it, and when.
+
+    Where a query takes values, one value or several will do; of several, any counts.
+    """
+
+    def __init__(self, builder: AliasDbBuilder) -> None:
+        self.graph = builder.graph
+        self.module = builder.module
+        self.noalias = builder.noalias
+        self._solver = Solver(builder.facts, builder.writes)
+
+    @property
+    def _dag(self) -> MemoryDAG:
+        return self._solver.dag
+
+    # -- sharing ---------------------------------------------------------
+
+    def may_alias(self, a: Values, b: Values) -> bool:
+        """Whether some value of ``a`` and some value of ``b`` may denote the same memory.
+
+        What containers hold does not count: see ``may_contain_alias``.
+        """
+        return intersects(self.location_set(a), self.location_set(b))
+
+    def must_alias(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b``, where both are defined, certainly share memory (unless they are empty)."""
+        return must_alias(a, b)
+
+    def may_contain_alias(self, a: Values, b: Values) -> bool:
+        """Whether ``a``, or anything it holds, may share memory with ``b`` or anything that holds."""
+        return intersects(self.reach_set(a), self.reach_set(b))
+
+    def escapes(self, values: Values) -> bool:
+        """Whether ``values``, or anything they hold, may be known outside of the graph.
+
+        That is: through its inputs, its outputs, or unknown code.
+        """
+        reach = self.reach_set(values)
+        dag = self._dag
+        if intersects(reach, dag.closure(dag.locations(f.OUTSIDE))):
+            return True
+        return intersects(reach, self.reach_set((*self.graph.inputs, *self.graph.outputs)))
+
+    def locations(self, value: Value) -> frozenset[Location]:
+        """The memory that ``value`` may denote. Valid until the next update."""
+        return self._report(self.location_set(value))
+
+    # -- writes ----------------------------------------------------------
+
+    def has_writers(self, what: Values | Node, contained: bool = True) -> bool:
+        """Whether anything in the graph writes memory of a value, or of any input or output of a node.
+
+        Args:
+            what: a value, several, or a node.
+            contained: whether what containers hold counts too.
+        """
+        index = self._solver.index
+        if not index:
+            return False
+        values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
+        return index.touches(self.reach_set(values) if contained else self.location_set(values))
+
+    def is_mutable(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, writes to one of its inputs or to what an input holds."""
+        written = self.write_set(node)
+        return written is not EMPTY and intersects(written, self.reach_set(node.inputs))
+
+    def has_side_effects(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, acts on the world: it is never removed and nothing is moved past it."""
+        return self._solver.index.writes_element(node, f.WORLD)
+
+    def is_random(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, uses the random state."""
+        return self._solver.index.writes_element(node, f.RANDOM)
+
+    def writes_to_alias(self, node: Node, values: Values) -> bool:
+        """Whether ``node``, or one inside it, writes memory of ``values`` or of what they hold."""
+        written = self.write_set(node)
+        return written is not EMPTY and intersects(written, self.reach_set(values))
+
+    def writes_to_wildcard(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, writes unknown memory."""
+        wild = self._solver.facts.wild_types
+        return any(x in wild for x in members(self.write_set(node)))
+
+    def writes_between(self, values: Values, first: Node, last: Node) -> bool:
+        """Whether memory of ``values``, or of what they hold, may be written after ``first`` and before ``last``.
+
+        All paths count, through branches and loops, from the latest run of
+        ``first`` before ``last`` runs. Writes by the two themselves do not count.
+        """
+        index = self._solver.index
+        if not index:
+            return False
+        reach = self.reach_set(values)
+        return any(may_run_between(first, writer, last) for writer in index.writing(reach))
+
+    def reads(self, node: Node) -> frozenset[Location]:
+        """What ``node``, or one inside it, may read. Valid until the next update."""
+        return self._report(self.read_set(node))
+
+    def writes(self, node: Node) -> frozenset[Location]:
+        """What ``node``, or one inside it, may write. Valid until the next update."""
+        return self._report(self.write_set(node))
+
+    def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
+        """Whether nobody can see if ``a`` and ``b`` share memory: neither is written, nor do both escape."""
+        if self.has_writers(a) or self.has_writers(b):
+            return False
+        return not (self.escapes(a) and self.escapes(b))
+
+    # -- sets of locations, for the other parts of this package -------------
+
+    def location_set(self, values: Values) -> LocationSet:
+        """What ``values`` may denote."""
+        solver = self._solver
+        if isinstance(values, Value):
+            return solver.dag.locations(solver.element(values))
+        return solver.dag.sets.union_all([self.location_set(v) for v in values])
+
+    def reach_set(self, values: Values) -> LocationSet:
+        """What ``values`` may denote, and all that objects there hold."""
+        if isinstance(values, Value):
+            return self._dag.closure(self.location_set(values))
+        return self._dag.sets.union_all([self.reach_set(v) for v in values])
+
+    def read_set(self, node: Node) -> LocationSet:
+        """What ``node`` and those inside it may read."""
+        if not node.blocks:
+            return self.reach_set(node.inputs)
+        values = dict.fromkeys(node.inputs)
+        for inner in nested_nodes(node):
+            values.update(dict.fromkeys(inner.inputs))
+        return self.reach_set(values)
+
+    def write_set(self, node: Node) -> LocationSet:
+        """What ``node`` and those inside it may write."""
+        return self._solver.index.locations(node)
+
+    def writing_nodes(self) -> list[Node]:
+        """The nodes that write, not those around them."""
+        return self._solver.index.nodes()
+
+    def known_values(self) -> list[Value]:
+        """The values that the database refers to."""
+        facts = self._solver.facts
+        sites = [s if isinstance(s, Value) else s.key for s in facts.sites.values()]
+        return [*facts.elements, *(v for v in sites if isinstance(v, Value))]
+
+    def any_writes(self) -> bool:
+        """Whether anything in the graph writes at all."""
+        return bool(self._solver.index)
+
+    def any_side_effects(self) -> bool:
+        """Whether anything in the graph acts on the world."""
+        return self._solver.index.is_written(f.WORLD)
+
+    def touches_written(self, node: Node) -> bool:
+        """Whether ``node`` writes, or reads what anything writes."""
+        index = self._solver.index
+        if not index:
+            return False
+        return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
+
+    def _report(self, locations: LocationSet) -> frozenset[Location]:
+        site = self._solver.facts.site
+        return frozenset(Location(*site(x)) for x in members(locations))
+
+
+def nested_nodes(node: Node) -> Iterator[Node]:
+    """All nodes inside ``node``, and the ``return_node`` of each block."""
+    pending = list(node.blocks)
+    while pending:
+        block = pending.pop()
+        for inner in block.nodes:
+            yield inner
+            pending.extend(inner.blocks)
+        yield block.return_node

@@ -1,0 +1,55 @@
+"""Alias rules: kind of node -> what it does to memory.
+
+Looked for in this order: a rule registered by hand (``register``), a rule by
+kind (control flow, calls, containers, objects), the operator's schema rows,
+ONNX's own operators (all outputs fresh unless a row says otherwise). A kind
+that none of these knows is opaque.
+"""
+
+from __future__ import annotations
+
+from irc.alias.recorder import RULES, Rule
+from irc.alias.rules import calls, control, objects
+from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_effects
+from irc.ir import ops
+from irc.ir.graph import Graph
+from irc.ir.node import Node
+
+_BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES}
+
+
+def register(kind: str, rule: Rule | None) -> None:
+    """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh."""
+    _BY_KIND[kind] = rule
+    RULES.pop(kind, None)
+
+
+def find_rule(kind: str) -> Rule | None:
+    """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
+    if kind in _BY_KIND:
+        rule = _BY_KIND[kind]
+    else:
+        rows = ops.schemas(kind)
+        if rows:
+            rule = rule_of_schemas(rows)
+        elif ops.is_functional(kind):
+            rule = None
+        else:
+            return calls.opaque
+    return with_effects(rule, ops.effects(kind))
+
+
+def leaves_traces(node: Node) -> bool:
+    """Whether ``node`` itself may have stored into, or let escape, something that outlives it."""
+    kind = node.kind
+    if kind in control.RULES or kind == "prim::Return":
+        return False  # its parameters and results go with it
+    if kind in calls.RULES:
+        graph = node.attributes.get("Subgraph")
+        return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
+    if kind in _BY_KIND:
+        return kind == "prim::SetAttr"
+    rows = ops.schemas(kind)
+    if not rows:
+        return not ops.is_functional(kind)
+    return any(p.stores or p.escapes for p in map(compile_schema, rows))

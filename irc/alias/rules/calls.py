@@ -1,0 +1,75 @@
+"""Nodes that run other code: subgraphs, and code that irc cannot see."""
+
+from __future__ import annotations
+
+from irc.alias import facts as f
+from irc.alias.recorder import RULES as ALL_RULES
+from irc.alias.recorder import Recorder, Rule, Steps
+from irc.ir.graph import Graph
+from irc.ir.node import Node
+
+
+def opaque(rec: Recorder, node: Node) -> Steps:
+    """Code that irc cannot see.
+
+    It may keep what it is given, write whatever any unknown code may hold,
+    store anything unknown anywhere there, and return anything unknown.
+    """
+    for value in node.inputs:
+        rec.escape(rec.element(value))
+    rec.write(node, f.OUTSIDE)
+    rec.write(node, f.WORLD)
+    for output in node.outputs:
+        rec.bind(output, rec.unknown(output.type))
+    for block in node.blocks:
+        for param in block.params:
+            rec.bind(param, rec.unknown(param.type))
+        yield block
+        for value in block.returns:
+            rec.escape(rec.element(value))
+
+
+def subgraph(rec: Recorder, node: Node) -> Steps:
+    """A node that runs the graph in its attribute ``Subgraph``, such as ``prim::FusionGroup``."""
+    graph = node.attributes.get("Subgraph")
+    if not isinstance(graph, Graph):
+        yield opaque(rec, node)
+        return
+    if _is_functional(graph):
+        return
+    for param, value in zip(graph.inputs, node.inputs):
+        rec.bind(param, rec.element(value))
+    with rec.on_behalf_of(node):
+        yield graph.block
+    for output, inner in zip(node.outputs, graph.outputs):
+        rec.bind(output, rec.element(inner))
+    # The subgraph's values are of another graph: the database answers for its own.
+    for block in graph.blocks():
+        for value in block.params:
+            rec.facts.elements.pop(value, None)
+        for inner_node in block.nodes:
+            for value in inner_node.outputs:
+                rec.facts.elements.pop(value, None)
+
+
+def _is_functional(graph: Graph) -> bool:
+    """Whether nothing inside shares, writes or stores, and each output is fresh memory of its own."""
+    outputs = graph.outputs
+    return (
+        all(ALL_RULES[n.kind] is None for n in graph.nodes)
+        and all(v.node is not None and v.node.kind != "prim::Constant" for v in outputs)
+        and len(set(outputs)) == len(outputs)
+    )
+
+
+RULES: dict[str, Rule | None] = dict.fromkeys(
+    (
+        "prim::FusionGroup",
+        "prim::TensorExprGroup",
+        "prim::DifferentiableGraph",
+        "prim::FunctionalGraph",
+        "prim::StaticSubgraph",
+        "prim::FallbackGraph",
+    ),
+    subgraph,
+)

@@ -1,0 +1,90 @@
+"""Branches and loops.
+
+A loop's parameter may denote what the loop is given and, from the second trip
+on, what the body returned; its results may denote the same, as a loop may
+make no trip at all. The solver finds the fixed point.
+"""
+
+from __future__ import annotations
+
+from irc.alias.facts import NOTHING, Element
+from irc.alias.memory_types import has_memory
+from irc.alias.recorder import Recorder, Rule, Steps
+from irc.ir.node import Node
+from irc.ir.value import Value
+
+
+def _if(rec: Recorder, node: Node) -> Steps:
+    yield from node.blocks
+    for i, output in enumerate(node.outputs):
+        if has_memory(output.type):
+            rec.bind(output, rec.join(rec.element(block.returns[i]) for block in node.blocks))
+
+
+def _carry(rec: Recorder, param: Value, start: Element) -> Element:
+    """A parameter that starts as ``start``; what later trips give it is added by ``_close``."""
+    if not has_memory(param.type):
+        return NOTHING
+    element = rec.facts.new()
+    rec.point(element, start)
+    rec.own(param, element)
+    return element
+
+
+def _close(rec: Recorder, carried: Element, returned: Value) -> None:
+    if carried != NOTHING:
+        rec.point(carried, rec.element(returned))
+
+
+def _prim_loop(rec: Recorder, node: Node) -> Steps:
+    """``prim::Loop(max_trip, cond, carried...)``; block (trip, carried...) -> (cond, carried...)."""
+    (block,) = node.blocks
+    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[1:], node.inputs[2:])]
+    yield block
+    for element, returned, output in zip(carried, block.returns[1:], node.outputs):
+        _close(rec, element, returned)
+        rec.bind(output, element)
+
+
+def _onnx_loop(rec: Recorder, node: Node) -> Steps:
+    """``Loop(max_trip, cond, carried...)``; block (trip, cond, carried...) -> (cond, carried..., scanned...)."""
+    (block,) = node.blocks
+    rec.fresh(block.params[0])
+    starts = [rec.element(v) for v in node.inputs[1:]]
+    carried = [_carry(rec, p, e) for p, e in zip(block.params[1:], starts)]
+    yield block
+    for element, returned in zip(carried, block.returns):
+        _close(rec, element, returned)
+    _results(rec, node, carried[1:])
+
+
+def _onnx_scan(rec: Recorder, node: Node) -> Steps:
+    """``Scan(states..., scanned...)``; block (states..., slices...) -> (states..., scanned...).
+
+    A slice may share memory with the input that it is a slice of.
+    """
+    (block,) = node.blocks
+    states = len(node.inputs) - int(node.attributes.get("num_scan_inputs", 0))
+    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], node.inputs)]
+    for param, value in zip(block.params[states:], node.inputs[states:]):
+        rec.bind(param, rec.element(value))
+    yield block
+    for element, returned in zip(carried, block.returns):
+        _close(rec, element, returned)
+    _results(rec, node, carried)
+
+
+def _results(rec: Recorder, node: Node, carried: list[Element]) -> None:
+    """The carried values, then what was scanned, which is stacked into fresh memory."""
+    for output, element in zip(node.outputs, carried):
+        rec.bind(output, element)
+    for output in node.outputs[len(carried) :]:
+        rec.fresh(output)
+
+
+RULES: dict[str, Rule | None] = {
+    "prim::If": _if,
+    "prim::Loop": _prim_loop,
+    "onnx::Loop": _onnx_loop,
+    "onnx::Scan": _onnx_scan,
+}

@@ -1,0 +1,119 @@
+"""Containers and objects that are made and taken apart by nodes without a fixed signature."""
+
+from __future__ import annotations
+
+from irc.alias.memory_types import has_memory
+from irc.alias.recorder import Recorder, Rule
+from irc.ir import types
+from irc.ir.node import Node
+
+
+def _list_construct(rec: Recorder, node: Node) -> None:
+    location = rec.container(node.output)
+    for value in node.inputs:
+        if has_memory(value.type):
+            rec.store(location, rec.element(value), value.type)
+
+
+def _tuple_construct(rec: Recorder, node: Node) -> None:
+    if not has_memory(node.output.type):
+        rec.fresh(node.output)
+        return
+    location = rec.container(node.output)
+    for i, value in enumerate(node.inputs):
+        if has_memory(value.type):
+            rec.store(location, rec.element(value), value.type, i)
+
+
+def _unpack(rec: Recorder, node: Node) -> None:
+    """``prim::ListUnpack``: every output is some element."""
+    base = rec.element(node.inputs[0])
+    for output in node.outputs:
+        rec.bind(output, rec.load(base, output.type))
+
+
+def _tuple_unpack(rec: Recorder, node: Node) -> None:
+    base = rec.element(node.inputs[0])
+    for i, output in enumerate(node.outputs):
+        rec.bind(output, rec.load(base, output.type, i))
+
+
+def _tuple_index(rec: Recorder, node: Node) -> None:
+    index = _constant(node, 1)
+    held = node.inputs[0].type
+    if isinstance(index, int) and isinstance(held, types.TupleType):
+        index %= max(len(held.elems), 1)
+    else:
+        index = None
+    rec.bind(node.output, rec.load(rec.element(node.inputs[0]), node.output.type, index))
+
+
+def _tuple_slice(rec: Recorder, node: Node) -> None:
+    location = rec.container(node.output)
+    base = rec.element(node.inputs[0])
+    start = int(node.attributes.get("beg", 0))
+    elems = node.output.type.elems if isinstance(node.output.type, types.TupleType) else ()
+    for i, elem in enumerate(elems):
+        rec.store(location, rec.load(base, elem, start + i), elem, i)
+
+
+def _get_attr(rec: Recorder, node: Node) -> None:
+    name = str(node.attributes.get("name", ""))
+    rec.bind(node.output, rec.load(rec.element(node.inputs[0]), node.output.type, name))
+
+
+def _set_attr(rec: Recorder, node: Node) -> None:
+    name = str(node.attributes.get("name", ""))
+    target, value = node.inputs[0], node.inputs[1]
+    rec.write(node, rec.element(target))
+    if has_memory(value.type):
+        rec.store(rec.element(target), rec.element(value), value.type, name)
+
+
+def _create_object(rec: Recorder, node: Node) -> None:
+    rec.container(node.output)
+
+
+def _same(rec: Recorder, node: Node) -> None:
+    """All outputs may be, or be views of, the first input."""
+    element = rec.element(node.inputs[0])
+    for output in node.outputs:
+        rec.bind(output, element)
+
+
+def _pass_through(rec: Recorder, node: Node) -> None:
+    """Output i may be input i."""
+    for output, value in zip(node.outputs, node.inputs):
+        rec.bind(output, rec.element(value))
+    for output in node.outputs[len(node.inputs) :]:
+        rec.fresh(output)
+
+
+def _constant(node: Node, index: int) -> object:
+    """The value of an input that is a ``prim::Constant``; None if it is not."""
+    source = node.inputs[index].node if index < len(node.inputs) else None
+    return source.attributes.get("value") if source is not None and source.kind == "prim::Constant" else None
+
+
+RULES: dict[str, Rule | None] = {
+    "prim::Constant": None,
+    "prim::Uninitialized": None,
+    "prim::CreateObject": _create_object,
+    "prim::ListConstruct": _list_construct,
+    "prim::DictConstruct": _list_construct,
+    "prim::TupleConstruct": _tuple_construct,
+    "prim::ListUnpack": _unpack,
+    "prim::TupleUnpack": _tuple_unpack,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::GetAttr": _get_attr,
+    "prim::SetAttr": _set_attr,
+    "prim::unchecked_cast": _same,
+    "prim::unchecked_unwrap_optional": _same,
+    "prim::Guard": _same,
+    "prim::ConstantChunk": _same,
+    "prim::profile": _pass_through,
+    "prim::profile_ivalue": _pass_through,
+    "prim::RequiresGradCheck": _pass_through,
+    "prim::TypeCheck": _pass_through,
+}

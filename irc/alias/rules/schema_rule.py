@@ -1,0 +1,266 @@
+"""The rule for operators with a schema: read off its alias annotations.
+
+A schema is compiled once to a *program*: which parts of which arguments are
+written, escape, are stored where, and what each result is made of. A part is
+an argument and the steps into its containers: ``Tensor(a!)[]`` writes part
+(0, (0,)), the elements of argument 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from irc.alias import facts as f
+from irc.alias.facts import NOTHING, Element, Field
+from irc.alias.memory_types import has_memory
+from irc.alias.recorder import Recorder, Rule
+from irc.alias.rules.calls import opaque
+from irc.ir import types
+from irc.ir.node import Node
+from irc.ir.ops import Effects, resolve
+from irc.ir.schema import WILDCARD, AliasInfo, Schema
+from irc.ir.types import DictType, FutureType, ListType, OptionalType, TupleType, Type
+from irc.ir.value import Value
+
+_Steps = tuple[int, ...]
+
+
+class _Part(NamedTuple):
+    """Part of an argument: ``steps`` are positions among the parts of its type, from the outside in."""
+
+    argument: int
+    steps: _Steps
+
+
+class _Result(NamedTuple):
+    """What a result, or a part of one, is: the union of ``sources``, unknown memory, or else fresh.
+
+    ``held`` describes what a fresh container holds; empty: fresh things.
+    """
+
+    sources: tuple[_Part, ...] = ()
+    unknown: bool = False
+    held: tuple[_Result, ...] = ()
+
+
+class Program(NamedTuple):
+    """What an operator does, in terms of its arguments and results.
+
+    The last argument and the last result of a variadic operator stand for all further ones.
+    """
+
+    writes: tuple[_Part, ...]
+    escapes: tuple[_Part, ...]
+    stores: tuple[tuple[_Part, _Part], ...]
+    """(container, what is stored into it)"""
+    results: tuple[_Result, ...]
+    variadic: int
+    """Number of the argument that repeats, or -1."""
+
+
+@cache
+def compile_schema(schema: Schema) -> Program:
+    """The program of a schema."""
+    writes: list[_Part] = []
+    escapes: list[_Part] = []
+    members: dict[str, list[_Part]] = {}
+    stored: list[tuple[str, _Part]] = []
+    for i, argument in enumerate(schema.arguments):
+        for part, info in _annotated(_Part(i, ()), argument.alias):
+            for name in info.before:
+                members.setdefault(name, []).append(part)
+            if info.write:
+                writes.append(part)
+            if info.escapes:
+                escapes.append(part)
+            stored += [(name, part) for name in info.stored_into]
+    stores: list[tuple[_Part, _Part]] = []
+    for name, part in stored:
+        for member in list(members.get(name, ())):
+            if member.steps:
+                stores.append((member, part))
+        members.setdefault(name, []).append(part)
+    results = tuple(_result(r.alias, members) for r in schema.returns)
+    variadic = len(schema.arguments) - 1 if schema.is_vararg else -1
+    return Program(tuple(writes), tuple(escapes), tuple(stores), results, variadic)
+
+
+def _annotated(part: _Part, info: AliasInfo | None) -> list[tuple[_Part, AliasInfo]]:
+    if info is None:
+        return []
+    found = [(part, info)]
+    for i, inner in enumerate(info.contained):
+        found += _annotated(_Part(part.argument, (*part.steps, i)), inner)
+    return found
+
+
+def _result(info: AliasInfo | None, members: dict[str, list[_Part]]) -> _Result:
+    if info is None:
+        return _Result()
+    if info.before:
+        sources = [p for name in info.before for p in members.get(name, ())]
+        return _Result(tuple(dict.fromkeys(sources)), WILDCARD in info.before)
+    return _Result(held=tuple(_result(inner, members) for inner in info.contained))
+
+
+# -- rules ---------------------------------------------------------------
+
+
+def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
+    """One rule for all overloads of an operator."""
+    programs = {compile_schema(row) for row in rows}
+    if len(programs) > 1:
+        return _by_overload(programs)
+    program = programs.pop()
+    if not program.writes and not program.escapes and not program.stores and not program.results:
+        return None
+    if all(r == _Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
+        return None
+    if len(program.results) == 1 and not program.escapes and not program.stores and program.variadic < 0:
+        only = program.results[0].sources
+        if len(only) == 1 and not only[0].steps and program.writes in ((), only):
+            return _in_place(only[0].argument) if program.writes else _view(only[0].argument)
+    return lambda rec, node: run(rec, node, program)
+
+
+def _by_overload(programs: set[Program]) -> Rule:
+    def rule(rec: Recorder, node: Node):
+        schema = resolve(node)
+        if schema is None:
+            return opaque(rec, node)
+        run(rec, node, compile_schema(schema))
+        return None
+
+    return rule
+
+
+def _view(argument: int) -> Rule:
+    """The only result may share with one argument: by far the most frequent rule."""
+
+    def rule(rec: Recorder, node: Node) -> None:
+        (output,) = node.outputs
+        if argument < len(node.inputs):
+            rec.bind(output, rec.element(node.inputs[argument]))
+        else:  # an optional argument that is absent
+            rec.fresh(output)
+
+    return rule
+
+
+def _in_place(argument: int) -> Rule:
+    """The only result is an argument, which is written."""
+
+    def rule(rec: Recorder, node: Node) -> None:
+        element = rec.element(node.inputs[argument])
+        rec.write(node, element)
+        for output in node.outputs:
+            rec.bind(output, element)
+
+    return rule
+
+
+def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
+    """``rule`` for an operator that also uses the random state or acts on the world."""
+    if not effects:
+        return rule
+
+    def both(rec: Recorder, node: Node):
+        if Effects.RANDOM in effects:
+            rec.write(node, f.RANDOM)
+        if Effects.SIDE_EFFECT in effects:
+            rec.write(node, f.WORLD)
+        if rule is not None:
+            return rule(rec, node)
+        for output in node.outputs:
+            rec.fresh(output)
+        return None
+
+    return both
+
+
+# -- running a program ---------------------------------------------------
+
+
+def run(rec: Recorder, node: Node, program: Program) -> None:
+    """Record what ``program`` says of ``node``."""
+    for part in program.writes:
+        for element in _elements(rec, node, program, part):
+            rec.write(node, element)
+    for part in program.escapes:
+        for element in _elements(rec, node, program, part):
+            rec.escape(element)
+    results = program.results
+    for i, output in enumerate(node.outputs):
+        # Results come before stores: an element that is popped and pushed is read before it is stored.
+        result = results[min(i, len(results) - 1)] if results else _Result()
+        made = _make(rec, node, program, result, output, output.type, ())
+        if result.sources or result.unknown:
+            rec.bind(output, made)
+    for container, part in program.stores:
+        for value in _arguments(node, program, container):
+            type, field = _step(_inside(value.type, container.steps[:-1]), container.steps[-1])
+            base = _follow(rec, value, container.steps[:-1])
+            for element in _elements(rec, node, program, part):
+                rec.store(base, element, type, field)
+
+
+def _arguments(node: Node, program: Program, part: _Part) -> tuple[Value, ...]:
+    """The actual arguments that ``part`` is of."""
+    if part.argument == program.variadic:
+        return node.inputs[part.argument :]
+    return node.inputs[part.argument : part.argument + 1]
+
+
+def _elements(rec: Recorder, node: Node, program: Program, part: _Part) -> list[Element]:
+    return [_follow(rec, value, part.steps) for value in _arguments(node, program, part)]
+
+
+def _follow(rec: Recorder, value: Value, steps: _Steps) -> Element:
+    element, type = rec.element(value), value.type
+    for step in steps:
+        type, field = _step(type, step)
+        element = rec.load(element, type, field)
+    return element
+
+
+def _make(
+    rec: Recorder, node: Node, program: Program, result: _Result, value: Value, type: Type, path: tuple[str, ...]
+) -> Element:
+    """The element of a result, or of what is at ``path`` inside it."""
+    if not has_memory(type):
+        return NOTHING
+    if result.sources or result.unknown:
+        found = [e for part in result.sources for e in _elements(rec, node, program, part)]
+        return rec.join([*found, rec.unknown(type)] if result.unknown else found)
+    if not result.held:
+        return rec.memory(value, type, path) if path else rec.fresh(value)
+    location = rec.container(value, type, path) if path else rec.container(value)
+    for i, held in enumerate(result.held):
+        inner, field = _step(type, i)
+        rec.store(location, _make(rec, node, program, held, value, inner, (*path, _name(type, i))), inner, field)
+    return location
+
+
+def _step(type: Type, position: int) -> tuple[Type, Field]:
+    """The type of part ``position`` of a container type, and the field it is in."""
+    while isinstance(type, OptionalType):
+        type = type.elem
+    if isinstance(type, ListType | FutureType):
+        return type.elem, None
+    if isinstance(type, DictType):
+        return (type.value if position else type.key), None
+    if isinstance(type, TupleType) and position < len(type.elems):
+        return type.elems[position], position
+    return types.ANY, None
+
+
+def _inside(type: Type, steps: _Steps) -> Type:
+    for step in steps:
+        type, _ = _step(type, step)
+    return type
+
+
+def _name(type: Type, position: int) -> str:
+    return f"[{position}]" if isinstance(type, TupleType) else "[*]"

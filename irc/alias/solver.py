@@ -1,0 +1,206 @@
+"""Solving the facts, and keeping them solved.
+
+Loads and stores through a base that may be several locations, and what
+follows from escaping, depend on the locations of elements, which depend on
+loads and stores: a least fixed point, reached by propagating differences.
+The same machinery keeps the facts solved when nodes are added later: a new
+pointer grows only the elements that reach it and have been asked about.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from irc.alias import facts as f
+from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.memory_dag import MemoryDAG
+from irc.alias.memory_types import atoms, content_types, has_memory, overlap
+from irc.alias.recorder import RULES, Recorder
+from irc.alias.sets import LocationSet, contains, members
+from irc.alias.write_index import WriteIndex, WriteLog
+from irc.ir import types
+from irc.ir.types import TensorType
+from irc.ir.value import Value
+
+
+class Solver(Recorder):
+    """Takes over the facts of a builder, solves them, and keeps them solved.
+
+    Attributes:
+        dag: the memoised locations.
+        index: the write index over them.
+        grown: how often the locations of a known element grew.
+    """
+
+    def __init__(self, facts: Facts, log: WriteLog) -> None:
+        self.facts = facts
+        self.dag = MemoryDAG(facts, self.all_contents)
+        self.index = WriteIndex(log, self.dag)
+        self.grown = 0
+        self._watched: dict[Element, list[f.Load | f.Store]] = {}
+        self._pending: deque[tuple[Element, LocationSet]] = deque()
+        self._draining = False
+        super().__init__(facts, self.index)
+        for load in list(facts.loads):
+            self._watch(load)
+        for store in list(facts.stores):
+            self._watch(store)
+        for location in list(members(self.dag.locations(f.ESCAPED))):
+            self._escaped(location)
+
+    # -- what rules record ----------------------------------------------
+
+    def define(self, value: Value) -> Element:
+        node = value.node
+        if node is None:  # a parameter that nothing has bound
+            self.bind(value, self.unknown(value.type))
+        elif not has_memory(value.type) or RULES[node.kind] is None:
+            return self.fresh(value)
+        else:
+            self.analyse_node(node)
+        return self.facts.elements[value]
+
+    def point(self, source: Element, target: Element) -> None:
+        if target == NOTHING:
+            return
+        dag = self.dag
+        before = dag.locations(source) if dag.is_known(source) else None
+        if self.facts.point(source, target) and before is not None:
+            dag.known[source] = before
+            self._pending.append((source, dag.locations(target)))
+            self._drain()
+
+    def _load(self, load: f.Load) -> None:
+        self.facts.loads.append(load)
+        self._watch(load)
+
+    def _store(self, store: f.Store) -> None:
+        self.facts.stores.append(store)
+        self._watch(store)
+
+    def all_contents(self, location: Element) -> Element:
+        """The element of all that the object at ``location`` holds; NOTHING if that has no memory."""
+        type = self.facts.type_of(location)
+        if type.__class__ is TensorType or not any(has_memory(t) for a in atoms(type) for t in content_types(a)):
+            return NOTHING
+        return self.content(location, None, types.ANY)
+
+    # -- propagation -----------------------------------------------------
+
+    def _watch(self, constraint: f.Load | f.Store) -> None:
+        self._watched.setdefault(constraint.base, []).append(constraint)
+        for location in list(members(self.dag.locations(constraint.base))):
+            self._apply(constraint, location)
+
+    def _apply(self, constraint: f.Load | f.Store, location: Element) -> None:
+        if isinstance(constraint, f.Load):
+            self.point(constraint.target, self.content(location, constraint.field, constraint.type))
+        elif location in self.facts.wild_types:
+            self.escape(constraint.source)
+        else:
+            self.point(self.content(location, constraint.field, constraint.type), constraint.source)
+
+    def _drain(self) -> None:
+        if self._draining:
+            return  # an outer call will see to it: no recursion
+        self._draining = True
+        try:
+            while self._pending:
+                self._grow(*self._pending.popleft())
+        finally:
+            self._draining = False
+
+    def _grow(self, element: Element, more: LocationSet) -> None:
+        dag = self.dag
+        before = dag.known[element]
+        after = dag.sets.union(before, more)
+        if after is before or after == before:
+            return
+        dag.known[element] = after
+        dag.forget_closures()
+        self.grown += 1
+        self.index.changed(element)
+        watching = self._watched.get(element)
+        if watching is not None or element == f.ESCAPED:
+            for location in [x for x in members(more) if not contains(before, x)]:
+                if element == f.ESCAPED:
+                    self._escaped(location)
+                for constraint in watching or ():
+                    self._apply(constraint, location)
+        for source in self.facts.sources_of(element):
+            if source in dag.known:
+                self._pending.append((source, more))
+
+    def _escaped(self, location: Element) -> None:
+        """Unknown code may hold ``location``: it may be any unknown value, and hold anything unknown."""
+        facts = self.facts
+        if location in facts.escaped or location in facts.wild_types:
+            return
+        facts.escaped.add(location)
+        type = facts.type_of(location)
+        for element, atom in list(facts.unknown_atoms.items()):
+            if overlap(type, atom):
+                self.point(element, location)
+        if self.all_contents(location) != NOTHING:
+            for field, element in list(facts.contents[location].items()):
+                self.tie(location, field, element)
+
+    # -- updates ---------------------------------------------------------
+
+    def declare_unknown(self, value: Value) -> None:
+        """Whatever ``value`` denotes may be unknown memory, and unknown code may hold it."""
+        for location in list(members(self.dag.locations(self.element(value)))):
+            if location not in self.facts.wild_types:
+                self.escape(location)
+                self.point(location, self.unknown(self.facts.type_of(location)))
+
+    def redirect(self, old: Element, new: Element) -> bool:
+        """Let everything that refers to ``old`` refer to ``new`` instead; False if that is too much to follow.
+
+        That is where loads and stores have been resolved through ``old``, or
+        where ``old`` has escaped: they would have to be taken back.
+        """
+        facts, dag = self.facts, self.dag
+        if old == new:
+            return True
+        same = dag.locations(old) == dag.locations(new)
+        above = self._above(old)
+        if not same and (f.ESCAPED in above or self._held_by(old)):
+            return False
+        for source in list(facts.sources_of(old)):
+            facts.retarget(source, old, new)
+        for constraint in self._watched.pop(old, ()):
+            self._watched.setdefault(new, []).append(constraint._replace(base=new))
+        self.index.redirect(old, new)
+        if not same:
+            for element in above:
+                dag.known.pop(element, None)
+            dag.forget_closures()
+            for element in above:
+                self.index.changed(element)
+                for constraint in self._watched.get(element, ()):
+                    for location in list(members(dag.locations(element))):
+                        self._apply(constraint, location)
+        return True
+
+    def forget(self, element: Element) -> None:
+        """The value of ``element`` is gone; whatever still points there keeps its meaning."""
+        facts = self.facts
+        site = facts.sites.get(element)
+        if isinstance(site, Value):
+            facts.sites[element] = Site(facts.site(element).kind, site.name, site.type)
+
+    def _above(self, element: Element) -> dict[Element, None]:
+        """All elements that lead to ``element``."""
+        found: dict[Element, None] = {}
+        pending = list(self.facts.sources_of(element))
+        while pending:
+            e = pending.pop()
+            if e not in found:
+                found[e] = None
+                pending += self.facts.sources_of(e)
+        return found
+
+    def _held_by(self, element: Element) -> bool:
+        """Whether objects that ``element`` may denote hold anything with memory."""
+        return any(self.all_contents(x) != NOTHING for x in members(self.dag.locations(element)))

@@ -1,0 +1,134 @@
+"""Keeping an ``AliasDb`` right while its graph changes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from irc.alias.builder import AliasDbBuilder
+from irc.alias.facts import NOTHING
+from irc.alias.queries import Queries, nested_nodes
+from irc.alias.rules import leaves_traces
+from irc.alias.solver import Solver
+from irc.ir.node import Node
+from irc.ir.value import Value
+
+
+class Updates(Queries):
+    """Each update leaves every query answering as after a rebuild, at the cost of what it affects.
+
+    The exception are erased nodes that stored into or escaped from what
+    outlives them: until ``tighten``, their traces stay, which is safe.
+
+    Attributes:
+        is_tight: whether there are no such traces.
+        check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
+        solves: how often the graph was analysed as a whole: once, and when an update changed too much to follow.
+    """
+
+    def __init__(self, builder: AliasDbBuilder) -> None:
+        super().__init__(builder)
+        self.is_tight = True
+        self.solves = 1
+        self.check_rewrites = False
+        self._open = 0
+        self._declared_unknown: list[Value] = []
+
+    # -- adding ----------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
+        self._solver.analyse_node(node)
+
+    def create_value(self, value: Value) -> None:
+        """``value`` is new and denotes fresh memory, whatever its node is."""
+        self._solver.fresh(value)
+
+    def copy_value(self, source: Value, target: Value) -> None:
+        """``target`` is new and denotes what ``source`` does."""
+        self._solver.bind(target, self._solver.element(source))
+
+    def set_wildcard(self, value: Value) -> None:
+        """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
+        self._declared_unknown.append(value)
+        self._solver.declare_unknown(value)
+
+    # -- replacing -------------------------------------------------------
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        """Every use of ``old`` has become a use of ``new``. Tell it after changing the graph."""
+        elements = self._solver.facts.elements
+        before = elements.get(old)
+        if before is None or before == NOTHING or old is new:
+            return  # nothing was ever said about what old denotes
+        after = self._solver.element(new)
+        if not self._solver.redirect(before, after):
+            self._solve_again()
+
+    # -- erasing ---------------------------------------------------------
+
+    def erase_value(self, value: Value) -> None:
+        """``value`` is about to be erased, or has been."""
+        element = self._solver.facts.elements.pop(value, None)
+        if element is not None:
+            self._solver.forget(element)
+        if value in self._declared_unknown:
+            self._declared_unknown.remove(value)
+
+    def erase_node(self, node: Node) -> None:
+        """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
+        for n in (node, *nested_nodes(node)):
+            if leaves_traces(n):
+                self.is_tight = False
+            self._solver.index.remove(n)
+            for value in n.outputs:
+                self.erase_value(value)
+            for block in n.blocks:
+                for value in block.params:
+                    self.erase_value(value)
+
+    def tighten(self) -> None:
+        """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
+        if not self.is_tight:
+            self._solve_again()
+
+    def _record(self) -> AliasDbBuilder:
+        builder = AliasDbBuilder(self.graph, self.module, self.noalias)
+        builder.record()
+        return builder
+
+    def _solve_again(self) -> None:
+        builder = self._record()
+        self._solver = Solver(builder.facts, builder.writes)
+        for value in self._declared_unknown:
+            self._solver.declare_unknown(value)
+        self.solves += 1
+        self.is_tight = True
+
+    # -- checking --------------------------------------------------------
+
+    @contextmanager
+    def rewrite(self) -> Generator[None]:
+        """Brackets a change of the graph and the updates that tell it: between them the two may disagree.
+
+        If ``check_rewrites`` is set, the database is checked when the outermost bracket closes.
+        """
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+        if self.check_rewrites and not self._open:
+            self.check()
+
+    def check(self) -> None:
+        """Analyse the graph anew and compare the answers; ``Error`` IRC302 names the first difference.
+
+        An answer may be more cautious than the new one only while ``is_tight`` is false.
+        """
+        from irc.alias.check import compare
+
+        fresh = Updates(self._record())
+        for value in self._declared_unknown:
+            fresh.set_wildcard(value)
+        compare(self, fresh, exact=self.is_tight)

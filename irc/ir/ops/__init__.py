@@ -1,0 +1,14 @@
+"""The operators irc knows: one schema row each, as data.
+
+``aten.py`` and ``prim.py`` hold TorchScript's operators, ``onnx_alias.py``
+those of ONNX whose results may share memory with their inputs, ``irc.py``
+irc's own. Further rows come by ``register``.
+"""
+
+from __future__ import annotations
+
+from irc.ir.ops.effects import Effects
+from irc.ir.ops.registry import effects, is_functional, register, schemas
+from irc.ir.ops.resolution import resolve, schema_of
+
+__all__ = ["Effects", "effects", "is_functional", "register", "resolve", "schema_of", "schemas"]

@@ -1,0 +1,73 @@
+"""Signatures of ONNX operators, from the onnx package, with the alias table laid over."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from irc.ir import types
+from irc.ir.node import Node
+from irc.ir.ops.registry import schemas
+from irc.ir.schema import Argument, Schema
+from irc.ir.types import Type, TypeVar
+
+
+def onnx_schema(node: Node) -> Schema | None:
+    """The signature of an ONNX node at its version; None if the onnx package does not know the operator.
+
+    Types are ``Tensor``, lists, optionals and maps of type variables: ONNX's
+    constraints on element types are not expressed.
+    """
+    return _lookup(node.kind, node.version)
+
+
+@cache
+def _lookup(kind: str, version: int | None) -> Schema | None:
+    import onnx.defs
+
+    domain, _, name = kind.rpartition("::")
+    domain = "" if domain == "onnx" else domain
+    in_place = name.endswith("_")
+    rows = schemas(kind)
+    try:
+        name = name.removesuffix("_")
+        found = onnx.defs.get_schema(name, domain) if version is None else onnx.defs.get_schema(name, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    row = rows[0] if rows else None
+    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    arguments: list[Argument] = []
+    for i, formal in enumerate(found.inputs):
+        alias = row.argument(i) if row else None
+        type = _type(formal.types)
+        is_optional = formal.option == optional
+        type = types.OptionalType(type) if is_optional and not isinstance(type, types.OptionalType) else type
+        arguments.append(Argument(type, formal.name, alias and alias.alias, is_optional))
+    returns: list[Argument] = []
+    for i, formal in enumerate(found.outputs):
+        alias = row.result(i) if row and (row.is_varret or not in_place or i == 0) else None
+        returns.append(Argument(_type(formal.types), formal.name, alias and alias.alias))
+    return Schema(
+        kind,
+        "",
+        tuple(arguments),
+        tuple(returns),
+        bool(found.inputs) and found.inputs[-1].option == variadic,
+        bool(found.outputs) and found.outputs[-1].option == variadic,
+    )
+
+
+def _type(allowed: set[str]) -> Type:
+    """The irc type of a formal with the given ONNX types, such as ``tensor(float)`` or ``seq(tensor(float))``."""
+    shapes = {t.partition("(")[0] for t in allowed}
+    if len(shapes) != 1:
+        return TypeVar("t")
+    inner = {t.partition("(")[2].removesuffix(")") for t in allowed}
+    shape = next(iter(shapes))
+    if shape == "seq":
+        return types.ListType(_type(inner))
+    if shape == "optional":
+        return types.OptionalType(_type(inner))
+    if shape == "map":
+        return types.DictType(TypeVar("k"), types.TENSOR)
+    return types.TENSOR

@@ -1,0 +1,76 @@
+"""Where schema rows and effects are found by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irc.ir.ops import aten, irc, onnx_alias, prim
+from irc.ir.ops.effects import Effects
+from irc.ir.schema import Schema
+from irc.ir.schema_parser import parse_schema
+
+# Rows are parsed when first asked for: a table of hundreds costs nothing to import.
+_TEXTS: dict[str, list[str]] = {}
+_PARSED: dict[str, tuple[Schema, ...]] = {}
+_EFFECTS: dict[str, Effects] = {}
+_FUNCTIONAL_NAMESPACES = ("onnx::", "ai.onnx.")
+
+
+def register(*rows: str, effects: Effects = Effects.NONE) -> None:
+    """Add schema rows, further overloads of kinds that are known already included."""
+    for row in rows:
+        kind = _kind(row)
+        _TEXTS.setdefault(kind, []).append(row)
+        _PARSED.pop(kind, None)
+        if effects:
+            _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | effects
+
+
+def schemas(kind: str) -> tuple[Schema, ...]:
+    """All overloads of ``kind``; empty if irc has no row for it.
+
+    An ONNX operator with a trailing underscore is the twin of the one without
+    that writes its result into its first input.
+    """
+    found = _PARSED.get(kind)
+    if found is None:
+        texts = _TEXTS.get(kind, ())
+        if not texts and kind.endswith("_") and is_functional(kind):
+            texts = (f"{kind}(Tensor(a!) self, ...) -> Tensor(a!)",)
+        found = _PARSED[kind] = tuple(parse_schema(text) for text in texts)
+    return found
+
+
+def effects(kind: str) -> Effects:
+    """The effects of nodes of ``kind``."""
+    return _EFFECTS.get(kind, Effects.NONE)
+
+
+def is_functional(kind: str) -> bool:
+    """Whether operators of this namespace write nothing and return fresh memory unless a row says otherwise."""
+    return kind.startswith(_FUNCTIONAL_NAMESPACES)
+
+
+def kinds() -> Iterable[str]:
+    """All kinds that have rows."""
+    return _TEXTS.keys()
+
+
+def _kind(row: str) -> str:
+    """``aten::add_`` of ``aten::add_.Tensor(...) -> ...``."""
+    name = row.partition("(")[0].strip()
+    namespace, _, rest = name.rpartition("::")
+    return f"{namespace}::{rest.partition('.')[0]}"
+
+
+def _load() -> None:
+    for table in (aten, prim, onnx_alias, irc):
+        for rows in table.ROWS:
+            register(*(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#")))
+        for kind in table.RANDOM:
+            _EFFECTS[kind] = Effects.RANDOM
+        for kind in table.SIDE_EFFECT:
+            _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | Effects.SIDE_EFFECT
+
+
+_load()

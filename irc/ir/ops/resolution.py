@@ -1,0 +1,121 @@
+"""Which overload of an operator a node means: by the types of its arguments."""
+
+from __future__ import annotations
+
+from irc.ir import types
+from irc.ir.node import Node
+from irc.ir.ops.registry import schemas
+from irc.ir.schema import Argument, Schema
+from irc.ir.types import (
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    UnionType,
+)
+
+_NUMBERS = (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.SCALAR)
+_INTEGRAL = (types.INT, types.BOOL)
+
+
+def resolve(node: Node) -> Schema | None:
+    """The overload that fits the node's arguments best; None if none fits.
+
+    The first row wins that fits without any conversion, else the first that
+    fits at all.
+    """
+    actual = [v.type for v in node.inputs]
+    loose: Schema | None = None
+    for schema in schemas(node.kind):
+        exact = _fits(schema, actual)
+        if exact:
+            return schema
+        if exact is not None and loose is None:
+            loose = schema
+    return loose
+
+
+def schema_of(node: Node) -> Schema | None:
+    """The signature of a node: a row of irc's tables, or for ONNX operators what ``onnx.defs`` says; else None.
+
+    ONNX's are looked up in the onnx package, which is imported when first needed.
+    """
+    if node.kind.startswith(("onnx::", "ai.onnx.")):
+        from irc.ir.ops.onnx_defs import onnx_schema
+
+        return onnx_schema(node)
+    return resolve(node)
+
+
+def _fits(schema: Schema, actual: list[Type]) -> bool | None:
+    """True: as it stands; False: with conversions; None: not at all."""
+    if len(actual) > len(schema.arguments) and not schema.is_vararg:
+        return None
+    if any(not a.has_default for a in schema.arguments[len(actual) :]) and not schema.is_vararg:
+        return None
+    bound: dict[str, Type] = {}
+    exact = True
+    for i, type in enumerate(actual):
+        formal = schema.argument(i)
+        if formal is None:
+            continue  # a vararg operator without formals takes anything
+        fit = _argument_fits(formal, type, bound)
+        if fit is None:
+            return None
+        exact = exact and fit
+    return exact
+
+
+def _argument_fits(formal: Argument, actual: Type, bound: dict[str, Type]) -> bool | None:
+    if matches(formal.type, actual, bound):
+        return True
+    inner = formal.type.elem if isinstance(formal.type, OptionalType) else formal.type
+    if formal.size is not None and isinstance(inner, ListType) and matches(inner.elem, actual, bound):
+        return False  # int[2] takes a single int
+    if inner in (types.SCALAR, types.FLOAT, types.INT) and isinstance(actual, TensorType):
+        return None
+    return False if inner == types.FLOAT and actual in _INTEGRAL else None
+
+
+def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
+    """Whether a value of type ``actual`` may be given for ``formal``; binds type variables."""
+    if isinstance(formal, TypeVar):
+        have = bound.setdefault(formal.name, actual)
+        return (
+            have is actual or have == actual or matches(have, actual, bound) or isinstance(have, TensorType | UnionType)
+        )
+    if formal == types.ANY or actual == types.ANY:
+        return True
+    if isinstance(formal, OptionalType):
+        if actual == types.NONE:
+            return True
+        return matches(formal.elem, actual.elem if isinstance(actual, OptionalType) else actual, bound)
+    if isinstance(formal, TensorType):
+        return isinstance(actual, TensorType)
+    if isinstance(formal, ListType | FutureType):
+        return isinstance(actual, formal.__class__) and matches(formal.elem, actual.elem, bound)
+    if isinstance(formal, DictType):
+        return (
+            isinstance(actual, DictType)
+            and matches(formal.key, actual.key, bound)
+            and matches(formal.value, actual.value, bound)
+        )
+    if isinstance(formal, TupleType):
+        return (
+            isinstance(actual, TupleType)
+            and len(formal.elems) == len(actual.elems)
+            and all(matches(f, a, bound) for f, a in zip(formal.elems, actual.elems))
+        )
+    if isinstance(formal, UnionType):
+        return any(matches(f, actual, bound) for f in formal.members)
+    if formal == types.SCALAR:
+        return actual in _NUMBERS
+    if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
+        return isinstance(actual, ClassType)
+    return formal == actual
