@@ -69,6 +69,15 @@ def test_all_unsupported_operators_are_listed_at_once() -> None:
     assert "com.example, not imported), 1 node, first node 'bar'" in lines[5]
 
 
+@pytest.mark.parametrize("version", [1, 2**63 - 1])
+def test_domains_that_nothing_is_known_of(version: int) -> None:
+    proto = from_nodes([helper.make_node("Relu", ["x"], ["y"], domain="com.example")])
+    proto.opset_import.append(helper.make_opsetid("com.example", version))
+    refused("IRC123", proto, f"com.example, opset {version}", "registered with irc")
+    proto.graph.node[0].domain = ""
+    assert import_model(proto).metadata["opset_import.com.example"] == str(version)
+
+
 @pytest.mark.parametrize(("op", "fine"), [("Relu", False), ("Not", True), ("Softmax", True), ("Add", False)])
 def test_below_opset_6(op: str, fine: bool) -> None:
     proto = from_nodes([helper.make_node(op, ["x"] * (2 if op == "Add" else 1), ["y"], name="n")], opset=5)

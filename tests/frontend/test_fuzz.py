@@ -109,7 +109,11 @@ def mutate(message: Message, rng: random.Random) -> None:
     while True:
         fields = message.DESCRIPTOR.fields
         present = [f for f, _ in message.ListFields()]
-        field = rng.choice(present) if present and rng.random() < 0.8 else rng.choice(fields)
+        inner = [f for f in present if f.type == f.TYPE_MESSAGE]
+        if inner and rng.random() < 0.8:  # most of a model is deep inside
+            field = max(rng.choices(inner, k=2), key=lambda f: len(str(getattr(message, f.name))[:1000]))
+        else:
+            field = rng.choice(present if present and rng.random() < 0.8 else fields)
         is_list = field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
         values = getattr(message, field.name)
         if field.type == field.TYPE_MESSAGE:

@@ -9,8 +9,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from irc.frontend.onnx import import_model
 from irc.ir import DType, TensorType
+from irc.ir.ops import registry
 from irc.ir.types import NONE, ListType, OptionalType
-from tests.frontend.helpers import DATA, from_nodes, imported, model, one, parse, weight
+from tests.frontend.helpers import DATA, changed, from_nodes, imported, model, one, parse, refused, weight
 
 
 def test_a_small_model() -> None:
@@ -45,6 +46,29 @@ def test_other_domains_keep_their_name() -> None:
     node = one(import_model(proto), "ai.onnx.ml::Binarizer")
     assert node.version == 1
     assert node.attributes == {"threshold": 0.5}
+
+
+def test_operators_of_third_parties(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_TEXTS", dict(registry._TEXTS))
+    monkeypatch.setattr(registry, "_PARSED", {})
+    registry.register("com.example::Split(Tensor x, Tensor? by, *, int n=2) -> (Tensor[], Tensor)")
+    node = helper.make_node("Split", ["x"], ["s", "y"], domain="com.example", depth=3, mode="m")
+    proto = from_nodes([node])
+    proto.opset_import.append(helper.make_opsetid("com.example", 4))
+    found = one(import_model(proto), "com.example::Split")
+    assert (found.version, found.attributes) == (None, {"depth": 3, "mode": "m"})
+    assert found.outputs[0].type == ListType(TensorType())
+    refused("IRC128", changed(proto, lambda m: m.graph.node[0].ClearField("input")), "1 to 3 inputs")
+    refused("IRC123", changed(proto, lambda m: setattr(m.graph.node[0], "op_type", "Other")), "Other")
+
+
+@pytest.mark.parametrize("domain", ["prim", "aten", "irc", "onnx"])
+def test_models_cannot_name_operators_of_the_ir(domain: str) -> None:
+    proto = from_nodes(
+        [helper.make_node({"prim": "If", "aten": "relu_"}.get(domain, "append_"), ["x"], ["y"], domain=domain)]
+    )
+    proto.opset_import.append(helper.make_opsetid(domain, 1))
+    refused("IRC123", proto, f"domain {domain}")
 
 
 def test_names_survive() -> None:

@@ -148,8 +148,9 @@ class AttributeReader:
         known = operator.attributes
         for proto in protos:
             key = text(proto.name, where)
-            expected = known.get(key)
-            if expected is None and not key.startswith("__"):  # exporters' own notes, as the ONNX checker has it
+            expected = known.get(key) if known is not None else None
+            # Names with two underscores are exporters' own notes, as the ONNX checker has it.
+            if expected is None and known is not None and not key.startswith("__"):
                 names = ", ".join(sorted(known)) or "none"
                 _fail(f"{operator.name} has no attribute {key!r}; it has {names}", where)
             type = proto.type or (expected[0] if expected else 0)  # IR version 1 gives no types
@@ -160,7 +161,7 @@ class AttributeReader:
             found[key] = value = self._value(proto, type, f"{name}.{key}", where)
             if operator.is_standard:
                 _check_value(operator.name, key, type, value, where)
-        for key, (_, is_required) in known.items():
+        for key, (_, is_required) in (known or {}).items():
             if is_required and key not in found:
                 _fail(f"{operator.name} needs attribute {key!r}", where)
         return found

@@ -9,7 +9,7 @@ from irc.errors import Error
 from irc.frontend.onnx import output_types
 from irc.frontend.onnx.attributes import Environment, substitute
 from irc.frontend.onnx.names import Namer
-from irc.frontend.onnx.opsets import Operator
+from irc.frontend.onnx.opsets import UNBOUNDED, Operator
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
 from irc.frontend.onnx.types import from_proto, settle
 from irc.ir.types import FUNCTION, NONE, Type
@@ -156,7 +156,7 @@ class GraphBuilder:
         """A node's attributes, checked, without its graphs. ``plain``: large tensors do not become weights."""
         importer = self.importer
         reader = importer.plain_attributes if plain else importer.attributes
-        if not raw.attributes and not operator.attributes:
+        if not (raw.attributes or operator.attributes):
             return {}
         protos = substitute(raw.attributes, self.environment, raw)
         name = next(filter(None, raw.outputs), operator.name)
@@ -262,7 +262,7 @@ def output_names(raw: RawNode, operator: Operator) -> list[str]:
 def _range(fewest: int, most: int) -> str:
     if most == fewest:
         return str(fewest)
-    return f"{fewest} or more" if most > 1 << 20 else f"{fewest} to {most}"
+    return f"{fewest} or more" if most == UNBOUNDED else f"{fewest} to {most}"
 
 
 def _arity(message: str, raw: RawNode) -> NoReturn:

@@ -50,7 +50,7 @@ def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
 
 
 def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    first = 1 if operator.version < 9 else 0  # Scan 8 begins with the lengths of the sequences
+    first = 1 if operator.version == 8 else 0  # Scan 8 begins with the lengths of the sequences
     inputs = builder.inputs(raw, operator, scope, keep=first)
     attributes = builder.attributes(raw, operator)
     scanned: int = attributes["num_scan_inputs"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.types import from_schema, join
-from irc.ir.types import TENSOR, Type
+from irc.ir.types import TENSOR, OptionalType, Type
 
 if TYPE_CHECKING:
     from onnx import OperatorSetIdProto
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 LOWEST_OPSET = 6
 """The lowest version of the standard operators that irc supports in full."""
+
+UNBOUNDED = 2**31 - 1
+"""The most inputs or outputs of variadic operators."""
+
+_IRC_DOMAINS = frozenset(("aten", "irc", "onnx", "prim"))
+"""Namespaces of operators in the IR that no model may name as its domains."""
 
 STANDARD = ("", "ai.onnx")
 """Two names of one domain: the standard operators."""
@@ -53,8 +59,8 @@ class Operator:
     Attributes:
         is_standard: whether it is one of ONNX's standard operators.
         kind: the kind of its nodes, ``onnx::Conv`` or ``ai.onnx.ml::LabelEncoder``.
-        version: its ``since_version``.
-        attributes: name -> (``AttributeProto`` type number, required).
+        version: its ``since_version``; None for operators that are not of the onnx package.
+        attributes: name -> (``AttributeProto`` type number, required); None: any.
         inputs: for each formal input whether it may be absent; the last one repeats if variadic.
         outputs: the types of formal outputs; the last one repeats if variadic.
         arity: fewest and most inputs, fewest and most outputs.
@@ -63,8 +69,8 @@ class Operator:
     name: str
     is_standard: bool
     kind: str
-    version: int
-    attributes: dict[str, tuple[int, bool]]
+    version: int | None
+    attributes: dict[str, tuple[int, bool]] | None
     inputs: tuple[bool, ...]
     outputs: tuple[Output, ...]
     arity: tuple[int, int, int, int]
@@ -118,15 +124,17 @@ def bind(domain: str, op_type: str, imports: dict[str, int]) -> Operator | str:
     found = _BOUND.get((domain, op_type, opset))
     if found is None:
         schema = _schema(domain, op_type, opset)
-        if isinstance(schema, str):
-            return schema
-        _BOUND[domain, op_type, opset] = found = _operator(schema, domain)
+        found = schema if isinstance(schema, (Operator, str)) else _operator(schema, domain)
+        if isinstance(found, Operator):
+            _BOUND[domain, op_type, opset] = found
     return found
 
 
-def _schema(domain: str, op_type: str, opset: int) -> OpSchema | str:
+def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
     from onnx import defs
 
+    if domain not in defs.C.schema_version_map():
+        return _third_party(domain, op_type) or "no such operator is known to onnx or registered with irc"
     try:
         schema = defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
@@ -147,7 +155,7 @@ def _other_versions(domain: str, op_type: str, opset: int) -> str:
     """When the operator came to be, if it is only too new for ``opset``."""
     from onnx import defs
 
-    newest: int = defs.C.schema_version_map().get(domain, (0, 0))[1]
+    newest: int = defs.C.schema_version_map()[domain][1]
     if newest <= opset or not defs.has(op_type, newest, domain):
         return ""
     since = next(v for v in range(opset + 1, newest + 1) if defs.has(op_type, v, domain))
@@ -167,6 +175,34 @@ def _operator(schema: OpSchema, domain: str) -> Operator:
         inputs=tuple([_enum(f.option).name == "Optional" for f in formals]),
         outputs=tuple([_output(f, formals, allowed) for f in schema.outputs]),
         arity=(schema.min_input, schema.max_input, schema.min_output, schema.max_output),
+    )
+
+
+def _third_party(domain: str, op_type: str) -> Operator | None:
+    """The operator of a schema row that somebody registered under ``domain::op_type``."""
+    from irc.ir.ops import schemas
+
+    kind = f"{domain}::{op_type}"
+    rows = schemas(kind) if domain not in _IRC_DOMAINS else ()
+    if not rows:
+        return None
+    (row, *_) = rows
+    optional = [a.has_default or isinstance(a.type, OptionalType) for a in row.arguments]
+    fewest = max([i + 1 for i, may_be_absent in enumerate(optional) if not may_be_absent], default=0)
+    return Operator(
+        name=kind,
+        is_standard=False,
+        kind=kind,
+        version=None,
+        attributes=None,
+        inputs=tuple(optional),
+        outputs=tuple([Output((), r.type) for r in row.returns]),
+        arity=(
+            fewest,
+            UNBOUNDED if row.is_vararg else len(optional),
+            min(1, len(row.returns)),
+            UNBOUNDED if row.is_varret else len(row.returns),
+        ),
     )
 
 
