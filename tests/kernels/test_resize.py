@@ -193,6 +193,12 @@ def test_empty():
     assert run_kernel("Resize", [values(2, 3), None, floats(1, 0.1)], {}, 13)[0].shape == (2, 0)
 
 
+def test_scalar():
+    x = np.array(3.5, np.float32)
+    for mode in ("nearest", "linear"):
+        assert_same(run_kernel("Upsample", [x, floats()], {"mode": mode}, 9), [x])
+
+
 def test_of_a_transposed_view():
     x = values(3, 4, 5).transpose(2, 0, 1)
     for mode, scales in (("nearest", floats(1, 2, 2)), ("nearest", floats(1, 0.7, 1)), ("linear", floats(1, 1, 1.5))):

@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, check_operands, share
 from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, split_padding
 
@@ -76,8 +77,12 @@ def transposed(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> A
     for image, sums in zip(x, result, strict=True):
         for start in range(0, rows, step):
             part = image[:, start : start + step]
-            columns = np.matmul(weights, part.reshape(group, channels // group, -1))
-            columns = columns.reshape(features, len(taps), *part.shape[1:])
+            columns = scratch("columns", (features, len(taps), *part.shape[1:]), x.dtype)
+            np.matmul(
+                weights,
+                part.reshape(group, channels // group, -1),
+                out=columns.reshape(*weights.shape[:2], -1),
+            )
             # The rows of this block, as an axis of its own: it begins `start` strides further on.
             block = axes[0]._replace(size=part.shape[1], begin=axes[0].begin - start * axes[0].stride)
             for t, tap in enumerate(taps):

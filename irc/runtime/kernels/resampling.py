@@ -195,14 +195,20 @@ class Resampler(NamedTuple):
 def _gather(x: Array, indices: dict[int, Array]) -> Array:
     """``x`` with only the given indices along each axis."""
     factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
-    if all(factors):  # every element so many times in a row: one broadcasting copy
+    if x.ndim and all(factors):  # every element so many times in a row: broadcasting copies
+        *outer, last = factors
         result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype)
-        pairs = [size for pair in zip(x.shape, factors, strict=True) for size in pair]
-        result.reshape(pairs)[...] = x.reshape([size for n in x.shape for size in (n, 1)])
+        pairs = [size for pair in zip(x.shape, outer, strict=False) for size in pair]
+        target = result.reshape(*pairs, x.shape[-1], last)
+        source = x.reshape(*(size for n in x.shape[:-1] for size in (n, 1)), x.shape[-1])
+        for i in range(last):  # one at a time: NumPy is slow where the innermost axis is short
+            target[..., i] = source
         return result
+    if not indices:
+        return x.copy()
     for i, index in sorted(indices.items(), key=lambda item: len(item[1]) / x.shape[item[0]]):
         x = np.take(x, index, axis=i)
-    return np.ascontiguousarray(x)
+    return np.asarray(x, order="C")
 
 
 def _repeats(indices: Array, size: int) -> int:
