@@ -1,10 +1,11 @@
 """Operators without a kernel of irc's own, computed by ``onnx.reference``.
 
-The reference implementation is complete for the newest operator versions, and
-slow. For some older versions it is wrong, as one implementation serves several
-versions; these are refused (`WRONG`). It may write into its inputs and return
-them, or views of them; the adapter hands it copies, so that a result never
-shares memory with an input, nor with another result.
+The reference implementation is slow, and in some cases wrong, not least as one
+implementation serves several versions of an operator. Where that is known,
+irc has a kernel of its own, or the node is refused (`WRONG`). The adapter states
+the defaults of the node's own version, as the reference would take the newest
+one's. It hands over copies, since the reference returns inputs, or views of
+them: so a result never shares memory with an input, nor with another result.
 
 onnx is imported when the first such operator is bound, not before.
 """
@@ -12,9 +13,9 @@ onnx is imported when the first such operator is bound, not before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,43 @@ DOMAINS = {"onnx": ""} | {d: d for d in ("ai.onnx.ml", "ai.onnx.preview", "ai.on
 NEEDS = {"onnx::ImageDecoder": "PIL"}
 """Packages that onnx.reference imports for a kind of node, and that onnx does not install."""
 
-WRONG: dict[str, tuple[int, str]] = {}
-"""Kind: the first operator version that onnx.reference computes right, and what it does before."""
+
+class Wrong(NamedTuple):
+    """Nodes that onnx.reference computes wrong."""
+
+    kind: str
+    when: Callable[[Node], bool]
+    reason: str
+
+
+def _one_score_for_two_classes(node: Node) -> bool:
+    labels: Any = node.attributes.get("classlabels_ints") or node.attributes.get("classlabels_strings") or []
+    return len(labels) == 2 and len(node.attributes.get("intercepts", [0.0])) == 1
+
+
+def _one_score_transformed(node: Node) -> bool:
+    one_class = len(set(node.attributes.get("class_ids", []))) == 1
+    return one_class and node.attributes.get("post_transform", "NONE") != "NONE"
+
+
+def _by_probit(node: Node) -> bool:
+    return node.attributes.get("post_transform") == "PROBIT"
+
+
+WRONG = (
+    Wrong(
+        "ai.onnx.ml::LinearClassifier",
+        _one_score_for_two_classes,
+        "the score of the first of two classes is the negative of the other's, not what is left to 1",
+    ),
+    Wrong("ai.onnx.ml::LinearClassifier", _by_probit, "the class is chosen before the transformation PROBIT"),
+    Wrong(
+        "ai.onnx.ml::TreeEnsembleClassifier",
+        _one_score_transformed,
+        "the class of a single score is chosen as if it had not been transformed",
+    ),
+)
+"""What ONNX Runtime and the specification contradict, among the operators without a kernel of irc's own."""
 
 
 def serves(node: Node) -> bool:
@@ -48,9 +84,9 @@ def refusal(node: Node) -> str | None:
         return "there is no kernel for it"
     if node.kind in NEEDS and find_spec(NEEDS[node.kind]) is None:
         return f"onnx.reference computes it by the package {NEEDS[node.kind]}, which is not installed"
-    right, reason = WRONG.get(node.kind, (0, ""))
-    if node.version is not None and node.version < right:
-        return f"irc has no kernel of its own for it, and onnx.reference is wrong before version {right}: {reason}"
+    for wrong in WRONG:
+        if wrong.kind == node.kind and wrong.when(node):
+            return f"irc has no kernel of its own for it, and onnx.reference is wrong: {wrong.reason}"
     try:
         from onnx.reference.op_run import RuntimeContextError
     except ImportError as error:
