@@ -22,15 +22,29 @@ from irc.ir import Block, Builder, DType, Graph, Tensor, TensorType, Type, Value
 texts = st.text(st.one_of(st.characters(codec="utf-8"), st.characters(categories=("Cs",))), max_size=8)
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}(\.[0-9]{1,2})?", fullmatch=True)
 odd_names = st.sampled_from(
-    ["gpu_0/data_0", "a b", "1", "007", "x.1", "x..", "%x", 'say "hi"', "naïve", "线", "a\nb", "\\", "->", "#", "Graph_0"]
+    [
+        "gpu_0/data_0",
+        "a b",
+        "1",
+        "007",
+        "x.1",
+        "x..",
+        "%x",
+        'say "hi"',
+        "naïve",
+        "线",
+        "a\nb",
+        "\\",
+        "->",
+        "#",
+        "Graph_0",
+    ]
 )
 names = st.one_of(st.just(""), identifiers, odd_names, texts)
 
 dims = st.one_of(st.integers(0, 9), st.none(), identifiers, st.sampled_from(["SS(-1)", "height / 2", "*", "3", ""]))
 dtypes = st.sampled_from(list(DType))
-tensor_types = st.builds(
-    TensorType, st.none() | dtypes, st.none() | st.lists(dims, max_size=4).map(tuple)
-)
+tensor_types = st.builds(TensorType, st.none() | dtypes, st.none() | st.lists(dims, max_size=4).map(tuple))
 leaf_types = st.one_of(
     tensor_types,
     st.sampled_from(
