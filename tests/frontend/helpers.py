@@ -85,3 +85,25 @@ def one(module: Module, kind: str) -> Node:
     """The only node of ``kind`` in the main graph, nested ones included."""
     (node,) = [n for n in module.main.walk() if n.kind == kind]
     return node
+
+
+CONTROL = parse(
+    """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    g (float[2,3] x, bool c, int64 m, seq(float[N]) s) => (float[2,3] y, seq(float[N]) q)
+    <float[3] w = {1, 2, 3}, float top = {2}, int64[2] shape = {3, 2}> {
+        r = Reshape(x, shape) t = Transpose <perm = [1, 0]> (r)
+        a = If(c) <then_branch = th () => (float[2,3] u) { u = Add(t, w) },
+                   else_branch = el () => (float[2,3] v) { v = local.F <alpha = 0.5> (t) }>
+        b, scans = Loop(m, c, a) <body = lo (int64 i, bool go, float[2,3] k) => (bool go, float[2,3] n, float[2,3] n)
+            { d = Add(k, w) n = Clip(d, , top) }>
+        q = SequenceMap(s) <body = sm (float[N] e) => (float[N] f) { f = Relu(e) }>
+        p = Constant <value: tensor = float[20] {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}> ()
+        y = Sum(b, t)
+    }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    F <alpha> (a) => (b) { h = Elu <alpha: float = @alpha> (a) b = local.G(h) }
+    <domain: "local", opset_import: ["" : 18]>
+    G (a) => (b) { b = Softmax(a) }
+    """
+)
+"""A model with control flow, captures, functions, a sequence and a weight."""
