@@ -19,10 +19,7 @@ from tests.kernels.helpers import (
     run_ort,
 )
 
-SUITE = {
-    name: (model, sets)
-    for name, model, sets in node_suite_cases(["Conv", "ConvTranspose", "ConvInteger", "DeformConv"])
-}
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(["Conv", "ConvTranspose", "DeformConv"])}
 
 
 def values(*shape: int, seed: int = 0) -> np.ndarray:
@@ -222,31 +219,6 @@ def test_conv_transpose_is_the_transpose_of_conv(data):
     (transposed,) = run_kernel("ConvTranspose", [y, w], back, 11)
     assert transposed.shape == x.shape
     np.testing.assert_allclose((forward * y).sum(), (x * transposed).sum(), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("channels", [2, 60])
-def test_conv_integer(signed, channels):
-    rng = np.random.default_rng(0)
-    low, high, dtype = (-128, 128, np.int8) if signed else (0, 256, np.uint8)
-    x = rng.integers(low, high, (1, channels, 6, 6)).astype(np.uint8 if not signed else np.int8)
-    w = rng.integers(low, high, (4, channels, 3, 3)).astype(dtype)
-    zero = np.array(3, dtype)
-    (ours,) = run_kernel("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10)
-    exact = run_kernel("Conv", [v.astype(np.float64) - 3 for v in (x, w)], {"pads": [1, 0, 1, 0]}, 11)[0]
-    assert ours.dtype == np.int32
-    np.testing.assert_array_equal(ours, exact.astype(np.int32))
-    if not signed:
-        assert_same([ours], run_ort("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10))
-
-
-def test_conv_integer_zero_point_for_each_output():
-    rng = np.random.default_rng(0)
-    x, w = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8), rng.integers(0, 255, (3, 2, 3, 3)).astype(np.uint8)
-    zeros = np.array([1, 2, 250], np.uint8)
-    (ours,) = run_kernel("ConvInteger", [x, w, None, zeros], {}, 10)
-    centred = w.astype(np.float64) - zeros.reshape(3, 1, 1, 1)
-    assert_same([ours], [run_kernel("Conv", [x.astype(np.float64), centred], {}, 11)[0].astype(np.int32)])
 
 
 @given(st.data())

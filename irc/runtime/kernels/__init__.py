@@ -41,6 +41,7 @@ FAMILIES = (
     "pool",
     "prim",
     "quantize",
+    "quantized",
     "random",
     "recurrent",
     "reduce",

@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm, MatMulInteger, Einsum."""
+"""Matrix products: MatMul, Gemm, Einsum."""
 
 from __future__ import annotations
 
@@ -107,39 +107,6 @@ def gemm(node: Node) -> Kernel:
 def _factor(value: float, dtype: np.dtype[Any]) -> Any:
     """``value`` as what to multiply an array of ``dtype`` with: integers are scaled in float64, then truncated."""
     return dtype.type(value) if dtype.kind == "f" else np.float64(value)
-
-
-def exact_float(terms: int) -> type[np.floating]:
-    """The float type in which a sum of ``terms`` products of two centred 8-bit integers is exact.
-
-    BLAS multiplies floats only, and is many times faster than integer arithmetic. A product is at
-    most 255 * 255; float32 holds integers up to 2**24 exactly, float64 up to 2**53.
-    """
-    return np.float32 if terms * 255 * 255 <= 1 << 24 else np.float64
-
-
-def centred(x: Array, zero: Array | None, dtype: type[np.floating]) -> Array:
-    """``x`` less its zero point, as floats."""
-    values = x.astype(dtype)
-    if zero is None:
-        return values
-    try:
-        values -= zero.astype(dtype)
-    except ValueError:
-        raise Error("IRC421", f"a zero point of shape {list(zero.shape)} does not fit {list(x.shape)}") from None
-    return values
-
-
-@kernel("onnx::MatMulInteger")
-def matmul_integer(node: Node) -> Kernel:
-    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-        kind = exact_float(a.shape[-1] if a.ndim else 0)
-        if a_zero is not None and a_zero.ndim == 1 and a_zero.size > 1:  # one a row
-            a_zero = a_zero.reshape(-1, 1)
-        product = matrix_product(centred(a, a_zero, kind), centred(b, b_zero, kind))
-        return product.astype(np.int64).astype(np.int32)
-
-    return run
 
 
 @kernel("onnx::Einsum")

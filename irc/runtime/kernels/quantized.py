@@ -1,0 +1,145 @@
+"""Products of quantized tensors: ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul.
+
+BLAS multiplies floats only, and is many times faster than NumPy's integer
+arithmetic: 8-bit integers are multiplied as floats that hold every sum exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.cast import conversion
+from irc.runtime.kernels.convolution import convolve
+from irc.runtime.kernels.matmul import matrix_product
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import AnyDType, Array
+from irc.runtime.kernels.windows import Axes, Window, resolver
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def exact_float(terms: int, *dtypes: AnyDType) -> AnyDType:
+    """The float type in which a sum of ``terms`` products of two centred 8-bit integers is exact.
+
+    A product is at most 255 * 255; float32 holds integers up to 2**24 exactly, float64 up to 2**53.
+    Float8 operands have no exact sums; float32 is the best there is to promise.
+    """
+    small = terms * 255 * 255 <= 1 << 24 or any(t.kind not in "iu" for t in dtypes)
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def centred(x: Array, zero: Array | None, dtype: AnyDType) -> Array:
+    """``x`` less its zero point, as floats."""
+    values = x.astype(dtype)
+    if zero is None:
+        return values
+    try:
+        values -= zero.astype(dtype)
+    except ValueError:
+        raise Error("IRC421", f"a zero point of shape {list(zero.shape)} does not fit {list(x.shape)}") from None
+    return values
+
+
+def _column(value: Array | None, rank: int) -> Array | None:
+    """A vector with one entry for each row or output channel, so that it broadcasts against ``rank`` axes."""
+    if value is None or value.ndim != 1 or value.size == 1:
+        return value
+    return value.reshape(-1, *(1,) * (rank - 1))
+
+
+def _int32(sums: Array) -> Array:
+    """Exact sums as int32, which overflows as in 32 bits."""
+    return sums.astype(np.int64).astype(np.int32)
+
+
+def _requantized(sums: Array, factor: Array, zero: Array) -> Array:
+    """``saturate(round(sums * factor) + zero)`` in the type of ``zero``, rounding half to even."""
+    try:
+        scaled = sums.astype(np.float32) * factor.astype(np.float32)
+    except ValueError:
+        raise Error("IRC421", f"scales of shape {list(factor.shape)} do not fit {list(sums.shape)}") from None
+    if zero.dtype.kind not in "iu":
+        return conversion(zero.dtype, True)(scaled + zero.astype(np.float32))
+    limits = np.iinfo(zero.dtype)
+    return np.clip(np.rint(scaled) + zero.astype(np.float32), limits.min, limits.max).astype(zero.dtype)
+
+
+def _conv_sums(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, group: int, axes: Axes) -> Array:
+    kind = exact_float(w[0].size if len(w) else 0)
+    return convolve(centred(x, x_zero, kind), centred(w, _column(w_zero, w.ndim), kind), None, group, axes)
+
+
+@kernel("onnx::ConvInteger", since=10)
+def conv_integer(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    group = int(node.attributes.get("group", 1))
+
+    def run(x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None) -> Array:
+        return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve(x.shape[2:], w.shape[2:])))
+
+    return run
+
+
+@kernel("onnx::QLinearConv", since=10)
+def qlinear_conv(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    group = int(node.attributes.get("group", 1))
+
+    def run(
+        x: Array,
+        x_scale: Array,
+        x_zero: Array,
+        w: Array,
+        w_scale: Array,
+        w_zero: Array,
+        y_scale: Array,
+        y_zero: Array,
+        b: Array | None = None,
+    ) -> Array:
+        sums = _conv_sums(x, w, x_zero, w_zero, group, resolve(x.shape[2:], w.shape[2:]))
+        if b is not None:
+            if b.shape != w.shape[:1]:
+                raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected {list(w.shape[:1])}")
+            sums = sums + b.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
+        factor = _column(w_scale, x.ndim - 1)
+        assert factor is not None
+        return _requantized(sums, x_scale * factor / y_scale, y_zero)
+
+    return run
+
+
+def _matmul_sums(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
+    kind = exact_float(a.shape[-1] if a.ndim else 0, a.dtype, b.dtype)
+    return matrix_product(centred(a, _column(a_zero, 2), kind), centred(b, b_zero, kind))
+
+
+@kernel("onnx::MatMulInteger", since=10)
+def matmul_integer(node: Node) -> Kernel:
+    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+        return _int32(_matmul_sums(a, b, a_zero, b_zero))
+
+    return run
+
+
+@kernel("onnx::QLinearMatMul", since=10)
+def qlinear_matmul(node: Node) -> Kernel:
+    def run(
+        a: Array,
+        a_scale: Array,
+        a_zero: Array,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array,
+        y_scale: Array,
+        y_zero: Array,
+    ) -> Array:
+        rows = _column(a_scale, 2)
+        assert rows is not None
+        factor = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
+        return _requantized(_matmul_sums(a, b, a_zero, b_zero), factor, y_zero)
+
+    return run

@@ -1,0 +1,169 @@
+"""Products of quantized tensors against exact arithmetic, ONNX Runtime and the ONNX node suite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from irc.runtime.kernels import quantized  # noqa: F401
+from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel, run_ort
+
+OPERATORS = ["ConvInteger", "QLinearConv", "MatMulInteger", "QLinearMatMul"]
+SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_node_suite(name):
+    model, sets = SUITE[name]
+    for inputs, expected in sets:
+        assert_same(run_case(model, inputs), expected)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("channels", [2, 60])
+def test_conv_integer(signed, channels):
+    rng = np.random.default_rng(0)
+    low, high, dtype = (-128, 128, np.int8) if signed else (0, 256, np.uint8)
+    x = rng.integers(low, high, (1, channels, 6, 6)).astype(np.uint8 if not signed else np.int8)
+    w = rng.integers(low, high, (4, channels, 3, 3)).astype(dtype)
+    zero = np.array(3, dtype)
+    (ours,) = run_kernel("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10)
+    exact = run_kernel("Conv", [v.astype(np.float64) - 3 for v in (x, w)], {"pads": [1, 0, 1, 0]}, 11)[0]
+    assert ours.dtype == np.int32
+    np.testing.assert_array_equal(ours, exact.astype(np.int32))
+    if not signed:
+        assert_same([ours], run_ort("ConvInteger", [x, w, zero, zero], {"pads": [1, 0, 1, 0]}, 10))
+
+
+def test_conv_integer_zero_point_for_each_output():
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8), rng.integers(0, 255, (3, 2, 3, 3)).astype(np.uint8)
+    zeros = np.array([1, 2, 250], np.uint8)
+    (ours,) = run_kernel("ConvInteger", [x, w, None, zeros], {}, 10)
+    centred = w.astype(np.float64) - zeros.reshape(3, 1, 1, 1)
+    assert_same([ours], [run_kernel("Conv", [x.astype(np.float64), centred], {}, 11)[0].astype(np.int32)])
+
+
+INTEGER = {
+    "no zero points": ((3, 4), (4, 5), None, None),
+    "scalars": ((3, 4), (4, 5), 7, 130),
+    "one a column": ((3, 4), (4, 5), 7, [1, 2, 3, 4, 250]),
+    "one a row": ((3, 4), (4, 5), [1, 200, 3], 9),
+    "batch": ((2, 3, 4), (2, 4, 5), 7, 9),
+    "long sums": ((2, 5000), (5000, 3), 0, 255),
+}
+
+
+@pytest.mark.parametrize("case", INTEGER)
+def test_matmul_integer(case):
+    a_shape, b_shape, *zeros = INTEGER[case]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 256, s).astype(np.uint8) for s in (a_shape, b_shape))
+    points = [None if z is None else np.array(z, np.uint8) for z in zeros]
+    (ours,) = run_kernel("MatMulInteger", [a, b, *points], {}, 10)
+    rows, columns = (0 if z is None else z.astype(np.int64) for z in points)
+    if np.ndim(rows) == 1:
+        rows = rows[:, None]
+    assert_same([ours], [((a.astype(np.int64) - rows) @ (b.astype(np.int64) - columns)).astype(np.int32)])
+    if case != "one a row":  # which ONNX Runtime refuses
+        check_against_ort("MatMulInteger", [a, b, *points], {}, 10)
+
+
+def one(value, dtype=np.float32) -> np.ndarray:
+    return np.array(value, dtype)
+
+
+def close_quanta(ours: np.ndarray, exact: np.ndarray, dtype: type) -> None:
+    """Within rounding of float32 the nearest quantum: one off only where the exact value is almost halfway."""
+    limits = np.iinfo(dtype)
+    exact = np.clip(exact, limits.min, limits.max)
+    assert ours.dtype == dtype
+    assert np.abs(ours - exact).max() <= 0.5 + 1e-3
+    assert len(np.unique(ours)) > 20  # not all saturated
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_qlinear_conv(dtype, bias, per_channel):
+    rng = np.random.default_rng(0)
+    limits = np.iinfo(dtype)
+    x = rng.integers(limits.min, limits.max, (2, 6, 8, 7), endpoint=True).astype(dtype)
+    w = rng.integers(limits.min, limits.max, (4, 3, 3, 3), endpoint=True).astype(dtype)
+    w_scale = np.array([0.02, 0.01, 0.03, 0.015], np.float32) if per_channel else one(0.02)
+    middle = (limits.min + limits.max + 1) // 2
+    w_zero = np.full(4, middle, dtype) if per_channel else one(middle, dtype)
+    b = rng.integers(-20000, 20000, 4).astype(np.int32)
+    inputs = [x, one(0.05), one(9, dtype), w, w_scale, w_zero, one(0.9), one(5, dtype), *([b] if bias else [])]
+    attrs = {"group": 2, "pads": [1, 0, 1, 1], "strides": [2, 1]}
+    (ours,) = run_kernel("QLinearConv", inputs, attrs, 10)
+    (sums,) = run_kernel("Conv", [x.astype(np.float64) - 9, w.astype(np.float64) - middle], attrs, 11)
+    if bias:
+        sums += b.reshape(-1, 1, 1)
+    close_quanta(ours, sums * (np.float64(0.05) * w_scale.reshape(-1, 1, 1) / 0.9) + 5, dtype)
+    (theirs,) = run_ort("QLinearConv", inputs, attrs, 10)
+    assert np.abs(ours.astype(int) - theirs).max() <= 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("rows", [False, True])
+def test_qlinear_matmul(dtype, rows):
+    rng = np.random.default_rng(0)
+    limits = np.iinfo(dtype)
+    a, b = (rng.integers(limits.min, limits.max, s, endpoint=True).astype(dtype) for s in ((5, 300), (300, 4)))
+    a_scale = np.linspace(0.01, 0.05, 5, dtype=np.float32) if rows else one(0.03)
+    a_zero = np.arange(5).astype(dtype) if rows else one(3, dtype)
+    b_scale, b_zero = np.array([0.01, 0.02, 0.03, 0.04], np.float32), np.array([1, 2, 3, 4], dtype)
+    (ours,) = run_kernel("QLinearMatMul", [a, a_scale, a_zero, b, b_scale, b_zero, one(30), one(20, dtype)], {}, 10)
+    column = np.reshape(a_zero, (-1, 1)).astype(np.float64)
+    sums = (a - column) @ (b.astype(np.float64) - b_zero)
+    exact = sums * (np.reshape(a_scale, (-1, 1)).astype(np.float64) * b_scale / 30) + 20
+    limits = np.iinfo(dtype)
+    assert np.abs(ours - np.clip(exact, limits.min, limits.max)).max() <= 0.5 + 1e-3
+    if not rows:
+        scalars = [a, a_scale, a_zero, b, one(0.02), one(2, dtype), one(30), one(20, dtype)]
+        (theirs,) = run_ort("QLinearMatMul", scalars, {}, 10)
+        assert np.abs(run_kernel("QLinearMatMul", scalars, {}, 10)[0].astype(int) - theirs).max() <= 1
+
+
+def test_rounding_is_half_to_even_and_saturates():
+    a = np.array([[1], [3], [5], [255]], np.uint8)
+    ours = run_kernel(
+        "QLinearMatMul",
+        [a, one(1), one(0, np.uint8), one([[1]], np.uint8), one(1), one(0, np.uint8), one(2), one(250, np.uint8)],
+        {},
+        10,
+    )
+    assert ours[0].ravel().tolist() == [250, 252, 252, 255]
+
+
+U8 = np.ones((2, 3), np.uint8)
+ZERO = one(0, np.uint8)
+BAD = {
+    "zero point": ("MatMulInteger", [U8, U8.T.copy(), None, np.ones(5, np.uint8)], "zero point"),
+    "shapes": ("MatMulInteger", [U8, U8], "multiplied"),
+    "scale": ("QLinearMatMul", [U8, np.ones(7, np.float32), ZERO, U8.T.copy(), one(1), ZERO, one(1), ZERO], "scales"),
+    "bias": (
+        "QLinearConv",
+        [
+            np.ones((1, 1, 3), np.uint8),
+            one(1),
+            ZERO,
+            np.ones((2, 1, 2), np.uint8),
+            one(1),
+            ZERO,
+            one(1),
+            ZERO,
+            np.ones(3, np.int32),
+        ],
+        "bias",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_are_errors(case):
+    op_type, inputs, message = BAD[case]
+    with pytest.raises(Error, match=message):
+        run_kernel(op_type, inputs, {}, 10)
