@@ -111,8 +111,11 @@ class _Folder:
             return
         taken = node.blocks[0 if condition else 1]
         returns = taken.returns
+        writes = bool(self.rewriter.db.writes(node))
         for inner in taken.nodes:
             inner.move_before(node)
+        if writes:
+            self.ctx.drop_alias_db(node.graph)  # it knows writes by the nodes around them
         self.rewriter.replace_node(node, returns, keep_names=True)
         self.ctx.count("branches")
         self.changed = True
@@ -141,7 +144,8 @@ class _Folder:
         if results is None:
             return None
         stored = sum(map(stored_bytes, node.inputs))
-        contents = [_content(result, v.type, stored) for result, v in zip(results, node.outputs, strict=True)]
+        largest = max(map(stored_bytes, node.inputs), default=0)
+        contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
         added = sum(c.nbytes for c in contents if isinstance(c, Tensor) and not c.is_splat) - stored
         self.room -= max(0, added)
         return contents
@@ -158,12 +162,12 @@ class _Folder:
             raise Refused(f"all folded constants together would add more than {options.max_bytes} bytes")
 
 
-def _content(result: Any, type: Type, stored: int) -> Any:
-    """What a constant may hold, for the result of an evaluation from ``stored`` bytes."""
+def _content(result: Any, type: Type, largest: int) -> Any:
+    """What a constant may hold, for the result of an evaluation whose largest input has ``largest`` bytes."""
     if isinstance(type, TensorType) and isinstance(result, np.ndarray):
         array = cast("np.ndarray[Any, Any]", result)
-        if array.base is not None and (not array.flags.c_contiguous or array.nbytes < stored):
-            array = array.copy()  # else the constant would keep alive what it is a view of
+        if array.base is not None and (not array.flags.c_contiguous or array.nbytes < largest):
+            array = array.copy()  # as a view it would keep more alive than its own elements
         return Tensor.of(array)
     if _is_plain(type) and isinstance(result, bool | int | float | str | list):
         return cast(Any, result)

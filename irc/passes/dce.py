@@ -36,26 +36,28 @@ class Dce:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Mark what is live, backwards from outputs and effects; remove the rest."""
-        live = Liveness(graph, ctx.alias_db(graph))
-        removed = _remove_nodes_and_slots(graph, live, ctx)
-        trimmed = _trim_outputs(graph, ctx)
+        db = ctx.alias_db(graph)
+        changed = _remove_nodes_and_slots(graph, Liveness(graph, db), ctx)
+        while not db.is_tight:
+            # What stored or escaped is gone: more may turn out to be dead. Ends, since each round erases a node.
+            db.tighten()
+            changed |= _remove_nodes_and_slots(graph, Liveness(graph, db), ctx)
+        changed |= _trim_outputs(graph, ctx)
         _drop_weights(graph)
-        return removed or trimmed
+        return changed
 
 
 def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> bool:
     rewriter = ctx.rewriter(graph)
-    nodes = list(with_subgraphs(graph))
     cut: list[tuple[Node, list[Slot]]] = []
-    for node in nodes:
+    for node in live.order:
         if node in live.nodes and (dead := live.dead_slots(node)):
             if not ctx.allow(node):
                 return bool(cut)
             cut_slots(node, dead)
             cut.append((node, dead))
     erased = 0
-    # Users come after what they use and nested nodes after the one around them: so, from the back.
-    for node in reversed(nodes):
+    for node in reversed(live.order):
         around = live.around(node)
         if node in live.nodes or (around is not None and around not in live.nodes):
             continue

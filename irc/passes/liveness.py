@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.alias import AliasDb, Kind, Location
+from irc.alias import AliasDb, Kind
+from irc.alias.sets import members
 from irc.ir import Block, Graph, Node, Value
-from irc.passes.slots import Slot, bodies, slots
+from irc.passes.slots import GROUP, Slot, bodies, slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +21,15 @@ class Liveness:
     live memory all nodes that write it.
 
     Attributes:
-        nodes: the live nodes, those in blocks and fusion groups too.
+        order: all nodes, those in blocks and fusion groups too, except what is
+            inside of groups that write memory: these live or die as a whole.
+            Users come after what they use, nested nodes after the one around them.
+        nodes: the live nodes.
         values: the live values.
     """
 
     def __init__(self, graph: Graph, db: AliasDb) -> None:
+        self.order: list[Node] = []
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
         self._db = db
@@ -32,7 +37,7 @@ class Liveness:
         self._slots: dict[Node, list[Slot] | None] = {}
         self._by_position: dict[Value, tuple[Node, Slot]] = {}
         self._live_slots: set[tuple[Node, Slot]] = set()
-        self._writers: dict[Location, list[Node]] = {}
+        self._writers: dict[int, list[Node]] = {}  # by memory location
         self._pending: list[Value] = []
         roots = self._index(graph.block)
         self._use(graph.outputs)
@@ -54,16 +59,22 @@ class Liveness:
         pending = [block]
         while pending:
             for node in pending.pop().nodes:
+                self.order.append(node)
                 inner = bodies(node)
-                if inner:
+                # What a group's subgraph writes, the group writes. Other nodes around writers are live if those are.
+                writes = (not inner or node.kind == GROUP) and self._index_writes(node, roots)
+                if inner and not writes:
                     self._index_slots(node, inner)
                     pending.extend(inner)
-                elif written := self._db.writes(node):
-                    if any(location.kind not in _LOCAL for location in written):
-                        roots.append(node)
-                    for location in written:
-                        self._writers.setdefault(location, []).append(node)
         return roots
+
+    def _index_writes(self, node: Node, roots: list[Node]) -> bool:
+        written = self._db.writes(node)
+        if any(location.kind not in _LOCAL for location in written):
+            roots.append(node)
+        for location in members(self._db.write_set(node)):
+            self._writers.setdefault(location, []).append(node)
+        return bool(written)
 
     def _index_slots(self, node: Node, inner: list[Block]) -> None:
         for body in inner:
@@ -88,7 +99,7 @@ class Liveness:
         while self._pending:
             value = self._pending.pop()
             if self._writers:
-                for location in self._db.reach(value):
+                for location in members(self._db.reach_set(value)):
                     for writer in self._writers.pop(location, ()):
                         self._run(writer)
             found = self._by_position.get(value)
@@ -116,7 +127,8 @@ class Liveness:
         returned = {s.returned for s in found}
         self._use(v for i, v in enumerate(node.inputs) if i not in inputs)
         for body in bodies(node):
-            self._use(v for i, v in enumerate(body.returns) if i not in returned)
+            if body in self._owner:
+                self._use(v for i, v in enumerate(body.returns) if i not in returned)
         for slot in found:
             if slot.needed:
                 self._carry(node, slot)
