@@ -12,15 +12,26 @@ import numpy as np
 from irc.ir import Graph, Node, Tensor
 from irc.ir.types import ListType, PrimType, TensorType, Type
 from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
-from irc.passes.folding import Refused, argument, evaluation_bytes, output_types, splat_result, stored_bytes
+from irc.passes.folding import (
+    Refused,
+    argument,
+    evaluation_bytes,
+    output_types,
+    splat_result,
+    stored_bytes,
+    tensor_bytes,
+)
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
-_GROWTH = 2
-"""A result may be so many times as large as what it is computed from: float16 weights may become float32."""
+_CONVERSION = 2
+"""A result may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
+
+_GROWTH_SHARE = 8
+"""One part in so many that a model may grow by, if that is more than ``max_growth``."""
 
 
 @register
@@ -39,14 +50,14 @@ class ConstantFold:
     their size, where that can be told without computing them.
 
     Attributes:
-        max_bytes: the largest result that is computed, in bytes; also how much
-            all of them together may add to the model's size.
-        small_bytes: results up to this size may be larger than the inputs they come from.
+        max_bytes: the largest result that is computed, in bytes.
+        max_growth: how many bytes all results together may add to the model, or an eighth of its
+            weights if that is more; results of up to twice the bytes that they replace are not counted.
     """
 
     name: ClassVar[str] = "constant-fold"
     max_bytes: int = 64 << 20
-    small_bytes: int = 1 << 20
+    max_growth: int = 4 << 20
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fold everything in one walk: constants are there before the nodes that use them."""
@@ -61,7 +72,8 @@ class _Folder:
         self.options = options
         self.rewriter = rewriter
         self.ctx = ctx
-        self.room = options.max_bytes  # how much larger the model may still get
+        weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
+        self.room = max(options.max_growth, weights // _GROWTH_SHARE)
         self.changed = False
 
     def visit(self, node: Node) -> None:
@@ -135,7 +147,8 @@ class _Folder:
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
             return splats
-        self._check_size(node, evaluation_bytes(node, types))
+        replaced = sum(tensor_bytes(v) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
+        self._check_size(node, evaluation_bytes(node, types), replaced)
         try:
             with np.errstate(all="ignore"):
                 results = self.ctx.evaluate(node, [argument(v) for v in node.inputs])
@@ -143,23 +156,20 @@ class _Folder:
             raise Refused(f"it fails when computed ({e})") from None
         if results is None:
             return None
-        stored = sum(map(stored_bytes, node.inputs))
-        largest = max(map(stored_bytes, node.inputs), default=0)
+        largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
-        added = sum(c.nbytes for c in contents if isinstance(c, Tensor) and not c.is_splat) - stored
-        self.room -= max(0, added)
+        size = sum(stored_bytes(c) for c in contents if isinstance(c, Tensor))
+        if size > _CONVERSION * replaced:
+            self.room -= size - replaced
         return contents
 
-    def _check_size(self, node: Node, size: int) -> None:
-        options = self.options
-        largest = max((t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None), default=0)
-        if max(size, largest) > options.max_bytes:
-            raise Refused(f"{max(size, largest)} bytes are above the limit of {options.max_bytes} (option max-bytes)")
-        stored = sum(map(stored_bytes, node.inputs))
-        if size > max(options.small_bytes, _GROWTH * stored):
-            raise Refused(f"{stored} bytes of constants would become {size} (option small-bytes)")
-        if size - stored > self.room:
-            raise Refused(f"all folded constants together would add more than {options.max_bytes} bytes")
+    def _check_size(self, node: Node, size: int, replaced: int) -> None:
+        limit = self.options.max_bytes
+        needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
+        if needed > limit:
+            raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
+        if size > _CONVERSION * replaced and size - replaced > self.room:
+            raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 
 
 def _content(result: Any, type: Type, largest: int) -> Any:

@@ -74,12 +74,15 @@ def _bytes(type: Type, node: Node) -> int:
     return bound(first) * item
 
 
-def stored_bytes(value: Value) -> int:
-    """How many bytes a constant keeps: one element for an all-equal tensor."""
-    tensor = constant_tensor(value)
-    if tensor is None:
-        return _PLAIN_BYTES
+def stored_bytes(tensor: Tensor) -> int:
+    """How many bytes a constant tensor keeps: one element if all are equal."""
     return tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes
+
+
+def tensor_bytes(value: Value) -> int:
+    """How many bytes a constant keeps; 0 if it is no tensor."""
+    tensor = constant_tensor(value)
+    return 0 if tensor is None else stored_bytes(tensor)
 
 
 def argument(value: Value) -> Any:
