@@ -253,6 +253,18 @@ def test_pow_of_mixed_types(base, exponent):
     check_against_ort("Pow", [x, np.array(2, exponent)], {}, 15, rtol=1e-6)
 
 
+@pytest.mark.parametrize("exponent", [-1.0, 0.5, 2.0, 3.0, 1.5])
+@pytest.mark.parametrize("shape", [(3, 4), ()])
+def test_pow_of_simple_exponents(exponent, shape):
+    x = np.asarray(np.abs(values(*shape)))
+    for of in ((), (1,)[: len(shape)]):
+        check_against_ort("Pow", [x, np.full(of, exponent, np.float32)], {}, 15, rtol=1e-6)
+    half = run_kernel("Pow", [x.astype(np.float16), np.array(exponent, np.float16)], {}, 15)[0]
+    np.testing.assert_allclose(
+        half, (x.astype(np.float16).astype(np.float32) ** exponent).astype(np.float16), rtol=1e-3
+    )
+
+
 def test_pow_of_integers():
     found = run_kernel("Pow", [np.array([2, 1, -1, 3]), np.array([-1, -5, -3, 39])], {}, 15)[0]
     assert found.tolist() == [0, 1, -1, 3**39 - (1 << 64) if 3**39 >= 1 << 63 else 3**39]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.pointwise import copy, of_many, of_one, of_two
+from irc.runtime.kernels.pointwise import copy, of_function, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
 
@@ -31,7 +31,7 @@ _ZERO, _INFINITY, _MINUS_INFINITY = Constants(0), Constants(np.inf), Constants(-
 _maximum, _minimum = of_two(np.maximum), of_two(np.minimum)
 _sum = of_many(np.add)
 _floor_divide, _true_divide = of_two(np.floor_divide), of_two(np.divide)
-_power, _square = of_two(np.power), of_one(np.square)
+_power = of_two(np.power)
 _equal = of_two(np.equal)
 
 
@@ -47,6 +47,21 @@ def divide(x: Array, y: Array, out: Array | None = None) -> Array:
     return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
 
 
+def _cube(x: Array, out: Array) -> None:
+    square = np.empty_like(x)
+    np.multiply(x, x, square)
+    np.multiply(square, x, out)
+
+
+_SIMPLE_POWERS: dict[float, Kernel] = {
+    -1.0: of_one(np.reciprocal),
+    0.5: of_one(np.sqrt),
+    2.0: of_one(np.square),
+    3.0: of_function(_cube),
+}
+"""Exponents that models use and that need no power function, which takes a hundred times as long."""
+
+
 def power(x: Array, y: Array, out: Array | None = None) -> Array:
     """Power ``x ** y``, whose types may differ; the result has that of ``x``.
 
@@ -54,9 +69,8 @@ def power(x: Array, y: Array, out: Array | None = None) -> Array:
     for negative exponents. What mixes integers and floats is computed in float64.
     """
     if x.dtype == y.dtype and x.dtype.kind not in "iu":
-        if y.size == 1 and y.ndim <= x.ndim and y.item() == 2:
-            return _square(x, out)
-        return _power(x, y, out)
+        simple = _SIMPLE_POWERS.get(y.item()) if y.size == 1 and y.ndim <= x.ndim else None
+        return _power(x, y, out) if simple is None else simple(x, out)
     if x.dtype.kind in "iu" and y.dtype.kind in "iu":
         wide = np.int64 if x.dtype.kind == "i" else np.uint64
         result = _power(x.astype(wide), np.maximum(y, 0).astype(wide)).astype(x.dtype)

@@ -179,10 +179,17 @@ def shrink(lambd: float, bias: float) -> Function:
     return function
 
 
+def _by_type(value: float) -> dict[str, Array]:
+    return {"f": np.array(value, np.float32), "d": np.array(value, np.float64)}
+
+
+_ROOT_OF_HALF, _CUBE, _SLOPE = _by_type(math.sqrt(0.5)), _by_type(0.044715), _by_type(math.sqrt(2 / math.pi))
+
+
 def gelu(x: Array, out: Array) -> None:
     """Gelu: x Φ(x), Φ the normal distribution's function: x (1 + erf(x / √2)) / 2."""
     gate = np.empty_like(x)
-    np.multiply(x, x.dtype.type(math.sqrt(0.5)), gate)
+    np.multiply(x, _ROOT_OF_HALF[x.dtype.char], gate)
     erf(gate, gate)
     _half_gate(x, gate, out)
 
@@ -191,10 +198,10 @@ def gelu_tanh(x: Array, out: Array) -> None:
     """Gelu's approximation x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
     gate = np.empty_like(x)
     np.multiply(x, x, gate)
-    np.multiply(gate, x.dtype.type(0.044715), gate)
+    np.multiply(gate, _CUBE[x.dtype.char], gate)
     np.add(gate, ONE, gate)
     np.multiply(gate, x, gate)
-    np.multiply(gate, x.dtype.type(math.sqrt(2 / math.pi)), gate)
+    np.multiply(gate, _SLOPE[x.dtype.char], gate)
     np.tanh(gate, gate)
     _half_gate(x, gate, out)
 
@@ -205,37 +212,50 @@ def _half_gate(x: Array, gate: Array, out: Array) -> None:
     np.multiply(x, gate, out)
 
 
+def _coefficients(dtype: type[np.floating[Any]], *values: float) -> list[Array]:
+    return [np.array(v, dtype) for v in values]
+
+
 # erf in double precision: W. J. Cody, "Rational Chebyshev approximations for the error function",
 # Mathematics of Computation 23 (1969); up to 0.46875 x P(x²)/Q(x²), above 1 - exp(-x²) P(x)/Q(x).
 # fmt: off
-_SMALL_P = (
+_SMALL_P = _coefficients(
+    np.float64,
     1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
     3.20937758913846947e3,
 )
-_SMALL_Q = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
-_LARGE_P = (
+_SMALL_Q = _coefficients(
+    np.float64,
+    1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3,
+)
+_LARGE_P = _coefficients(
+    np.float64,
     2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
     2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
     1.23033935479799725e3,
 )
-_LARGE_Q = (
+_LARGE_Q = _coefficients(
+    np.float64,
     1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
     3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3,
 )
 # erf in single precision: the rational function that Eigen and XLA use, x P(x²)/Q(x²) on [-4, 4].
-_SINGLE_P = (
+_SINGLE_P = _coefficients(
+    np.float32,
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
     -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
 )
-_SINGLE_Q = (
+_SINGLE_Q = _coefficients(
+    np.float32,
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
     -1.42647390514189e-02,
 )
 # fmt: on
+_FOUR = constant(4)
 
 
 def erf(x: Array, out: Array) -> None:
-    """The error function, to 7 ulp in float32 and 2 ulp in float64."""
+    """The error function, to 8 ulp in float32 and 5 ulp in float64."""
     if x.dtype == np.float32:
         _erf_single(x, out)
     else:
@@ -243,27 +263,44 @@ def erf(x: Array, out: Array) -> None:
 
 
 def _erf_single(x: Array, out: Array) -> None:
-    limit = constant(4)
-    argument = np.minimum(np.maximum(x, -limit), limit)
-    square = argument * argument
-    np.multiply(argument, _polynomial(square, _SINGLE_P), out)
-    np.divide(out, _polynomial(square, _SINGLE_Q), out)
+    square, ratio, divisor = np.empty_like(x), np.empty_like(x), np.empty_like(x)
+    np.minimum(x, _FOUR, out=out)
+    np.maximum(out, -_FOUR, out=out)
+    np.multiply(out, out, square)
+    _polynomial(square, _SINGLE_P, ratio)
+    _polynomial(square, _SINGLE_Q, divisor)
+    np.divide(ratio, divisor, ratio)
+    np.multiply(out, ratio, out)
     np.minimum(out, ONE, out=out)
     np.maximum(out, -ONE, out=out)
 
 
 def _erf_double(x: Array, out: Array) -> None:
-    square = x * x
-    small = x * _polynomial(square, _SMALL_P) / _polynomial(square, _SMALL_Q)
-    size = np.minimum(np.absolute(x), 6.0)  # erf(6) is 1 to double precision
-    tail = np.exp(-size * size) * _polynomial(size, _LARGE_P) / _polynomial(size, _LARGE_Q)
-    np.copyto(out, np.where(np.absolute(x) <= 0.46875, small, np.copysign(1 - tail, x)))
+    size, square, small, tail, divisor = (np.empty_like(x) for _ in range(5))
+    np.multiply(x, x, square)
+    _polynomial(square, _SMALL_P, small)
+    _polynomial(square, _SMALL_Q, divisor)
+    np.divide(small, divisor, small)
+    np.multiply(small, x, small)
+    np.absolute(x, size)
+    near = size <= 0.46875
+    np.minimum(size, 6.0, out=size)  # erf(6) is 1 to double precision
+    _polynomial(size, _LARGE_P, tail)
+    _polynomial(size, _LARGE_Q, divisor)
+    np.divide(tail, divisor, tail)
+    np.multiply(size, size, square)
+    np.negative(square, square)
+    np.exp(square, square)
+    np.multiply(tail, square, tail)
+    np.subtract(ONE, tail, tail)
+    np.copysign(tail, x, tail)
+    np.copyto(out, np.where(near, small, tail))
 
 
-def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+def _polynomial(x: Array, coefficients: Sequence[Array], out: Array) -> None:
     """The polynomial with these coefficients, highest power first, at ``x`` (Horner's rule)."""
-    value = np.full_like(x, coefficients[0])
-    for c in coefficients[1:]:
-        np.multiply(value, x, value)
-        np.add(value, x.dtype.type(c), value)
-    return value
+    np.multiply(x, coefficients[0], out)
+    for c in coefficients[1:-1]:
+        np.add(out, c, out)
+        np.multiply(out, x, out)
+    np.add(out, coefficients[-1], out)
