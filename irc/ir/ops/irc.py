@@ -6,8 +6,11 @@ ROWS = (
     """
     # Concat into reserved capacity: the result begins with the memory of the first operand.
     irc::append_(Tensor(a!) self, Tensor other) -> Tensor(a)
+    # A copy of self with a slice of it, given by attributes starts and steps (one entry a dimension), replaced by src.
+    irc::slice_scatter(Tensor self, Tensor src) -> Tensor
     """,
 )
 
 RANDOM: tuple[str, ...] = ()
+RANDOM_UNLESS_FALSE: dict[str, str] = {}
 SIDE_EFFECT: tuple[str, ...] = ()

@@ -22,11 +22,11 @@ RULES: dict[str, list[RewriteRule]] = {}
 
 
 def rewrite(*names: str) -> Callable[[RewriteRule], RewriteRule]:
-    """Register a rule for ONNX operators (names without ``onnx::``)."""
+    """Register a rule for ONNX operators (names without ``onnx::``) or for fully qualified kinds."""
 
     def register(rule: RewriteRule) -> RewriteRule:
         for name in names:
-            RULES.setdefault(f"onnx::{name}", []).append(rule)
+            RULES.setdefault(name if "::" in name else f"onnx::{name}", []).append(rule)
         return rule
 
     return register

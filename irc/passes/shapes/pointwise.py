@@ -14,7 +14,7 @@ _SAME_AS_FIRST = (
     "CumProd CumSum InstanceNormalization LRN MeanVarianceNormalization GroupNormalization ReverseSequence Trilu "
     "Identity "
     # updates of the first input
-    "Scatter ScatterElements ScatterND TensorScatter"
+    "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter"
 ).split()
 
 _BROADCAST = "Add Sub Mul Div Mod BitShift BitwiseAnd BitwiseOr BitwiseXor Max Min Mean Sum".split()

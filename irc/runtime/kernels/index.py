@@ -131,6 +131,27 @@ def scatter_nd(node: Node) -> Kernel:
     return run
 
 
+@kernel("irc::slice_scatter")
+def slice_scatter(node: Node) -> Kernel:
+    """A copy of the first input in which the elements at ``start + i * step`` of each axis are the second input's."""
+    starts: list[int] = node.attributes["starts"]
+    steps: list[int] = node.attributes["steps"]
+
+    def run(x: Array, updates: Array) -> Array:
+        ends = [start + step * n for start, step, n in zip(starts, steps, updates.shape, strict=False)]
+        fits = len(starts) == len(steps) == x.ndim == updates.ndim and min([*steps, 1]) > 0 and min([*starts, 0]) >= 0
+        if not fits or any(n and e - s >= d for n, e, s, d in zip(updates.shape, ends, steps, x.shape, strict=True)):
+            raise Error(
+                "IRC421",
+                f"a slice of shape {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}",
+            )
+        out = np.array(x, order="C")
+        out[tuple(map(slice, starts, ends, steps))] = updates
+        return out
+
+    return run
+
+
 @kernel("onnx::TensorScatter")
 def tensor_scatter(node: Node) -> Kernel:
     """Writes ``update`` into a cache along ``axis``, from an index for each sample on; circular: wrapping around."""

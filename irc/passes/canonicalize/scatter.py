@@ -1,0 +1,117 @@
+"""ScatterND as exporters write an assignment to a slice: ``x[..., 0:2] = y``.
+
+They spell out the index of every element. The index tensor of YOLOv3's widest
+assignment alone would take 26 MB; the slice that it stands for takes a few
+numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.ir.types import TensorType
+from irc.passes.canonicalize.match import Match, rewrite, surely_equal
+from irc.passes.shapes.context import constant_tensor
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+Array = np.ndarray[Any, Any]
+
+
+@rewrite("ScatterND", "irc::slice_scatter")
+def scatter_overwritten(m: Match) -> Value | None:
+    """What the operator before wrote is all written over."""
+    inner = m.input().node
+    if inner is None or inner.kind != m.node.kind or inner.attributes != m.node.attributes:
+        return None
+    # ScatterND writes where its indices say; slice_scatter's place follows from its attributes and the source's shape.
+    if m.node.kind == "onnx::ScatterND":
+        same_place = inner.inputs[1] is m.input(1) and not _adds_up(m.node.attributes)
+    else:
+        same_place = surely_equal(inner.inputs[1].type, m.input(1).type)
+    if not same_place:
+        return None
+    inputs = [inner.inputs[0], *m.node.inputs[1:]]
+    return m.new(m.node.kind, inputs, m.output.type, dict(m.node.attributes), m.node.version)
+
+
+@rewrite("ScatterND")
+def scatter_to_slice(m: Match) -> Value | None:
+    """Indices that are a box of evenly spaced positions, in order."""
+    data, updates = m.types.tensor(0).static_shape, m.types.tensor(2).static_shape
+    if data is None or updates is None or _adds_up(m.node.attributes):
+        return None
+    columns = _columns(m.input(1))
+    if columns is None or any(column.ndim != len(columns) for column in columns):
+        return None
+    starts: list[int] = []
+    steps: list[int] = []
+    for axis, column in enumerate(columns):
+        progression = _progression(column, axis, data[axis])
+        if progression is None:
+            return None
+        starts.append(progression[0])
+        steps.append(progression[1])
+    rest = len(data) - len(starts)
+    attributes = {"starts": starts + [0] * rest, "steps": steps + [1] * rest}
+    return m.new("irc::slice_scatter", [m.input(0), m.input(2)], m.output.type, attributes)
+
+
+def _adds_up(attributes: dict[str, Any]) -> bool:
+    return attributes.get("reduction", "none") != "none"
+
+
+def _columns(indices: Value) -> list[Array] | None:
+    """``indices[..., k]`` for each k, as broadcast views: nothing is spelt out that the graph does not."""
+    tensor = constant_tensor(indices)
+    if tensor is not None:
+        array = tensor.numpy()
+        return [array[..., k] for k in range(array.shape[-1])] if array.ndim else None
+    node = indices.node
+    rank = indices.type.rank if isinstance(indices.type, TensorType) else None
+    if node is None or node.kind != "onnx::Concat" or rank is None or node.attributes.get("axis") not in (-1, rank - 1):
+        return None
+    columns = [_column(value) for value in node.inputs]
+    found = [column for column in columns if column is not None]
+    return found if len(found) == len(columns) else None
+
+
+def _column(value: Value) -> Array | None:
+    """A tensor whose last dimension is 1, without that dimension."""
+    type, node = value.type, value.node
+    shape = type.static_shape if isinstance(type, TensorType) else None
+    if not shape or shape[-1] != 1 or node is None:
+        return None
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return tensor.numpy()[..., 0]
+    source = node.inputs[0].type if node.kind == "onnx::Unsqueeze" else None
+    if not isinstance(source, TensorType) or source.shape != shape[:-1]:
+        return None
+    return _spread(node.inputs[0], shape[:-1])
+
+
+def _spread(value: Value, shape: tuple[int, ...]) -> Array | None:
+    if value.node is not None and value.node.kind == "onnx::Expand":
+        value = value.node.inputs[0]
+    tensor = constant_tensor(value)
+    return None if tensor is None else np.broadcast_to(tensor.numpy(), shape)
+
+
+def _progression(column: Array, axis: int, size: int) -> tuple[int, int] | None:
+    """Start and step, if ``column`` grows evenly along ``axis``, and along no other, within ``size`` positions."""
+    if not column.size:
+        return None
+    line = column[tuple(slice(None) if i == axis else slice(1) for i in range(column.ndim))]
+    varies = any(n > 1 and stride for i, (n, stride) in enumerate(zip(column.shape, column.strides)) if i != axis)
+    if varies and not np.array_equal(column, np.broadcast_to(line, column.shape)):
+        return None
+    positions: list[int] = [p + size if p < 0 else p for p in line.ravel().tolist()]
+    start = positions[0]
+    step = positions[1] - start if len(positions) > 1 else 1
+    if step < 1 or positions != list(range(start, start + step * len(positions), step)):
+        return None
+    return (start, step) if 0 <= start and positions[-1] < size else None
