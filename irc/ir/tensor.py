@@ -108,12 +108,14 @@ class Tensor:
         if self._scalar is not None:
             return np.broadcast_to(self._scalar, self.shape)
         if self._array is None:
-            if self._load is None:
+            load = self._load
+            if load is not None:
+                self._array = _read_only(load())
+                self._load = None
+            elif self._array is None:  # or another thread has just loaded it
                 raise Error(
                     "IRC306", "the contents of this weight are not known: pass weights= with the text", self.name
                 )
-            self._array = _read_only(self._load())
-            self._load = None
         return self._array
 
     def renamed(self, name: str) -> Tensor:

@@ -92,6 +92,11 @@ def test_a_weight_of_another_size_than_its_shape(saved: Path) -> None:
     refused("IRC129", saved, str(saved), "'w'", "16640 are there")
 
 
+def test_a_large_weight_that_claims_to_be_strings(saved: Path) -> None:
+    onnx.save(changed(onnx.load(saved), lambda m: setattr(m.graph.initializer[1], "data_type", 8)), saved)
+    refused("IRC129", saved, "'w'", "string_data")
+
+
 def test_splitting_loses_nothing() -> None:
     for path in [*DATA.glob("light/*.onnx"), *DATA.glob("simple/*/model.onnx")]:
         data = path.read_bytes()
@@ -136,6 +141,11 @@ def test_missing_file(tmp_path: Path) -> None:
     refused("IRC120", str(tmp_path / "none.onnx"), "none.onnx")
     refused("IRC120", "nul\0.onnx")
     refused("IRC120", "x" * 5000)
+
+
+@pytest.mark.parametrize("source", [b"bytes", None, 3, onnx.GraphProto()])
+def test_neither_path_nor_model(source: Any) -> None:
+    refused("IRC121", source, type(source).__name__)
 
 
 def test_folder(tmp_path: Path) -> None:

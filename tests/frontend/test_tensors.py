@@ -111,13 +111,13 @@ def test_all_equal_tensors_are_splats_bit_for_bit() -> None:
 @pytest.mark.parametrize("encode", [numpy_helper.from_array, lambda array: typed(DType.FLOAT, array)])
 def test_large_tensors_are_decoded_when_first_used(encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[DType] = []
-    decode = tensors._decode
+    decode = tensors.decode
 
     def counting(raw: Any, dtype: DType, *rest: Any) -> Any:
         decoded.append(dtype)
         return decode(raw, dtype, *rest)
 
-    monkeypatch.setattr(tensors, "_decode", counting)
+    monkeypatch.setattr(tensors, "decode", counting)
     array = np.arange(EAGER_BYTES, dtype=np.float32)
     tensor = read(encode(array))
     assert not decoded
@@ -191,6 +191,12 @@ def test_sparse_constants_and_empty_ones() -> None:
     found = import_model(from_nodes([node])).main.value("y").node.attributes["value"]
     assert found.is_splat
     assert found.scalar == 0
+
+
+def test_sparse_tensors_of_a_model_are_limited_together() -> None:
+    proto = from_nodes([helper.make_node("Relu", ["x"], ["y"])])
+    proto.graph.sparse_initializer.extend(sparse([1], [0], [1 << 28], f"w{i}") for i in range(3))
+    refused("IRC129", proto, "'w2'", "limit")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ IRC133   graphs or calls nested too deep
 IRC134   nested graphs that do not fit their operator
 =======  ===================================================================
 
+What a model says about training, quantization and devices is not kept. Nodes
+in an order other than a topological one are sorted, as ONNX Runtime does.
+
 Nothing of onnx's C++ code sees the model: it crashes on hostile ones. onnx is
 used for protobuf and for its operators' schemas.
 """
@@ -53,6 +56,7 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
         irc.Error: IRC120 to IRC134, see above; ``where`` names the file and the node or value.
     """
     from google.protobuf.message import Error as ProtobufError
+    from onnx import ModelProto
 
     from irc.frontend.onnx.external import DataFolder
     from irc.frontend.onnx.importer import Importer
@@ -63,6 +67,8 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
         if isinstance(model, (str, os.PathLike)):
             place = os.fspath(model)
             source = read_file(place)
+        elif not isinstance(model, ModelProto):  # type: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
+            raise Error("IRC121", f"a model is a path or an onnx.ModelProto, not {type(model).__name__}")
         else:
             source = Source(model, None if folder is None else DataFolder(os.fspath(folder)))
         return Importer(source).run()

@@ -9,22 +9,19 @@ out as NumPy needs them.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place
+from irc.frontend.onnx.encoding import Array, decode, encode, entries_needed, field_of, raw_size, wrong_size
 from irc.frontend.onnx.external import DataFolder, Region
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
     from onnx import SparseTensorProto, TensorProto
-
-Array = np.ndarray[Any, Any]
 
 EAGER_BYTES = 1 << 16
 """Tensors in the message are decoded at once up to this size."""
@@ -33,24 +30,11 @@ MAX_RANK = 64
 """NumPy's limit on the number of dimensions."""
 
 MAX_SPARSE_BYTES = 1 << 31
-"""The most that one sparse tensor may take as a dense array: unlike a dense one's, its size costs a model nothing."""
+"""The most that a model's sparse tensors may take as dense arrays: unlike those, they cost a file nothing."""
 
 _MAX_EXTENT = 1 << 60
 _EXTERNAL = 1
 _SPLAT_CHUNK = 1 << 20
-
-# The field that holds elements outside raw_data, and the type of an entry there.
-_INT32 = ("int32_data", np.dtype("<i4"))
-_FIELDS: dict[DType, tuple[str, np.dtype[Any]]] = {
-    DType.FLOAT: ("float_data", np.dtype("<f4")),
-    DType.COMPLEX64: ("float_data", np.dtype("<f4")),
-    DType.DOUBLE: ("double_data", np.dtype("<f8")),
-    DType.COMPLEX128: ("double_data", np.dtype("<f8")),
-    DType.INT64: ("int64_data", np.dtype("<i8")),
-    DType.UINT64: ("uint64_data", np.dtype("<u8")),
-    DType.UINT32: ("uint64_data", np.dtype("<u8")),
-}
-_COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
 
 
 class TensorReader:
@@ -62,30 +46,30 @@ class TensorReader:
 
     def __init__(self, folder: DataFolder | None) -> None:
         self.folder = folder
+        self._sparse_bytes = 0
 
     def dense(self, proto: TensorProto, where: Place, region: Region | None = None) -> Tensor:
         """The tensor of ``proto``, whose ``raw_data`` was left in ``region`` if given. Raises IRC129, IRC130."""
         dtype = _dtype(proto.data_type, where)
         shape = _shape(proto.dims, dtype, where)
         numel = math.prod(shape)
-        if proto.data_location == _EXTERNAL:
-            if dtype is DType.STRING:
-                _fail("strings cannot be external data", where)
+        is_external = proto.data_location == _EXTERNAL
+        if dtype is DType.STRING and (is_external or region is not None or proto.HasField("raw_data")):
+            _fail("strings are stored in string_data, not in raw or external data", where)
+        if is_external:
             if self.folder is None:
                 raise Error(
                     "IRC130",
                     "its data is external, but it is not known where: import the model by path, or pass folder=",
                     str(where),
                 )
-            region = self.folder.region(proto.external_data, _raw_size(dtype, numel), where)
+            region = self.folder.region(proto.external_data, raw_size(dtype, numel), where)
         if region is not None:
             return _from_region(region, dtype, shape, where)
         if not proto.HasField("raw_data"):
             return _from_field(proto, dtype, shape, where)
-        if dtype is DType.STRING:
-            _fail("strings are stored in string_data, not in raw_data", where)
-        if _raw_size(dtype, numel) > EAGER_BYTES:
-            return Tensor.lazy(dtype, shape, lambda: _decode(proto.raw_data, dtype, shape, where))
+        if raw_size(dtype, numel) > EAGER_BYTES:
+            return Tensor.lazy(dtype, shape, lambda: decode(proto.raw_data, dtype, shape, where))
         return _small(proto.raw_data, dtype, shape, where)
 
     def sparse(self, proto: SparseTensorProto, where: Place) -> Tensor:
@@ -94,9 +78,13 @@ class TensorReader:
         dtype = values.dtype
         shape = _shape(proto.dims, dtype, where)
         numel = math.prod(shape)
-        size = numel * max(1, dtype.numpy.itemsize)
-        if size > MAX_SPARSE_BYTES:
-            _fail(f"as a dense tensor it would take {size} bytes; the limit is {MAX_SPARSE_BYTES}", where)
+        self._sparse_bytes += numel * dtype.numpy.itemsize
+        if self._sparse_bytes > MAX_SPARSE_BYTES:
+            _fail(
+                f"sparse tensors take {self._sparse_bytes} bytes as dense ones up to this; the limit for a model is "
+                f"{MAX_SPARSE_BYTES}",
+                where,
+            )
         if len(values.shape) != 1:
             _fail(f"the values of a sparse tensor have one dimension, not shape {values.shape}", where)
         empty: Any = "" if dtype is DType.STRING else 0
@@ -151,14 +139,10 @@ def _shape(dims: Any, dtype: DType, where: Place) -> tuple[int, ...]:
     return shape
 
 
-def _raw_size(dtype: DType, numel: int) -> int:
-    return (dtype.bits * numel + 7) // 8
-
-
 def _from_region(region: Region, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
-    needed = _raw_size(dtype, math.prod(shape))
+    needed = raw_size(dtype, math.prod(shape))
     if region.length != needed:
-        _wrong_size(region.length, needed, dtype, shape, where)
+        wrong_size(region.length, needed, dtype, shape, where)
     item = _splat_item(region.view(), dtype)
     if item is not None:
         return _splat(item, dtype, shape)
@@ -167,7 +151,7 @@ def _from_region(region: Region, dtype: DType, shape: tuple[int, ...], where: Pl
         raw: Any = region.view()
         if region.copied or region.offset % dtype.numpy.alignment:
             raw = np.array(np.frombuffer(raw, np.uint8))  # a misaligned array would be copied at each use
-        return _decode(raw, dtype, shape, where)
+        return decode(raw, dtype, shape, where)
 
     return Tensor.lazy(dtype, shape, load)
 
@@ -178,33 +162,17 @@ def _from_field(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where:
         strings = _strings(proto, numel, shape, where)
         strings.flags.writeable = False
         return Tensor(dtype, shape, array=strings)
-    field, entry = _FIELDS.get(dtype, _INT32)
+    field, _ = field_of(dtype)
     entries = getattr(proto, field)
-    expected = 2 * numel if dtype in _COMPLEX else (numel + _per_entry(dtype) - 1) // _per_entry(dtype)
+    expected = entries_needed(dtype, numel)
     if len(entries) != expected:
         _fail(
             f"{dtype.name.lower()} of shape {shape} takes {expected} entries of {field}, not {len(entries)}",
             where,
         )
-    convert: Callable[[], Array] = lambda: _decode(_raw(entries, entry, dtype), dtype, shape, where)  # noqa: E731
-    if _raw_size(dtype, numel) > EAGER_BYTES:
-        return Tensor.lazy(dtype, shape, convert)
-    return _small(_raw(entries, entry, dtype).tobytes(), dtype, shape, where)
-
-
-def _per_entry(dtype: DType) -> int:
-    """Elements in one entry of a typed field: 4-bit and 2-bit types pack a byte into each, 6-bit types do not."""
-    return 8 // dtype.bits if dtype.bits in (2, 4) else 1
-
-
-def _raw(entries: Any, entry: np.dtype[Any], dtype: DType) -> Array:
-    """Entries of a typed field as they would stand in ``raw_data``."""
-    array: Array = np.array(entries, entry)
-    if dtype.bits == 6:
-        return _pack6(array.astype(np.uint8))
-    if entry.itemsize * 8 <= dtype.bits:
-        return array
-    return array.astype(f"<u{max(1, dtype.bits // 8)}")  # integers wrap, floats are stored as their bits
+    if raw_size(dtype, numel) > EAGER_BYTES:
+        return Tensor.lazy(dtype, shape, lambda: decode(encode(entries, dtype), dtype, shape, where))
+    return _small(encode(entries, dtype).tobytes(), dtype, shape, where)
 
 
 def _strings(proto: TensorProto, numel: int, shape: tuple[int, ...], where: Place) -> Array:
@@ -220,7 +188,7 @@ def _strings(proto: TensorProto, numel: int, shape: tuple[int, ...], where: Plac
 
 def _small(raw: bytes, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
     """A tensor that is decoded at once."""
-    array = _decode(raw, dtype, shape, where)
+    array = decode(raw, dtype, shape, where)
     width = dtype.bits >> 3
     if array.size > 1 and not dtype.bits & 7 and raw == raw[:width] * array.size:
         return _splat(raw[:width], dtype, shape)
@@ -228,7 +196,7 @@ def _small(raw: bytes, dtype: DType, shape: tuple[int, ...], where: Place) -> Te
 
 
 def _splat(item: bytes, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    return Tensor(dtype, shape, scalar=_decode(item, dtype, (), ""))
+    return Tensor(dtype, shape, scalar=decode(item, dtype, (), ""))
 
 
 def _splat_item(data: memoryview, dtype: DType) -> bytes | None:
@@ -246,50 +214,6 @@ def _splat_item(data: memoryview, dtype: DType) -> bytes | None:
         if part != chunk[: len(part)]:
             return None
     return item
-
-
-def _decode(raw: Any, dtype: DType, shape: tuple[int, ...], where: Place) -> Array:
-    """Elements in ONNX's raw encoding: little-endian, 6-bit and smaller types packed from the low bits up."""
-    numel = math.prod(shape)
-    array: Array = np.frombuffer(raw, np.uint8)
-    needed = _raw_size(dtype, numel)
-    if array.size != needed:
-        _wrong_size(array.size, needed, dtype, shape, where)
-    if dtype is DType.BOOL:
-        array = array != 0  # a bool of another value than 0 and 1 is undefined behaviour in NumPy
-    elif dtype.bits < 8:
-        array = _unpack(array, dtype.bits, numel)
-    array = array.view(dtype.numpy).reshape(shape)
-    if sys.byteorder == "big" and dtype.bits > 8:
-        array = array.byteswap()
-    array.flags.writeable = False
-    return array
-
-
-def _unpack(packed: Array, bits: int, numel: int) -> Array:
-    """``numel`` numbers of ``bits`` bits (2, 4 or 6), one a byte."""
-    if bits == 6:
-        groups = np.zeros((-(-numel // 4), 3), np.uint8)
-        groups.reshape(-1)[: packed.size] = packed
-        a, b, c = groups[:, 0], groups[:, 1], groups[:, 2]
-        parts = [a & 63, (a >> 6) | ((b & 15) << 2), (b >> 4) | ((c & 3) << 4), c >> 2]
-    else:
-        mask = (1 << bits) - 1
-        parts = [(packed >> shift) & mask for shift in range(0, 8, bits)]
-    return np.stack(parts, axis=1).reshape(-1)[:numel]
-
-
-def _pack6(codes: Array) -> Array:
-    """6-bit numbers, four in three bytes."""
-    padded = np.zeros(-(-codes.size // 4) * 4, np.uint8)
-    padded[: codes.size] = codes & 63
-    a, b, c, d = padded.reshape(-1, 4).T
-    packed = np.stack([a | ((b & 3) << 6), (b >> 2) | ((c & 15) << 4), (c >> 4) | (d << 2)], axis=1)
-    return packed.reshape(-1)[: -(-codes.size * 6 // 8)]
-
-
-def _wrong_size(found: int, needed: int, dtype: DType, shape: tuple[int, ...], where: Place) -> NoReturn:
-    _fail(f"{dtype.name.lower()} of shape {shape} takes {needed} bytes, but {found} are there", where)
 
 
 def _fail(message: str, where: Place) -> NoReturn:
