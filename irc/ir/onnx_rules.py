@@ -11,7 +11,7 @@ from irc.ir import types
 from irc.ir.diagnostics import node_error
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, ListType, OptionalType, PrimType, TensorType, Type
+from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.ir.value import Value
 
 _DOMAINS = {"onnx": "", "ai.onnx.ml": "ai.onnx.ml", "ai.onnx.preview.training": "ai.onnx.preview.training"}
@@ -49,12 +49,14 @@ class _Signature(NamedTuple):
     required: tuple[str, ...]
 
 
-def check_onnx(node: Node) -> None:
-    """Check ``node``, if it is an ONNX operator, against its signature (IRC213, IRC214, IRC215, IRC217)."""
+def check_onnx(node: Node) -> bool:
+    """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
     namespace, _, name = node.kind.rpartition("::")
     domain = _DOMAINS.get(namespace)
-    if domain is None or node.kind in _OWN_FORMS:
-        return
+    if domain is None:
+        return False
+    if node.kind in _OWN_FORMS:
+        return True
     signature = _signature(domain, name, node.version) or _signature(domain, name.removesuffix("_"), node.version)
     if signature is None:
         version = "" if node.version is None else f" at version {node.version}"
@@ -69,13 +71,14 @@ def check_onnx(node: Node) -> None:
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)
     _check_types(node, signature.outputs, node.outputs, "output", bound)
+    return True
 
 
 def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
     low, high = allowed
     if not low <= found <= high:
-        wanted = str(low) if low == high else f"{low} to {high}" if high < _MAX_VERSION else f"at least {low}"
-        raise node_error("IRC213", f"{node.kind} must have {wanted} {what}s, not {found}", node)
+        wanted = str(low) if low == high else f"{low} to {high}" if high < _MAX_VERSION else f"{low} or more"
+        raise node_error("IRC213", f"{node.kind} must have {wanted} {what}{'s' * (wanted != '1')}, not {found}", node)
 
 
 # -- types -------------------------------------------------------------------
@@ -89,10 +92,13 @@ def _check_types(
         found = value.type
         if isinstance(found, TensorType):
             key = found.dtype
-            fits = key is None or key in formal.dtypes
+            fits = key in formal.dtypes if key is not None else bool(formal.dtypes)
         else:
             key = _onnx_name(found)
-            fits = key is None or key in formal.allowed or (found == types.NONE and formal.optional)
+            if key is None:
+                fits = any(name.startswith(_FORMS.get(type(found), "")) for name in formal.allowed)
+            else:
+                fits = key in formal.allowed or (found == types.NONE and formal.optional)
         if not fits:
             allowed = ", ".join(sorted(formal.allowed))
             message = f"{what} {formal.name} of {node.kind} cannot be {found}; it can be {allowed}"
@@ -113,6 +119,9 @@ def _onnx_name(t: Type) -> str | None:
         elem = _onnx_name(t.elem)
         return None if elem is None else f"{'seq' if isinstance(t, ListType) else 'optional'}({elem})"
     return t.name if isinstance(t, PrimType) and t != types.ANY else None
+
+
+_FORMS: dict[type[Type], str] = {ListType: "seq(", OptionalType: "optional(", DictType: "map("}
 
 
 # -- attributes --------------------------------------------------------------

@@ -21,6 +21,7 @@ from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
 from irc.ir.node import Node
 from irc.ir.onnx_rules import check_onnx
 from irc.ir.operator_rules import check_form
+from irc.ir.schema_rules import check_schema
 from irc.ir.value import Value
 
 
@@ -150,8 +151,8 @@ class _GraphCheck:
             for subgraph in check_attributes(node):
                 self._subgraphs.append((node, subgraph))
         check_form(node)
-        if self._operators:
-            check_onnx(node)
+        if self._operators and not check_onnx(node):
+            check_schema(node)
 
     def _inputs(self, node: Node) -> None:
         """Check that the inputs of a node, or the returns of a block, are visible and know their user."""

@@ -1,0 +1,32 @@
+"""Operators that have schema rows: whether the outputs of a node fit the overload that its inputs choose."""
+
+from __future__ import annotations
+
+from irc.ir.diagnostics import node_error
+from irc.ir.node import Node
+from irc.ir.ops.resolution import resolve
+from irc.ir.type_relation import Bindings, accepts
+
+
+def check_schema(node: Node) -> None:
+    """Check ``node`` against its schema, if there is one (IRC213, IRC214).
+
+    The inputs choose the overload. That none fits is no fault: irc's rows do not cover all of
+    PyTorch's overloads, and analyses assume the worst of an operator without a schema.
+    """
+    schema = resolve(node)
+    if schema is None:
+        return
+    wanted, found = len(schema.returns), len(node.outputs)
+    if found != wanted and not (schema.is_varret and found >= wanted - 1):
+        raise node_error("IRC213", f"{schema} has {wanted} output{'s' * (wanted != 1)}, not {found}", node)
+    bindings: Bindings = {}
+    for i, value in enumerate(node.inputs):  # binds the type variables
+        formal = schema.argument(i)
+        if formal is not None and formal.size is None and not accepts(formal.type, value.type, bindings):
+            message = f"%{value.name} : {value.type} cannot be '{formal}' of {schema}"
+            raise node_error("IRC214", message, node, input=i)
+    for i, value in enumerate(node.outputs):
+        formal = schema.result(i)
+        if formal is not None and not accepts(formal.type, value.type, bindings):
+            raise node_error("IRC214", f"the result of {schema} cannot be {value.type}", node, output=i)

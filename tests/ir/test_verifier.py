@@ -1,0 +1,533 @@
+"""The verifier: what it refuses, and how it says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Module, Tensor, Value, parse_graph, parse_module, types
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
+from irc.ir.verifier import verify
+from tests.ir import strategies
+from tests.ir.helpers import YOLO, body
+
+BASE = """\
+graph(%x : Float(2, 3),
+      %c : bool,
+      %n : int):
+  %a : Float(2, 3) = onnx::Relu[since_version=14](%x) # first
+  %b : Float(2, 3) = onnx::Add(%a, %a)
+  %r : Float(2, 3) = prim::If(%c)
+    block0():
+      %i : Float(2, 3) = onnx::Tanh(%a)
+      -> (%i)
+    block1():
+      -> (%b)
+  %l : Float(2, 3) = prim::Loop(%n, %c, %r)
+    block0(%k : int, %z : Float(2, 3)):
+      %y : Float(2, 3) = aten::relu_(%z)
+      -> (%c, %y)
+  %w : Float(2, 3) = prim::Constant[value=@"w"]()
+  %g : Float(2, 3) = prim::FusionGroup_0(%l, %w)
+  return (%g)
+with prim::FusionGroup_0 = graph(%p : Float(2, 3),
+      %q : Float(2, 3)):
+  %s : Float(2, 3) = onnx::Mul(%p, %q)
+  return (%s)
+"""
+
+
+def base() -> Graph:
+    return parse_graph(BASE)
+
+
+def refused(graph: Graph) -> Error:
+    with pytest.raises(Error) as caught:
+        graph.verify()
+    return caught.value
+
+
+def marked(error: Error) -> str:
+    """What the caret of an error stands under."""
+    lines = error.message.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.strip() and set(line.strip()) == {"^"})
+    start = lines[at].index("^")
+    return lines[at - 1][start : start + lines[at].count("^")]
+
+
+def test_good_graphs_verify() -> None:
+    base().verify()
+    parse_graph(YOLO.read_text()).verify()
+
+
+@given(strategies.graphs())
+def test_random_graphs_verify_and_so_do_their_copies(graph: Graph) -> None:
+    graph.verify()
+    graph.copy().verify()
+    parse_graph(str(graph)).verify()
+
+
+# -- visibility --------------------------------------------------------------
+
+
+def use(user: str, index: int, value: str) -> Callable[[Graph], None]:
+    return lambda g: g.value(user).node.replace_input(index, g.value(value))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message", "caret"),
+    [
+        (use("b", 1, "r"), "%r is used before it is defined", "%r"),
+        (use("b", 0, "b"), "%b is used before it is defined", "%b"),
+        (use("l", 2, "i"), "%i is defined in a block that is not around its use", "%i"),
+        (use("i", 0, "r"), "%r is used inside its own node", "%r"),
+        (use("y", 0, "i"), "%i is defined in a block that is not around its use", "%i"),
+        (lambda g: g.set_outputs([g.value("k")]), "%k is defined in a block that is not around its use", "%k"),
+        (lambda g: g.value("r").node.blocks[1].set_returns([g.value("i")]), "%i is defined in a block", "%i"),
+        (lambda g: g.value("b").node.move_after(g.value("l").node), "%b is used before it is defined", "%b"),
+        (lambda g: g.value("b").node._unlink(), "%b comes from a node that is in no block", "%b"),
+        (lambda g: g.set_outputs([base().value("g")]), "%g belongs to another graph", "%g"),
+    ],
+)
+def test_values_must_be_visible(damage: Callable[[Graph], None], message: str, caret: str) -> None:
+    graph = base()
+    damage(graph)
+    error = refused(graph)
+    assert error.code == "IRC212"
+    assert message in error.message
+    assert marked(error) == caret
+
+
+# -- structure ---------------------------------------------------------------
+
+
+def stale_user(g: Graph) -> None:
+    g.value("x")._users[g.value("b").node] = 1
+
+
+def stale_name(g: Graph) -> None:
+    g._values["ghost"] = g.value("x")
+
+
+def lost_name(g: Graph) -> None:
+    del g._values["a"]
+
+
+def swapped_labels(g: Graph) -> None:
+    a, b = g.value("a").node, g.value("b").node
+    a._order, b._order = b._order, a._order
+
+
+def broken_ring(g: Graph) -> None:
+    g.value("b").node._prev = g.value("w").node
+
+
+def shared_subgraph(g: Graph) -> None:
+    node = g.value("g").node
+    copy = Builder(g).node(node.kind, node.inputs, [node.output.type], attributes=dict(node.attributes))
+    assert copy.attributes["Subgraph"] is node.attributes["Subgraph"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "message"),
+    [
+        (lambda g: setattr(g.value("a").node, "inputs", (g.value("x"), g.value("x"))), "IRC210", "counts 1 use"),
+        (lambda g: g.value("x")._users.clear(), "IRC210", "%x counts 0 uses"),
+        (lambda g: g.value("a")._users.update({g.value("b").node: 1}), "IRC210", "counts 1 uses by this node"),
+        (stale_user, "IRC210", "%x has a user that does not use it"),
+        (lambda g: setattr(g.value("a"), "index", 1), "IRC210", "%a does not know that it is output 0"),
+        (lambda g: setattr(g.value("a"), "node", g.value("b").node), "IRC210", "%a does not know"),
+        (lambda g: setattr(g.value("x"), "index", 1), "IRC210", "%x does not know that it is parameter 0"),
+        (lambda g: setattr(g.value("i").node, "graph", Graph()), "IRC210", "does not belong to the graph"),
+        (lambda g: setattr(g.value("i").node.block, "node", None), "IRC210", "does not know its graph or the node"),
+        (lambda g: setattr(g.value("a").node, "kind", "prim::Return"), "IRC210", "does not belong to the graph"),
+        (lambda g: setattr(g.block, "_size", 3), "IRC210", "miscounted"),
+        (swapped_labels, "IRC210", "position label"),
+        (broken_ring, "IRC210", "do not hang together"),
+        (shared_subgraph, "IRC210", "belongs to another node as well"),
+        (lambda g: setattr(g.value("a"), "_name", "b"), "IRC211", "not the value that the graph knows by this name"),
+        (lost_name, "IRC211", "not the value that the graph knows"),
+        (stale_name, "IRC211", "names of values that are gone"),
+    ],
+)
+def test_structure_must_hold_together(damage: Callable[[Graph], None], code: str, message: str) -> None:
+    graph = base()
+    damage(graph)
+    error = refused(graph)
+    assert error.code == code
+    assert message in error.message
+
+
+def test_faults_in_subgraphs_are_found() -> None:
+    graph = base()
+    sub = graph.value("g").node.attributes["Subgraph"]
+    sub.value("s").node.replace_input(0, sub.value("s"))
+    assert refused(graph).code == "IRC212"
+
+
+def test_erased_names_are_not_missed() -> None:
+    graph = base()
+    graph.value("l").replace_all_uses_with(graph.value("x"))
+    graph.value("l").node.erase()
+    graph.value("r").node.erase()
+    assert not graph.has_value("i")
+    graph.verify()
+
+
+# -- operators ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "caret"),
+    [
+        # forms
+        (
+            body("%y : int = prim::Constant[value=1](%x)", "%x : int"),
+            "IRC213",
+            "0 inputs here, not 1",
+            "prim::Constant",
+        ),
+        (body("prim::Constant[value=1]()"), "IRC213", "must have 1 output here, not 0", "prim::Constant"),
+        (body("prim::If(%c)\n    block0():\n      -> ()", "%c : bool"), "IRC213", "2 blocks here, not 1", "prim::If"),
+        (
+            body("%r : int = prim::If(%c)\n  block0():\n -> (%c)\n block1():\n -> ()", "%c : bool"),
+            "IRC214",
+            "%c : bool cannot become output %r : int",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0(%p : int):\n -> ()\n block1():\n -> ()", "%c : bool"),
+            "IRC213",
+            "block0 must have 0 parameters here, not 1",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0():\n -> ()\n block1():\n -> ()", "%c : Float()"),
+            "IRC214",
+            "the condition %c must be bool or a Bool tensor",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0():\n -> ()\n block1():\n -> ()", "%c : Bool(2)"),
+            "IRC214",
+            "with one element, not Bool(2)",
+            "prim::If",
+        ),
+        (body("prim::Loop(%n)\n block0():\n -> ()", "%n : int"), "IRC213", "takes the trip count", "prim::Loop"),
+        (
+            body("prim::Loop(%n, %c, %n)\n block0(%i : int):\n -> (%c)", "%n : int, %c : bool"),
+            "IRC213",
+            "must have 1 output here, not 0",
+            "prim::Loop",
+        ),
+        (
+            body("%y : int = prim::Loop(%n, %c, %n)\n block0(%i : int):\n -> (%c, %n)", "%n : int, %c : bool"),
+            "IRC213",
+            "block0 must have 2 parameters here, not 1",
+            "prim::Loop",
+        ),
+        (
+            body("prim::Loop(%n, %c)\n block0(%i : int):\n -> (%i)", "%n : int, %c : bool"),
+            "IRC214",
+            "the condition %i must be bool",
+            "prim::Loop",
+        ),
+        (
+            body(
+                "%y : int = prim::Loop(%n, %c, %n)\n block0(%i : int, %s : str):\n -> (%c, %s)",
+                "%n : int, %c : bool",
+            ),
+            "IRC214",
+            "%n : int cannot become parameter %s : str",
+            "prim::Loop",
+        ),
+        (
+            body(
+                "onnx::Loop(%n, %c, %n)\n block0(%i : Long(), %d : Bool(), %s : Long()):\n -> (%d)",
+                "%n : Long(), %c : Bool()",
+            ),
+            "IRC213",
+            "must return the condition and 1 carried value",
+            "onnx::Loop",
+        ),
+        (
+            body(
+                "%a : Tensor, %b : Tensor = onnx::Loop(%n, %c)\n block0(%i : Long(), %d : Bool()):\n -> (%d, %i)",
+                "%n : Long(), %c : Bool()",
+            ),
+            "IRC213",
+            "there are only 1 result",
+            "onnx::Loop",
+        ),
+        (body("onnx::Scan(%x)\n block0(%i : int):\n -> ()", "%x : Tensor"), "IRC215", "num_scan_inputs", "onnx::Scan"),
+        (
+            body("onnx::Scan[num_scan_inputs=1](%x, %x)\n block0(%i : Tensor, %j : Tensor):\n -> ()", "%x : Tensor"),
+            "IRC213",
+            "must return 1 state",
+            "onnx::Scan",
+        ),
+        (body("prim::FusionGroup()"), "IRC215", "needs an attribute Subgraph", "prim::FusionGroup"),
+        (
+            body("prim::FusionGroup_0()") + "with prim::FusionGroup_0 = graph(%x : int):\n  return ()\n",
+            "IRC213",
+            "must have 1 input here, not 0",
+            "prim::FusionGroup_0",
+        ),
+        (
+            body("%y : str = prim::FusionGroup_0(%x)", "%x : int")
+            + "with prim::FusionGroup_0 = graph(%x : int):\n  return (%x)\n",
+            "IRC214",
+            "%x : int cannot become output %y : str",
+            "prim::FusionGroup_0",
+        ),
+        (body("prim::CallFunction(%f)", "%f : int"), "IRC214", "%f must be a Function", "%f"),
+        (body("%l : int = prim::ListConstruct()"), "IRC214", "makes a list, not int", "%l"),
+        (body("%l : int[] = prim::ListConstruct(%x)", "%x : str"), "IRC214", "cannot be an element of int[]", "%x"),
+        (
+            body("%l : (int, str) = prim::TupleConstruct(%x)", "%x : int"),
+            "IRC213",
+            "2 inputs here, not 1",
+            "prim::TupleConstruct",
+        ),
+        (body("%l : (str) = prim::TupleConstruct(%x)", "%x : int"), "IRC214", "%x : int cannot be a str", "%x"),
+        (
+            body("%a : int = prim::TupleUnpack(%x)", "%x : (int, int)"),
+            "IRC213",
+            "2 outputs here, not 1",
+            "prim::TupleUnpack",
+        ),
+        (body('"nothing"()'), "IRC217", "namespace::name", '"nothing"'),
+        # constants
+        (body("%y : Tensor = prim::Constant[value=1]()"), "IRC214", "value 1 cannot have type Tensor", "%y"),
+        (body("%y : int = prim::Constant[value=1.5]()"), "IRC214", "value 1.5 cannot have type int", "%y"),
+        (body("%y : int = prim::Constant[value=True]()"), "IRC214", "value True cannot have type int", "%y"),
+        (body("%y : int = prim::Constant()"), "IRC214", "value None cannot have type int", "%y"),
+        (body("%y : int[] = prim::Constant[value=[1.]]()"), "IRC214", "value [1.] cannot have type int[]", "%y"),
+        (body("%y : (int) = prim::Constant[value=(1, 2)]()"), "IRC214", "cannot have type (int)", "%y"),
+        (body("%y : Dict(str, int) = prim::Constant[value={1: 1}]()"), "IRC214", "cannot have type Dict", "%y"),
+        (
+            body("%y : Float(3) = prim::Constant[value=splat<Float(2)>(1.)]()"),
+            "IRC214",
+            "tensor Float(2) cannot have type Float(3)",
+            "%y",
+        ),
+        # schemas
+        (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
+        (body("aten::relu(%x)", "%x : Tensor"), "IRC213", "has 1 output, not 0", "aten::relu"),
+        # ONNX
+        (body("%y : Tensor = onnx::Ad(%x)", "%x : Tensor"), "IRC217", "knows no operator onnx::Ad", "onnx::Ad"),
+        (
+            body("%y : Tensor = onnx::Relu[since_version=99999](%x)", "%x : Tensor"),
+            "IRC217",
+            "no version 99999; the one before it is 14",
+            "onnx::Relu",
+        ),
+        (body("%y : Tensor = onnx::Add(%x)", "%x : Tensor"), "IRC213", "must have 2 inputs, not 1", "onnx::Add"),
+        (body("%y : Tensor = onnx::Concat[axis=0]()"), "IRC213", "must have 1 or more inputs, not 0", "onnx::Concat"),
+        (
+            body("%y : Tensor = onnx::Clip(%x, %x, %x, %x)", "%x : Tensor"),
+            "IRC213",
+            "must have 1 to 3 inputs, not 4",
+            "onnx::Clip",
+        ),
+        (body("onnx::Relu(%x)", "%x : Tensor"), "IRC213", "must have 1 output, not 0", "onnx::Relu"),
+        (
+            body("%y : Tensor = onnx::Relu[alpha=1.](%x)", "%x : Tensor"),
+            "IRC215",
+            "has no attribute alpha",
+            "onnx::Relu",
+        ),
+        (
+            body("%y : Tensor = onnx::Elu[alhpa=1.](%x)", "%x : Tensor"),
+            "IRC215",
+            "no attribute alhpa; did you mean alpha?",
+            "onnx::Elu",
+        ),
+        (body('%y : Tensor = onnx::Elu[alpha="1"](%x)', "%x : Tensor"), "IRC215", "must be FLOAT", "onnx::Elu"),
+        (
+            body("%y : Tensor = onnx::Transpose[perm=[1.]](%x)", "%x : Tensor"),
+            "IRC215",
+            "attribute perm of onnx::Transpose must be INTS",
+            "onnx::Transpose",
+        ),
+        (body("%y : Tensor = onnx::Cast(%x)", "%x : Tensor"), "IRC215", "needs an attribute to", "onnx::Cast"),
+        (
+            body("%y : Tensor = onnx::Sqrt(%x)", "%x : Long()"),
+            "IRC214",
+            "input X of onnx::Sqrt cannot be Long(); it can be tensor(bfloat16)",
+            "%x",
+        ),
+        (body("%y : Tensor = onnx::Sqrt(%x)", "%x : int"), "IRC214", "input X of onnx::Sqrt cannot be int", "%x"),
+        (
+            body("%y : Tensor = onnx::Add(%x, %z)", "%x : Float(), %z : Double()"),
+            "IRC214",
+            "input B of onnx::Add must be of the same type as those before it: Float and Double",
+            "%z",
+        ),
+        (
+            body("%y : Double() = onnx::Add(%x, %x)", "%x : Float()"),
+            "IRC214",
+            "output C of onnx::Add must be of the same type",
+            "%y",
+        ),
+        (
+            body("%y : Tensor = onnx::SequenceAt(%x, %i)", "%x : Tensor, %i : Long()"),
+            "IRC214",
+            "input input_sequence of onnx::SequenceAt cannot be Tensor; it can be seq(",
+            "%x",
+        ),
+        (
+            body("%y : Tensor = onnx::Relu(%n)", "%n : NoneType"),
+            "IRC214",
+            "cannot be NoneType",
+            "%n",
+        ),
+    ],
+)
+def test_operators_must_be_right(text: str, code: str, message: str, caret: str) -> None:
+    error = refused(parse_graph(text))
+    assert error.code == code
+    assert message in error.message
+    assert marked(error) == caret
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),
+        body("%y : Float() = onnx::Relu_(%x)", "%x : Float()"),
+        body("%y : Tensor = onnx::Elu[alpha=1](%x)", "%x : Tensor"),
+        body("%y : Float()[] = onnx::SequenceConstruct(%x, %x)", "%x : Float()"),
+        body("%y : Float() = onnx::SequenceAt(%x, %i)", "%x : Float()[], %i : Long()"),
+        body("%y : Tensor = ai.onnx.ml::Binarizer(%x)", "%x : Float()"),
+        body("%y : Tensor = com.microsoft::Anything[a=1](%x, %x, %x)", "%x : int"),
+        body("%y : Tensor = aten::some_new_operator(%x)", "%x : Tensor"),
+        body("%y : Layout = prim::Constant[value=0]()"),
+        body("%y : Tensor = prim::Constant()"),
+        body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f)'),
+        body("onnx::Loop(%n, %a)\n block0(%i : Long(), %d : Bool()):\n -> (%d)", "%n : NoneType, %a : NoneType"),
+        body(
+            "%y : Float(4) = onnx::Scan[num_scan_inputs=1](%x, %x)\n"
+            " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
+            "%x : Float(4)",
+        ),
+    ],
+)
+def test_operators_that_are_right(text: str) -> None:
+    parse_graph(text).verify()
+
+
+def test_calls_are_checked_against_the_functions_of_the_module() -> None:
+    call = body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f, %x)', "%x : int")
+    for function, message in (
+        ("graph g():\n  %z : int = prim::Constant[value=1]()\n  return (%z)\n", "must have 1 input here, not 2"),
+        ("graph g(%z : int):\n  return ()\n", "must have 0 outputs here, not 1"),
+        ("graph g(%z : str):\n  %r : int = prim::Constant[value=1]()\n  return (%r)\n", "cannot become input of g"),
+    ):
+        with pytest.raises(Error, match=message):
+            parse_module(call + function).verify()
+    parse_module(call + "graph g(%z : int):\n  return (%z)\n").verify()
+
+
+def test_operator_checks_can_be_left_out() -> None:
+    graph = parse_graph(body("%y : Tensor = onnx::Nothing[since_version=77]()"))
+    verify(graph, operators=False)
+    assert refused(graph).code == "IRC217"
+
+
+# -- attributes and nesting --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.float32(1), "holds a numpy.float32"),
+        ([np.int64(1)], "holds a numpy.int64"),
+        (np.zeros(3), "holds a numpy.ndarray"),
+        ({1, 2}, "holds a builtins.set"),
+        (Tensor.of([1.0, 2.0], "w"), "weight 'w', which is not in the graph's weight table"),
+    ],
+)
+def test_attributes_hold_what_the_ir_knows(value: Any, message: str) -> None:
+    graph = Graph()
+    Builder(graph).node("my::op", attributes={"a": value})
+    error = refused(graph)
+    assert error.code == "IRC215"
+    assert message in error.message
+
+
+def nested_blocks(depth: int) -> Graph:
+    graph = Graph()
+    block = graph.block
+    for _ in range(depth - 1):
+        block = Builder(graph, block).node("my::op").add_block()
+    return graph
+
+
+def test_depth_of_blocks_is_bounded() -> None:
+    nested_blocks(MAX_BLOCK_DEPTH).verify()
+    error = refused(nested_blocks(MAX_BLOCK_DEPTH + 1))
+    assert error.code == "IRC216"
+
+
+def nested_graphs(depth: int) -> Graph:
+    graph = Graph()
+    for _ in range(depth - 1):
+        outer = Graph()
+        Builder(outer).node("my::op", attributes={"body": graph})
+        graph = outer
+    return graph
+
+
+def test_depth_of_subgraphs_is_bounded() -> None:
+    nested_graphs(MAX_SUBGRAPH_DEPTH).verify()
+    assert refused(nested_graphs(MAX_SUBGRAPH_DEPTH + 1)).code == "IRC216"
+
+
+# -- messages ----------------------------------------------------------------
+
+
+def test_error_shows_the_node_among_its_neighbours() -> None:
+    graph = base()
+    use("b", 1, "r")(graph)
+    error = refused(graph)
+    assert error.where == "%b = onnx::Add"
+    assert error.message == (
+        "%r is used before it is defined\n"
+        "  in graph main:\n"
+        "    %a : Float(2, 3) = onnx::Relu[since_version=14](%x) # first\n"
+        "    %b : Float(2, 3) = onnx::Add(%a, %r)\n"
+        "                                     ^^\n"
+        "    %r : Float(2, 3) = prim::If(%c)"
+    )
+    assert str(error).startswith("IRC212: %b = onnx::Add: %r is used")
+
+
+def test_error_in_a_block_says_which() -> None:
+    graph = base()
+    use("y", 0, "g")(graph)
+    error = refused(graph)
+    assert "in block0 of %l = prim::Loop, graph main:" in error.message
+
+
+def test_error_in_a_long_line_shows_the_part_at_fault() -> None:
+    graph = Graph()
+    values: list[Value] = [graph.add_input(types.tensor(DType.FLOAT), f"input_{i}") for i in range(100)]
+    values[70].type = types.tensor(DType.DOUBLE)
+    Builder(graph).op("onnx::Concat", *values, attributes={"axis": 0}, name="y")
+    error = refused(graph)
+    assert marked(error) == "%input_70"
+    assert max(map(len, error.message.split("\n"))) < 140
+
+
+def test_modules_verify_all_their_graphs() -> None:
+    module = Module()
+    function = module.add_graph("f")
+    Builder(function).node("onnx::Nothing")
+    with pytest.raises(Error, match="in graph f"):
+        module.verify()
