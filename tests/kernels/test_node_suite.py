@@ -26,6 +26,7 @@ RANDOM = {f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed") for
 REFUSED = {"onnx::ImageDecoder"} if find_spec("PIL") is None else set[str]()
 
 SHARDS = 4
+_LAYOUTS = ("rows", "columns", "strided")
 
 
 class Outcome(NamedTuple):
@@ -61,11 +62,12 @@ def _outcome(case: Any) -> Outcome:
     how = "reference" if "reference" in kinds else "own"
     try:
         for inputs, expected in case.data_sets:
-            found = _run(case.model, nodes, [_value(v) for v in inputs])
-            assert len(found) == len(expected)
-            for got, want in zip(found, map(_value, expected), strict=True):
-                rounding = _rounding(want)
-                helpers.assert_same([got], [want], max(case.rtol, rounding), max(case.atol, rounding / 10))
+            for layout in _LAYOUTS:
+                found = _run(case.model, nodes, [_laid_out(_value(v), layout) for v in inputs])
+                assert len(found) == len(expected)
+                for got, want in zip(found, map(_value, expected), strict=True):
+                    rounding = _rounding(want)
+                    helpers.assert_same([got], [want], max(case.rtol, rounding), max(case.atol, rounding / 10))
     except (AssertionError, Error, ValueError, TypeError, IndexError, KeyError) as error:
         return Outcome(how, f"{type(error).__name__}: {error}"[:400])
     return Outcome(how, "")
@@ -111,6 +113,20 @@ def _check(op_type: str, results: list[Any], arguments: list[Any]) -> None:
             assert not np.shares_memory(array, given), f"{op_type}: a result shares memory with an input"
         for other in found[:i]:
             assert not np.shares_memory(array, other), f"{op_type}: two results share memory"
+
+
+def _laid_out(value: Any, layout: str) -> Any:
+    """Read-only arrays, which nothing can write to unnoticed, in an order of elements in memory."""
+    if isinstance(value, list):
+        return [_laid_out(v, layout) for v in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    array = np.array(value, order="F" if layout == "columns" else "C")
+    if layout == "strided" and array.ndim:
+        wide = np.repeat(array, 2, axis=-1)
+        array = wide[..., ::2]
+    array.flags.writeable = False
+    return array
 
 
 def _rounding(value: Any) -> float:
