@@ -272,6 +272,7 @@ BAD = {
     "scalar": ("Conv", [values(), values(4, 3, 1)], {}, "dimensions|spatial"),
     "window too large": ("Conv", [values(1, 3, 5, 5), values(4, 3, 7, 3)], {}, "does not fit"),
     "kernel_shape": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"kernel_shape": [3, 2]}, "kernel_shape"),
+    "empty kernel": ("Conv", [values(1, 3, 5, 5), values(4, 3, 1, 0)], {}, "at least 1"),
     "stride 0": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"strides": [0, 1]}, "strides"),
     "negative pad": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"pads": [0, -1, 0, 0]}, "pads"),
     "too many pads": ("Conv", [values(1, 3, 5, 5), values(4, 3, 3, 3)], {"pads": [1, 1, 1]}, "pads"),

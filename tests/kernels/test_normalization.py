@@ -213,6 +213,13 @@ def test_lrn_windows(size):
 BAD = {
     "scale": ("BatchNormalization", [values(1, 3, 2), *[values(2)] * 4], {}, 9, "scale"),
     "scalar": ("BatchNormalization", [values(), *[values(1)] * 4], {}, 9, "scale"),
+    "nothing to train": (
+        "BatchNormalization",
+        [values(0, 3, 2), *[values(3)] * 4],
+        {"training_mode": 1},
+        15,
+        "no mean",
+    ),
     "not spatial": ("BatchNormalization", [values(1, 3, 2), *[values(3, 1)] * 4], {"spatial": 0}, 7, "scale"),
     "instance": ("InstanceNormalization", [values(1, 3, 2), values(2), values(2)], {}, 6, "scale"),
     "instance rank": ("InstanceNormalization", [values(3), values(3), values(3)], {}, 6, "channels"),

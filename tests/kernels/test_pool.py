@@ -131,6 +131,13 @@ def test_global_pools(op_type, shape):
     check_against_ort(op_type, [values(*shape)], {"p": 3} if op_type == "GlobalLpPool" else {}, 11)
 
 
+def test_global_pools_of_nothing():
+    x = values(2, 3, 0, 4)
+    expected = {"GlobalMaxPool": -np.inf, "GlobalAveragePool": np.nan, "GlobalLpPool": 0}
+    for op_type, value in expected.items():
+        assert_same(run_kernel(op_type, [x], {}, 11), [np.full((2, 3, 1, 1), value, np.float32)])
+
+
 def test_lp_pool_1_has_a_fractional_p():
     x = values(1, 1, 4, 4)
     (ours,) = run_kernel("GlobalLpPool", [x], {"p": 1.5}, 1)
@@ -195,6 +202,8 @@ BAD = {
     "no kernel_shape": ("AveragePool", [values(1, 1, 4)], {}, "kernel_shape"),
     "kernel_shape": ("MaxPool", [values(1, 1, 4)], {"kernel_shape": [2, 2]}, "kernel_shape"),
     "window": ("LpPool", [values(1, 1, 4)], {"kernel_shape": [6]}, "fit"),
+    "p": ("LpPool", [values(1, 1, 4)], {"kernel_shape": [2], "p": 0}, "p is 0"),
+    "huge": ("MaxPool", [values(0, 1, 3)], {"kernel_shape": [2], "pads": [1 << 61, 1]}, "GiB"),
     "global": ("GlobalAveragePool", [values(3, 4)], {}, "spatial"),
     "index": ("MaxUnpool", [values(1, 1, 2), np.array([[[0, 4]]])], {"kernel_shape": [2], "strides": [2]}, "index"),
     "indices": ("MaxUnpool", [values(1, 1, 2), np.array([[[0]]])], {"kernel_shape": [2]}, "indices"),

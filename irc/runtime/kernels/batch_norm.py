@@ -62,6 +62,8 @@ def _train(node: Node) -> Kernel:
 
     def run(x: Array, scale: Array, b: Array, mean: Array, var: Array) -> Any:
         _check(x, scale, b, mean, var, spatial=spatial)
+        if not x.size:
+            raise Error("IRC421", f"an input of shape {list(x.shape)} has no mean to train with")
         axes = tuple(i for i in range(x.ndim) if i != 1) if spatial else (0,)
         batch = np.asarray(np.mean(x, axis=axes, dtype=np.float64))
         spread = np.asarray(np.var(x, axis=axes, dtype=np.float64))  # of the population, not N - 1

@@ -27,7 +27,7 @@ def conv_transpose(node: Node) -> Kernel:
     wanted = tuple(node.attributes.get("output_shape") or ())
 
     def run(x: Array, w: Array, b: Array | None = None) -> Array:
-        check_operands(x, w, b, group, features=w.shape[1] * group, channels=w.shape[0])
+        check_operands(x, w, b, group, transposed=True)
         axes = transposed_axes(window, x.shape[2:], w.shape[2:], adjust, wanted)
         if is_half(x.dtype):
             wide = None if b is None else b.astype(np.float32)

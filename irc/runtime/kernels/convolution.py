@@ -89,14 +89,17 @@ def by_phases(x: Array, axes: Axes, plan: Layout, start: int, count: int) -> Arr
     return stored
 
 
-def check_operands(x: Array, w: Array, b: Array | None, group: int, *, features: int, channels: int) -> None:
-    """Error unless weights made for ``channels`` inputs and ``features`` outputs fit the input and the bias."""
+def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transposed: bool = False) -> None:
+    """Error unless weights (O, C / group, kernel...), or transposed (C, O / group, kernel...), fit input and bias."""
     if x.ndim < 3 or w.ndim != x.ndim:
         raise Error(
             "IRC421",
             f"the input has shape {list(x.shape)} and the weights {list(w.shape)}: both must have the same number "
             "of dimensions, at least 3 (batch, channels, spatial axes)",
         )
+    channels, features = w.shape[1] * group, w.shape[0]
+    if transposed:
+        channels, features = features, channels
     if group < 1 or x.shape[1] != channels or channels % group or features % group:
         raise Error(
             "IRC421",
@@ -113,7 +116,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     Returns (N, O, out...) of x's dtype, in ``out`` if given: in C order, sharing with no operand.
     float16 and smaller floats are computed in float32.
     """
-    check_operands(x, w, b, group, features=w.shape[0], channels=w.shape[1] * group)
+    check_operands(x, w, b, group)
     if out is None:
         out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
     if is_half(x.dtype):

@@ -25,7 +25,7 @@ def deform_conv(node: Node) -> Kernel:
     offset_group = int(node.attributes.get("offset_group", 1))
 
     def run(x: Array, w: Array, offset: Array, b: Array | None = None, mask: Array | None = None) -> Array:
-        check_operands(x, w, b, group, features=w.shape[0], channels=w.shape[1] * group)
+        check_operands(x, w, b, group)
         axes = resolve(x.shape[2:], w.shape[2:])
         _check_offsets(x, offset, mask, offset_group, axes)
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype

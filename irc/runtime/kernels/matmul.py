@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from irc.runtime.kernels.support import Array, check_size, fresh, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
+EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"))
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""
@@ -109,36 +113,53 @@ def _factor(value: float, dtype: np.dtype[Any]) -> Any:
     return dtype.type(value) if dtype.kind == "f" else np.float64(value)
 
 
-@kernel("onnx::Einsum")
+@kernel("onnx::Einsum", since=12)
 def einsum(node: Node) -> Kernel:
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
+    if not EQUATION.fullmatch(equation):
+        raise Error("IRC320", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
 
     def run(*operands: Array) -> Array:
         dtype = operands[0].dtype
+        check_size(_einsum_shape(equation, operands), dtype)
         wide = [x.astype(np.float32) for x in operands] if is_half(dtype) else operands
-        try:
-            check_size(_einsum_shape(equation, operands), dtype)
-            result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
-        except ValueError as error:
-            shapes = ", ".join(str(list(x.shape)) for x in operands)
-            raise Error("IRC421", f"equation {equation!r} does not fit shapes {shapes}: {error}") from None
+        result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
         return fresh(result.astype(dtype, copy=False), *operands)
 
     return run
 
 
-def _einsum_shape(equation: str, operands: tuple[Array, ...]) -> tuple[int, ...]:
-    """The shape that an explicit equation gives, or () if NumPy will refuse the equation or sum everything else."""
-    terms, _, result = equation.partition("->")
+def _einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
+    """The sizes of the axes that ``equation`` gives; Error if it does not fit the operands."""
+    shapes = ", ".join(str(list(x.shape)) for x in operands)
+
+    def refuse(why: str) -> Error:
+        return Error("IRC421", f"equation {equation!r} does not fit operands of shapes {shapes}: {why}")
+
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise refuse(f"it has {len(terms)} terms for {len(operands)} operands")
     sizes: dict[str, int] = {}
     dots: tuple[int, ...] = ()
-    for term, x in zip(terms.split(","), operands, strict=False):
+    for term, x in zip(terms, operands, strict=True):
         head, ellipsis, tail = term.partition("...")
-        sizes |= {c: max(n, sizes.get(c, 1)) for c, n in zip(head, x.shape, strict=False)}
-        sizes |= {c: max(n, sizes.get(c, 1)) for c, n in zip(tail[::-1], x.shape[::-1], strict=False)}
-        if ellipsis:
-            dots = np.broadcast_shapes(dots, x.shape[len(head) : x.ndim - len(tail)])
-    if "->" not in equation:
-        letters = terms.replace("...", "").replace(",", "")
-        result = "..." * ("..." in terms) + "".join(c for c in letters if letters.count(c) == 1)
-    return (*dots, *(sizes.get(c, 1) for c in result.replace("...", "")))
+        letters, rest = head + tail, x.ndim - len(head) - len(tail)
+        if rest < 0 or (rest and not ellipsis):
+            raise refuse(f"term {term!r} names {len(letters)} axes of {x.ndim}")
+        try:
+            dots = np.broadcast_shapes(dots, x.shape[len(head) : len(head) + rest])
+        except ValueError:
+            raise refuse("what '...' stands for does not broadcast") from None
+        for letter, size in zip(letters, x.shape[: len(head)] + x.shape[len(head) + rest :], strict=True):
+            known = sizes.setdefault(letter, size)
+            if size != known and 1 not in (size, known):
+                raise refuse(f"{letter!r} is both {known} and {size}")
+            sizes[letter] = size if known == 1 else known
+    named = left.replace("...", "").replace(",", "")
+    if not arrow:
+        return (*dots, *(n for c, n in sizes.items() if named.count(c) == 1))
+    wanted = result.replace("...", "")
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= set(sizes) or (dots and "..." not in result):
+        raise refuse("the result must name letters of the terms, each once, and '...' if they have it")
+    return (*dots, *(sizes[c] for c in wanted))

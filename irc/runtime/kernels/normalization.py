@@ -31,9 +31,10 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
 
     Returns the result (R, C), the means (R, 1) and the inverse standard deviations (R, 1).
     """
-    mean = np.mean(rows, axis=1, keepdims=True)
+    count = rows.dtype.type(max(1, rows.shape[1]))
+    mean = np.sum(rows, axis=1, keepdims=True) / count
     result = rows - mean
-    variance = np.vecdot(result, result)[:, None] / rows.dtype.type(max(1, rows.shape[1]))
+    variance = np.vecdot(result, result)[:, None] / count
     inverse = 1 / np.sqrt(variance + rows.dtype.type(epsilon))
     result *= inverse
     return result, mean, inverse
@@ -145,8 +146,9 @@ def mean_variance_normalization(node: Node) -> Kernel:
     def run(x: Array) -> Array:
         over = axes_in(axes, x.ndim)
         wide = _wide(x)
-        result = wide - np.mean(wide, axis=over, keepdims=True)
-        deviation = np.sqrt(np.mean(np.square(result), axis=over, keepdims=True))
+        count = wide.dtype.type(max(1, math.prod(x.shape[i] for i in over)))
+        result = wide - np.sum(wide, axis=over, keepdims=True) / count
+        deviation = np.sqrt(np.sum(np.square(result), axis=over, keepdims=True) / count)
         result /= deviation + wide.dtype.type(1e-9)  # as in the function body that defines the operator
         return result.astype(x.dtype, copy=False)
 

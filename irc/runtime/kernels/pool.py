@@ -29,7 +29,6 @@ def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any) -> Arra
     Returns ``x`` itself if every window is one element.
     """
     check_spatial(x)
-    check_size((*x.shape[:2], *outputs(axes)), x.dtype)
     if all(a.out == 1 and a.kernel > 1 for a in axes):  # one window: NumPy's own reduction is the fastest
         reads = ((a.taps.start * a.dilation - a.begin, a.taps.stop * a.dilation - a.begin, a.dilation) for a in axes)
         seen = x[(slice(None), slice(None), *(slice(*r) for r in reads))]
@@ -44,7 +43,7 @@ def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -
     """Reduce over the windows of ``axis`` along dimension ``i`` alone; a new array."""
     lead = (slice(None),) * i
     pairs = [axis.reads(t) for t in axis.taps]
-    result = np.empty((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
+    result = np.empty(check_size((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype), x.dtype)
     full = next((t for t, (to, _) in enumerate(pairs) if to == slice(0, axis.out)), None)
     if full is None:
         result.fill(identity)
@@ -140,7 +139,7 @@ def _count(axis: Axis, include: bool) -> Array:
 @kernel("onnx::LpPool")
 def lp_pool(node: Node) -> Kernel:
     resolve = resolver(Window.of(node))
-    p = float(node.attributes.get("p", 2))
+    p = _order(node)
 
     def run(x: Array) -> Array:
         check_spatial(x)
@@ -148,6 +147,14 @@ def lp_pool(node: Node) -> Kernel:
         return _root(sums, p).astype(x.dtype, copy=False)
 
     return run
+
+
+def _order(node: Node) -> float:
+    """The attribute ``p``: an int, in the operators' first version a float."""
+    p = float(node.attributes.get("p", 2))
+    if not 0 < p < math.inf:
+        raise Error("IRC320", f"p is {p}: it must be greater than 0")
+    return p
 
 
 def _powers(x: Array, p: float) -> Array:
@@ -172,7 +179,7 @@ def _spatial(x: Array) -> tuple[int, ...]:
 @kernel("onnx::GlobalMaxPool")
 def global_max_pool(node: Node) -> Kernel:
     def run(x: Array) -> Array:
-        return np.max(x, axis=_spatial(x), keepdims=True)
+        return np.max(x, axis=_spatial(x), keepdims=True, initial=lowest(x.dtype))
 
     return run
 
@@ -180,15 +187,17 @@ def global_max_pool(node: Node) -> Kernel:
 @kernel("onnx::GlobalAveragePool")
 def global_average_pool(node: Node) -> Kernel:
     def run(x: Array) -> Array:
-        wide = np.float32 if is_half(x.dtype) else x.dtype
-        return np.mean(x, axis=_spatial(x), keepdims=True, dtype=wide).astype(x.dtype, copy=False)
+        wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+        sums = np.sum(x, axis=_spatial(x), keepdims=True, dtype=wide)
+        sums /= wide.type(math.prod(x.shape[2:]))
+        return sums.astype(x.dtype, copy=False)
 
     return run
 
 
 @kernel("onnx::GlobalLpPool")
 def global_lp_pool(node: Node) -> Kernel:
-    p = float(node.attributes.get("p", 2))
+    p = _order(node)
 
     def run(x: Array) -> Array:
         sums = np.sum(_powers(x, p), axis=_spatial(x), keepdims=True)

@@ -6,6 +6,7 @@ arithmetic: 8-bit integers are multiplied as floats that hold every sum exactly.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,11 +45,9 @@ def centred(x: Array, zero: Array | None, dtype: AnyDType) -> Array:
     return values
 
 
-def _column(value: Array | None, rank: int) -> Array | None:
+def _column(value: Array, rank: int) -> Array:
     """A vector with one entry for each row or output channel, so that it broadcasts against ``rank`` axes."""
-    if value is None or value.ndim != 1 or value.size == 1:
-        return value
-    return value.reshape(-1, *(1,) * (rank - 1))
+    return value if value.ndim != 1 or value.size == 1 else value.reshape(-1, *(1,) * (rank - 1))
 
 
 def _int32(sums: Array) -> Array:
@@ -56,21 +55,27 @@ def _int32(sums: Array) -> Array:
     return sums.astype(np.int64).astype(np.int32)
 
 
-def _requantized(sums: Array, factor: Array, zero: Array) -> Array:
-    """``saturate(round(sums * factor) + zero)`` in the type of ``zero``, rounding half to even."""
+def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero: Array) -> Array:
+    """``saturate(round(sums * scales / y_scale) + zero)`` in the type of ``zero``, rounding half to even."""
     try:
-        scaled = sums.astype(np.float32) * factor.astype(np.float32)
+        factor = scales[0].astype(np.float32) * scales[1].astype(np.float32) / y_scale.astype(np.float32)
+        scaled = sums.astype(np.float32) * factor
+        if scaled.shape != sums.shape:
+            raise ValueError
+        offset = np.broadcast_to(zero, scaled.shape).astype(np.float32)
     except ValueError:
-        raise Error("IRC421", f"scales of shape {list(factor.shape)} do not fit {list(sums.shape)}") from None
+        shapes = ", ".join(str(list(v.shape)) for v in (*scales, y_scale, zero))
+        raise Error("IRC421", f"scales and zero point of shapes {shapes} do not fit {list(sums.shape)}") from None
     if zero.dtype.kind not in "iu":
-        return conversion(zero.dtype, True)(scaled + zero.astype(np.float32))
+        return conversion(zero.dtype, True)(scaled + offset)
     limits = np.iinfo(zero.dtype)
-    return np.clip(np.rint(scaled) + zero.astype(np.float32), limits.min, limits.max).astype(zero.dtype)
+    return np.clip(np.rint(scaled) + offset, limits.min, limits.max).astype(zero.dtype)
 
 
 def _conv_sums(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, group: int, axes: Axes) -> Array:
-    kind = exact_float(w[0].size if len(w) else 0)
-    return convolve(centred(x, x_zero, kind), centred(w, _column(w_zero, w.ndim), kind), None, group, axes)
+    kind = exact_float(math.prod(w.shape[1:]))
+    zero = None if w_zero is None else _column(w_zero, w.ndim)
+    return convolve(centred(x, x_zero, kind), centred(w, zero, kind), None, group, axes)
 
 
 @kernel("onnx::ConvInteger", since=10)
@@ -105,16 +110,15 @@ def qlinear_conv(node: Node) -> Kernel:
             if b.shape != w.shape[:1]:
                 raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected {list(w.shape[:1])}")
             sums = sums + b.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
-        factor = _column(w_scale, x.ndim - 1)
-        assert factor is not None
-        return _requantized(sums, x_scale * factor / y_scale, y_zero)
+        return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
 
     return run
 
 
 def _matmul_sums(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
     kind = exact_float(a.shape[-1] if a.ndim else 0, a.dtype, b.dtype)
-    return matrix_product(centred(a, _column(a_zero, 2), kind), centred(b, b_zero, kind))
+    zero = None if a_zero is None else _column(a_zero, 2)
+    return matrix_product(centred(a, zero, kind), centred(b, b_zero, kind))
 
 
 @kernel("onnx::MatMulInteger", since=10)
@@ -137,9 +141,6 @@ def qlinear_matmul(node: Node) -> Kernel:
         y_scale: Array,
         y_zero: Array,
     ) -> Array:
-        rows = _column(a_scale, 2)
-        assert rows is not None
-        factor = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
-        return _requantized(_matmul_sums(a, b, a_zero, b_zero), factor, y_zero)
+        return _requantized(_matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)
 
     return run

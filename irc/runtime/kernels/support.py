@@ -41,7 +41,7 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
     sizes = tuple(int(s) for s in shape)
     if any(s < 0 for s in sizes):
         raise Error("IRC422", f"a size is negative in the shape {list(sizes)}")
-    if math.prod(sizes) * dtype.itemsize > MAX_BYTES:
+    if math.prod(s for s in sizes if s) * dtype.itemsize > MAX_BYTES:  # NumPy counts axes of an empty array, too
         raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
     return sizes
 

@@ -108,6 +108,8 @@ class Window(NamedTuple):
         shape = kernel if kernel is not None else self.kernel
         if shape is None:
             raise Error("IRC320", "kernel_shape is missing")
+        if 0 in shape:
+            raise Error("IRC421", f"the weights' spatial shape is {list(shape)}: every size must be at least 1")
         if self.kernel is not None and self.kernel != shape:
             raise Error(
                 "IRC421", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}"
