@@ -45,7 +45,9 @@ class CheckResult:
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         assumed = f" (assumed {sizes})" if sizes else ""
-        return f"agrees with {self.oracle} on {self.inputs} seeded inputs{assumed}, off by {self.error:.1e} of the scale"
+        return (
+            f"agrees with {self.oracle} on {self.inputs} seeded inputs{assumed}, off by {self.error:.1e} of the scale"
+        )
 
 
 def check_model(
@@ -220,13 +222,13 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str]) -> dict[str, Any
 
 
 def comparable(graph: Graph) -> list[Value]:
-    """The tensors computed in the top block, in order."""
+    """The tensors computed and used in the top block, in order. (Runtimes may leave out what nothing uses.)"""
     return [
         value
         for node in graph.nodes
         if node.kind != "prim::Constant"
         for value in node.outputs
-        if isinstance(value.type, TensorType)
+        if isinstance(value.type, TensorType) and value.has_uses
     ]
 
 

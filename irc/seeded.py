@@ -14,9 +14,7 @@ from irc.runtime.arguments import Argument
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def seeded_inputs(
-    arguments: Iterable[Argument], seed: int, sizes: Mapping[str, int] | None = None
-) -> dict[str, Array]:
+def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
     """A value for each input that a caller must give, by name.
 
     Floats are normally distributed around 0 with deviation 1; from rank 3 on, part of that is one offset a channel
