@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 
@@ -178,6 +180,17 @@ def test_malformed_functions(code: str, change, word: str) -> None:
         proto.functions[0].node[0].attribute.append(reference)
         proto.graph.node[0].attribute.append(onnx.helper.make_attribute("alpha", 3))
     refused(code, changed(proto, change), word)
+
+
+@pytest.mark.parametrize("word", ["alpha", "given", "named"])
+def test_attribute_names_that_are_not_utf8(tmp_path: Path, word: str) -> None:
+    proto = with_functions(
+        "y = local.F <given = 1.0> (x)",
+        "F <given, named: float = 2.0> (a) => (b) { b = Elu <alpha: float = @given> (a) }",
+    )
+    data = proto.SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(data.replace(word.encode(), b"\xff" + word[1:].encode()))
+    refused("IRC121", tmp_path / "m.onnx", "UTF-8")
 
 
 def test_graphs_as_attributes_of_calls_are_refused() -> None:

@@ -205,7 +205,7 @@ def substitute(protos: Iterable[AttributeProto], environment: Environment | None
                     f"{reference!r} is {_name(given.type)}",
                     where,
                 )
-            found.append(_renamed(given, proto.name))
+            found.append(_renamed(given, text(proto.name, where)))
     return found
 
 

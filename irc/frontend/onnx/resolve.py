@@ -30,8 +30,9 @@ def read_functions(protos: Iterable[FunctionProto]) -> Functions:
     found: Functions = {}
     for proto in protos:
         key = _key(*texts((proto.domain, proto.name, proto.overload), "a local function"))
-        attributes: dict[str, AttributeProto | None] = dict.fromkeys(texts(proto.attribute, key))
-        attributes.update({text(default.name, key): default for default in proto.attribute_proto})
+        where = f"function {'::'.join(filter(None, key))}"
+        attributes: dict[str, AttributeProto | None] = dict.fromkeys(texts(proto.attribute, where))
+        attributes.update({text(default.name, where): default for default in proto.attribute_proto})
         function = RawFunction(proto, key, RawGraph(""), {}, attributes)
         function.graph.where = f"function {function.label}"
         if not proto.name:
