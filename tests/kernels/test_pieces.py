@@ -215,4 +215,3 @@ def test_bad_pads():
             run_kernel("Pad", [x, ints(*pads)], attrs, 13)
     with pytest.raises(Error, match="without elements"):
         run_kernel("Pad", [np.empty((0, 2)), ints(1, 0, 0, 0)], {"mode": "edge"}, 13)
-
