@@ -1,0 +1,268 @@
+"""The verifier on operators: numbers of inputs, outputs and blocks, types, attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.errors import Error
+from irc.ir import parse_graph, parse_module
+from irc.ir.verifier import verify
+from tests.ir.helpers import body, marked, refused
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "caret"),
+    [
+        # forms
+        (
+            body("%y : int = prim::Constant[value=1](%x)", "%x : int"),
+            "IRC213",
+            "0 inputs here, not 1",
+            "prim::Constant",
+        ),
+        (body("prim::Constant[value=1]()"), "IRC213", "must have 1 output here, not 0", "prim::Constant"),
+        (body("prim::If(%c)\n    block0():\n      -> ()", "%c : bool"), "IRC213", "2 blocks here, not 1", "prim::If"),
+        (
+            body("%r : int = prim::If(%c)\n  block0():\n -> (%c)\n block1():\n -> ()", "%c : bool"),
+            "IRC214",
+            "%c : bool cannot become output %r : int",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0(%p : int):\n -> ()\n block1():\n -> ()", "%c : bool"),
+            "IRC213",
+            "block0 must have 0 parameters here, not 1",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0():\n -> ()\n block1():\n -> ()", "%c : Float()"),
+            "IRC214",
+            "the condition %c must be bool or a Bool tensor",
+            "prim::If",
+        ),
+        (
+            body("prim::If(%c)\n  block0():\n -> ()\n block1():\n -> ()", "%c : Bool(2)"),
+            "IRC214",
+            "with one element, not Bool(2)",
+            "prim::If",
+        ),
+        (body("prim::Loop(%n)\n block0():\n -> ()", "%n : int"), "IRC213", "takes the trip count", "prim::Loop"),
+        (
+            body("prim::Loop(%n, %c, %n)\n block0(%i : int):\n -> (%c)", "%n : int, %c : bool"),
+            "IRC213",
+            "must have 1 output here, not 0",
+            "prim::Loop",
+        ),
+        (
+            body("%y : int = prim::Loop(%n, %c, %n)\n block0(%i : int):\n -> (%c, %n)", "%n : int, %c : bool"),
+            "IRC213",
+            "block0 must have 2 parameters here, not 1",
+            "prim::Loop",
+        ),
+        (
+            body("prim::Loop(%n, %c)\n block0(%i : int):\n -> (%i)", "%n : int, %c : bool"),
+            "IRC214",
+            "the condition %i must be bool",
+            "prim::Loop",
+        ),
+        (
+            body(
+                "%y : int = prim::Loop(%n, %c, %n)\n block0(%i : int, %s : str):\n -> (%c, %s)",
+                "%n : int, %c : bool",
+            ),
+            "IRC214",
+            "%n : int cannot become parameter %s : str",
+            "prim::Loop",
+        ),
+        (
+            body(
+                "onnx::Loop(%n, %c, %n)\n block0(%i : Long(), %d : Bool(), %s : Long()):\n -> (%d)",
+                "%n : Long(), %c : Bool()",
+            ),
+            "IRC213",
+            "must return the condition and 1 carried value",
+            "onnx::Loop",
+        ),
+        (
+            body(
+                "%a : Tensor, %b : Tensor = onnx::Loop(%n, %c)\n block0(%i : Long(), %d : Bool()):\n -> (%d, %i)",
+                "%n : Long(), %c : Bool()",
+            ),
+            "IRC213",
+            "there are only 1 result",
+            "onnx::Loop",
+        ),
+        (body("onnx::Scan(%x)\n block0(%i : int):\n -> ()", "%x : Tensor"), "IRC215", "num_scan_inputs", "onnx::Scan"),
+        (
+            body("onnx::Scan[num_scan_inputs=1](%x, %x)\n block0(%i : Tensor, %j : Tensor):\n -> ()", "%x : Tensor"),
+            "IRC213",
+            "must return 1 state",
+            "onnx::Scan",
+        ),
+        (body("prim::FusionGroup()"), "IRC215", "needs an attribute Subgraph", "prim::FusionGroup"),
+        (
+            body("prim::FusionGroup_0()") + "with prim::FusionGroup_0 = graph(%x : int):\n  return ()\n",
+            "IRC213",
+            "must have 1 input here, not 0",
+            "prim::FusionGroup_0",
+        ),
+        (
+            body("%y : str = prim::FusionGroup_0(%x)", "%x : int")
+            + "with prim::FusionGroup_0 = graph(%x : int):\n  return (%x)\n",
+            "IRC214",
+            "%x : int cannot become output %y : str",
+            "prim::FusionGroup_0",
+        ),
+        (body("prim::CallFunction(%f)", "%f : int"), "IRC214", "%f must be a Function", "%f"),
+        (body("%l : int = prim::ListConstruct()"), "IRC214", "makes a list, not int", "%l"),
+        (body("%l : int[] = prim::ListConstruct(%x)", "%x : str"), "IRC214", "cannot be an element of int[]", "%x"),
+        (
+            body("%l : (int, str) = prim::TupleConstruct(%x)", "%x : int"),
+            "IRC213",
+            "2 inputs here, not 1",
+            "prim::TupleConstruct",
+        ),
+        (body("%l : (str) = prim::TupleConstruct(%x)", "%x : int"), "IRC214", "%x : int cannot be a str", "%x"),
+        (
+            body("%a : int = prim::TupleUnpack(%x)", "%x : (int, int)"),
+            "IRC213",
+            "2 outputs here, not 1",
+            "prim::TupleUnpack",
+        ),
+        (body('"nothing"()'), "IRC217", "namespace::name", '"nothing"'),
+        # constants
+        (body("%y : Tensor = prim::Constant[value=1]()"), "IRC214", "value 1 cannot have type Tensor", "%y"),
+        (body("%y : int = prim::Constant[value=1.5]()"), "IRC214", "value 1.5 cannot have type int", "%y"),
+        (body("%y : int = prim::Constant[value=True]()"), "IRC214", "value True cannot have type int", "%y"),
+        (body("%y : int = prim::Constant()"), "IRC214", "value None cannot have type int", "%y"),
+        (body("%y : int[] = prim::Constant[value=[1.]]()"), "IRC214", "value [1.] cannot have type int[]", "%y"),
+        (body("%y : (int) = prim::Constant[value=(1, 2)]()"), "IRC214", "cannot have type (int)", "%y"),
+        (body("%y : Dict(str, int) = prim::Constant[value={1: 1}]()"), "IRC214", "cannot have type Dict", "%y"),
+        (
+            body("%y : Float(3) = prim::Constant[value=splat<Float(2)>(1.)]()"),
+            "IRC214",
+            "tensor Float(2) cannot have type Float(3)",
+            "%y",
+        ),
+        # schemas
+        (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
+        (body("aten::relu(%x)", "%x : Tensor"), "IRC213", "has 1 output, not 0", "aten::relu"),
+        # ONNX
+        (body("%y : Tensor = onnx::Ad(%x)", "%x : Tensor"), "IRC217", "knows no operator onnx::Ad", "onnx::Ad"),
+        (
+            body("%y : Tensor = onnx::Relu[since_version=99999](%x)", "%x : Tensor"),
+            "IRC217",
+            "no version 99999; the one before it is 14",
+            "onnx::Relu",
+        ),
+        (body("%y : Tensor = onnx::Add(%x)", "%x : Tensor"), "IRC213", "must have 2 inputs, not 1", "onnx::Add"),
+        (body("%y : Tensor = onnx::Concat[axis=0]()"), "IRC213", "must have 1 or more inputs, not 0", "onnx::Concat"),
+        (
+            body("%y : Tensor = onnx::Clip(%x, %x, %x, %x)", "%x : Tensor"),
+            "IRC213",
+            "must have 1 to 3 inputs, not 4",
+            "onnx::Clip",
+        ),
+        (body("onnx::Relu(%x)", "%x : Tensor"), "IRC213", "must have 1 output, not 0", "onnx::Relu"),
+        (
+            body("%y : Tensor = onnx::Relu[alpha=1.](%x)", "%x : Tensor"),
+            "IRC215",
+            "has no attribute alpha",
+            "onnx::Relu",
+        ),
+        (
+            body("%y : Tensor = onnx::Elu[alhpa=1.](%x)", "%x : Tensor"),
+            "IRC215",
+            "no attribute alhpa; did you mean alpha?",
+            "onnx::Elu",
+        ),
+        (body('%y : Tensor = onnx::Elu[alpha="1"](%x)', "%x : Tensor"), "IRC215", "must be FLOAT", "onnx::Elu"),
+        (
+            body("%y : Tensor = onnx::Transpose[perm=[1.]](%x)", "%x : Tensor"),
+            "IRC215",
+            "attribute perm of onnx::Transpose must be INTS",
+            "onnx::Transpose",
+        ),
+        (body("%y : Tensor = onnx::Cast(%x)", "%x : Tensor"), "IRC215", "needs an attribute to", "onnx::Cast"),
+        (
+            body("%y : Tensor = onnx::Sqrt(%x)", "%x : Long()"),
+            "IRC214",
+            "input X of onnx::Sqrt cannot be Long(); it can be tensor(bfloat16)",
+            "%x",
+        ),
+        (body("%y : Tensor = onnx::Sqrt(%x)", "%x : int"), "IRC214", "input X of onnx::Sqrt cannot be int", "%x"),
+        (
+            body("%y : Tensor = onnx::Add(%x, %z)", "%x : Float(), %z : Double()"),
+            "IRC214",
+            "input B of onnx::Add must be of the same type as those before it: Float and Double",
+            "%z",
+        ),
+        (
+            body("%y : Double() = onnx::Add(%x, %x)", "%x : Float()"),
+            "IRC214",
+            "output C of onnx::Add must be of the same type",
+            "%y",
+        ),
+        (
+            body("%y : Tensor = onnx::SequenceAt(%x, %i)", "%x : Tensor, %i : Long()"),
+            "IRC214",
+            "input input_sequence of onnx::SequenceAt cannot be Tensor; it can be seq(",
+            "%x",
+        ),
+        (
+            body("%y : Tensor = onnx::Relu(%n)", "%n : NoneType"),
+            "IRC214",
+            "cannot be NoneType",
+            "%n",
+        ),
+    ],
+)
+def test_operators_must_be_right(text: str, code: str, message: str, caret: str) -> None:
+    error = refused(parse_graph(text))
+    assert error.code == code
+    assert message in error.message
+    assert marked(error) == caret
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),
+        body("%y : Float() = onnx::Relu_(%x)", "%x : Float()"),
+        body("%y : Tensor = onnx::Elu[alpha=1](%x)", "%x : Tensor"),
+        body("%y : Float()[] = onnx::SequenceConstruct(%x, %x)", "%x : Float()"),
+        body("%y : Float() = onnx::SequenceAt(%x, %i)", "%x : Float()[], %i : Long()"),
+        body("%y : Tensor = ai.onnx.ml::Binarizer(%x)", "%x : Float()"),
+        body("%y : Tensor = com.microsoft::Anything[a=1](%x, %x, %x)", "%x : int"),
+        body("%y : Tensor = aten::some_new_operator(%x)", "%x : Tensor"),
+        body("%y : Layout = prim::Constant[value=0]()"),
+        body("%y : Tensor = prim::Constant()"),
+        body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f)'),
+        body("onnx::Loop(%n, %a)\n block0(%i : Long(), %d : Bool()):\n -> (%d)", "%n : NoneType, %a : NoneType"),
+        body(
+            "%y : Float(4) = onnx::Scan[num_scan_inputs=1](%x, %x)\n"
+            " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
+            "%x : Float(4)",
+        ),
+    ],
+)
+def test_operators_that_are_right(text: str) -> None:
+    parse_graph(text).verify()
+
+
+def test_calls_are_checked_against_the_functions_of_the_module() -> None:
+    call = body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f, %x)', "%x : int")
+    for function, message in (
+        ("graph g():\n  %z : int = prim::Constant[value=1]()\n  return (%z)\n", "must have 1 input here, not 2"),
+        ("graph g(%z : int):\n  return ()\n", "must have 0 outputs here, not 1"),
+        ("graph g(%z : str):\n  %r : int = prim::Constant[value=1]()\n  return (%r)\n", "cannot become input of g"),
+    ):
+        with pytest.raises(Error, match=message):
+            parse_module(call + function).verify()
+    parse_module(call + "graph g(%z : int):\n  return (%z)\n").verify()
+
+
+def test_operator_checks_can_be_left_out() -> None:
+    graph = parse_graph(body("%y : Tensor = onnx::Nothing[since_version=77]()"))
+    verify(graph, operators=False)
+    assert refused(graph).code == "IRC217"
