@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from irc.errors import Error
 from irc.fuser import Fuse
@@ -63,7 +63,7 @@ def compile(
     tell("importing")
     module, name = load_module(model)
     clock.lap("import")
-    pipeline = PIPELINES.get(passes, passes) if isinstance(passes, str) else passes
+    pipeline = named_pipeline(passes) if isinstance(passes, str) else passes
     manager = PassManager(pipeline, instruments)
     report = Report(name=name, pipeline=str(manager))
     report.nodes_before = count_nodes(module.main)
@@ -84,6 +84,11 @@ def compile(
     return compiled
 
 
+def named_pipeline(name: str) -> str:
+    """The text of the pipeline called ``name``; other text is returned as it is."""
+    return PIPELINES.get(name, name)
+
+
 def load_module(model: Any) -> tuple[Module, str]:
     """A module of one's own for anything `compile` takes, and a name for it."""
     if isinstance(model, Module):
@@ -94,12 +99,13 @@ def load_module(model: Any) -> tuple[Module, str]:
         return Module(model.copy()), model.name
     from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
 
-    name = os.fspath(model) if isinstance(model, str | os.PathLike) else getattr(model, "graph", None)
-    if name is None:
-        raise Error(
-            "IRC101", f"cannot compile a {type(model).__name__}: give a path, a ModelProto, a Module or a Graph"
-        )
-    return import_model(model), str(name if isinstance(name, str) else name.name)  # type: ignore[union-attr]
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(cast("str | os.PathLike[str]", model))
+        return import_model(path), path
+    if hasattr(model, "graph"):
+        return import_model(model), str(model.graph.name)
+    kind = type(model).__name__
+    raise Error("IRC101", f"cannot compile a {kind}: give a path, a ModelProto, a Module or a Graph")
 
 
 def count_nodes(graph: Graph) -> int:

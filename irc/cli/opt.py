@@ -22,12 +22,12 @@ def add_commands(commands: common.Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.compiler import PIPELINES
+    from irc.compiler import named_pipeline
     from irc.passes import PassManager, create_instruments
 
     if options.output:
         common.existing_folder(options.output)
-    manager = PassManager(PIPELINES.get(options.passes, options.passes), create_instruments(options.instrument))
+    manager = PassManager(named_pipeline(options.passes), create_instruments(options.instrument))
     module = common.read_module(options.file)
     module.verify()
     manager.run(module)

@@ -6,6 +6,7 @@ import math
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from irc.alias import Kind
 from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
 
@@ -48,7 +49,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
         if size is None:
             return None
         for location in db.locations(value):
-            if location.kind != "constant":
+            if location.kind is not Kind.CONSTANT:
                 spans.setdefault(location, _Span(born)).cover(died, size)
     change = [0] * (len(positions) + 2)
     for span in spans.values():

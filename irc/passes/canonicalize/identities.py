@@ -90,7 +90,7 @@ _NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0, F
 
 @rewrite(*_NEUTRAL)
 def neutral_operand(m: Match) -> Value | None:
-    """x * 1, x / 1, x ** 1, x + 0, x - 0, if shape and element type stay."""
+    """Multiplying by 1 and the like: x * 1, x / 1, x ** 1, x + 0, x - 0, if shape and element type stay."""
     neutral, commutes = _NEUTRAL[m.node.kind.removeprefix("onnx::")]
     for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
         constant = m.constant(at)

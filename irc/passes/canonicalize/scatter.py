@@ -114,4 +114,4 @@ def _progression(column: Array, axis: int, size: int) -> tuple[int, int] | None:
     step = positions[1] - start if len(positions) > 1 else 1
     if step < 1 or positions != list(range(start, start + step * len(positions), step)):
         return None
-    return (start, step) if 0 <= start and positions[-1] < size else None
+    return (start, step) if start >= 0 and positions[-1] < size else None
