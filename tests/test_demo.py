@@ -1,0 +1,38 @@
+"""`make demo`: what it prints and when it fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import irc
+from irc.demo.__main__ import main
+
+
+def test_the_demo_compiles_runs_and_checks_a_real_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 0
+    out = capsys.readouterr().out
+    assert "squeezenet" in out
+    assert "the two outputs differ by" in out
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [(lambda y: y * 1.01, "not what ONNX Runtime computes"), (np.zeros_like, "both inputs give the same output")],
+)
+def test_the_demo_fails_if_the_compiled_model_is_wrong(
+    spoil, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile_right = irc.compile
+
+    def compile_wrong(model, **_):
+        right = compile_right(model)
+        wrong = SimpleNamespace(report=right.report, outputs=right.outputs)
+        wrong.run = lambda feeds: {name: spoil(y) for name, y in right.run(feeds).items()}
+        return wrong
+
+    monkeypatch.setattr(irc, "compile", compile_wrong)
+    assert main() == 1
+    assert message in capsys.readouterr().err
