@@ -139,7 +139,10 @@ def choose_oracle(source: Any) -> tuple[str, Run]:
 def _proto(source: Any) -> ModelProto:
     import onnx
 
-    return source if isinstance(source, onnx.ModelProto) else onnx.load(os.fspath(source))
+    if isinstance(source, onnx.ModelProto):
+        return source
+    path: str = os.fspath(source)
+    return onnx.load(path)  # type: ignore[reportUnknownMemberType]  # annotated with an incomplete PathLike
 
 
 def _with_outputs(proto: ModelProto, names: Sequence[str]) -> ModelProto:
