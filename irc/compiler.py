@@ -16,11 +16,11 @@ from irc.ir import Graph, Module
 from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
-from irc.report import FusionGroup, Memory, PassTiming, Refusal, Report
 from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
+from irc.runtime.report import FusionGroup, Memory, PassTiming, Refusal, Report
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from irc.report import Report
+from irc.runtime.report import Report
 
 
 def print_report(report: Report) -> None:

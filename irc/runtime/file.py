@@ -24,8 +24,8 @@ from irc.ir.parser import parse_module
 from irc.ir.printer import print_module
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.verifier import verify
-from irc.report import Report
 from irc.runtime.model import CompiledModel
+from irc.runtime.report import Report
 from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
 
 if TYPE_CHECKING:

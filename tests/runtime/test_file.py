@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
-from irc.report import PassTiming, Refusal, Report
 from irc.runtime.file import MAGIC, load
 from irc.runtime.model import CompiledModel
+from irc.runtime.report import PassTiming, Refusal, Report
 from tests.runtime.helpers import f32, i64, model_of
 
 PREFIX = struct.Struct("<8sIIQQ")
