@@ -48,10 +48,7 @@ def bundled_model(name: str) -> onnx.ModelProto:
 
 
 def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Random values for the inputs that a caller of ``model`` must give, by name.
-
-    Floats are normally distributed around 0 with deviation 1; from rank 3 on, part of that is one offset a channel
-    (axis 1), so that two seeds still differ after a network has averaged over all positions. Integers lie in [0, 8).
+    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.seeded`.
 
     Args:
         model: its graph inputs must be tensors of numbers with a known rank.
@@ -61,27 +58,11 @@ def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] 
     Raises:
         Error: IRC102, an input is not a tensor of numbers or has no shape.
     """
-    from onnx import helper
+    from irc import seeded
+    from irc.frontend.onnx.types import from_proto
+    from irc.runtime.arguments import Argument
 
-    rng = np.random.default_rng(seed)
     weights = {tensor.name for tensor in model.graph.initializer}
-    sizes = dynamic or {}
-    values: dict[str, Array] = {}
-    for entry in model.graph.input:
-        if entry.name in weights:
-            continue
-        tensor = entry.type.tensor_type
-        if not tensor.HasField("shape"):
-            raise Error("IRC102", "only tensors whose rank is known can be made up", f"input {entry.name}")
-        shape = [d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, 1) for d in tensor.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        if dtype.kind in "OSUTc":
-            raise Error("IRC102", f"values of type {dtype} cannot be made up", f"input {entry.name}")
-        if dtype.kind in "biu":
-            drawn = rng.integers(0, 2 if dtype.kind == "b" else 8, shape)
-        elif len(shape) < 3:
-            drawn = rng.normal(size=shape)
-        else:
-            drawn = 0.8 * rng.normal(size=shape) + 0.6 * rng.normal(size=[*shape[:2], *[1] * len(shape[2:])])
-        values[entry.name] = drawn.astype(dtype)
-    return values
+    free = [entry for entry in model.graph.input if entry.name not in weights]
+    arguments = [Argument(entry.name, from_proto(entry.type, f"input {entry.name!r}")) for entry in free]
+    return seeded.seeded_inputs(arguments, seed, dynamic)
