@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import RULES, Recorder
@@ -65,8 +64,5 @@ class AliasDbBuilder(Recorder):
         if target != NOTHING:
             self.facts.point(source, target)
 
-    def _load(self, load: f.Load) -> None:
-        self.facts.loads.append(load)
-
-    def _store(self, store: f.Store) -> None:
-        self.facts.stores.append(store)
+    def constrain(self, constraint: Constraint) -> None:
+        self.facts.constraints.append(constraint)

@@ -20,10 +20,10 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
         exact: whether more cautious answers count as wrong too.
     """
     values = [v for v in kept.graph.values() if _is_placed(v)]
-    rows = [[db.location_set(v) for v in values] for db in (kept, fresh)]
-    _compare_rows("may_alias", values, *rows, exact)
-    rows = [[db.reach_set(v) for v in values] for db in (kept, fresh)]
-    _compare_rows("may_contain_alias", values, *rows, exact)
+    direct = [[db.location_set(v) for v in values] for db in (kept, fresh)]
+    _compare_rows("may_alias", values, direct[0], direct[1], exact)
+    reach = [[db.reach_set(v) for v in values] for db in (kept, fresh)]
+    _compare_rows("may_contain_alias", values, reach[0], reach[1], exact)
     for contained in (True, False):
         for v in values:
             _compare_answer(

@@ -52,6 +52,12 @@ class Load(NamedTuple):
     type: Type
 
 
+class Unknown(NamedTuple):
+    """Whatever ``base`` denotes may be unknown memory, and unknown code may hold it."""
+
+    base: Element
+
+
 class Store(NamedTuple):
     """Field ``field`` of whatever ``base`` denotes may hold ``source``, which is of type ``type``."""
 
@@ -59,6 +65,9 @@ class Store(NamedTuple):
     field: Field
     source: Element
     type: Type
+
+
+Constraint: TypeAlias = Load | Store | Unknown
 
 
 class Facts:
@@ -74,7 +83,8 @@ class Facts:
         constructed: containers that the graph fills itself. What others hold is unknown, but theirs alone.
         content_type: element of a content -> its type.
         private: location of a container that the graph did not fill -> the location of what it held from the start.
-        loads, stores: those through a base that may be more than one location or is not known at once.
+        constraints: loads and stores through a base that may be more than one location or is not known at once,
+            and what has become unknown.
         unknown: type -> the element of a value of which nothing but its type is known.
         unknown_atoms: those elements, if the type is an atom -> that atom.
         by_head: outermost constructor (or name of a class) -> the atoms with an unknown element.
@@ -93,8 +103,7 @@ class Facts:
         self.constructed: set[Element] = set()
         self.content_type: dict[Element, Type] = {}
         self.private: dict[Element, Element] = {}
-        self.loads: list[Load] = []
-        self.stores: list[Store] = []
+        self.constraints: list[Constraint] = []
         self.unknown: dict[Type, Element] = {}
         self.unknown_atoms: dict[Element, Type] = {}
         self.by_head: dict[object, list[Type]] = {}

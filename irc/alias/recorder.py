@@ -14,7 +14,7 @@ from functools import cache
 from typing import TypeAlias
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Element, Facts, Field, Site
+from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap
 from irc.alias.write_index import WriteLog
@@ -64,10 +64,8 @@ class Recorder(ABC):
         """``source`` may denote whatever ``target`` denotes."""
 
     @abstractmethod
-    def _load(self, load: f.Load) -> None: ...
-
-    @abstractmethod
-    def _store(self, store: f.Store) -> None: ...
+    def constrain(self, constraint: Constraint) -> None:
+        """Note a constraint that depends on the locations of its base."""
 
     @abstractmethod
     def define(self, value: Value) -> Element:
@@ -194,7 +192,7 @@ class Recorder(ABC):
         if facts.targets[base] is None:
             return self.content(base, field, type)
         target = facts.new()
-        self._load(f.Load(base, field, target, type))
+        self.constrain(f.Load(base, field, target, type))
         return target
 
     def store(self, base: Element, source: Element, type: Type, field: Field = None) -> None:
@@ -208,7 +206,12 @@ class Recorder(ABC):
         elif facts.targets[base] is None:
             self.point(self.content(base, field, type), source)
         else:
-            self._store(f.Store(base, field, facts.same(source), type))
+            self.constrain(f.Store(base, field, facts.same(source), type))
+
+    def become_unknown(self, element: Element) -> None:
+        """What ``element`` denotes may be any unknown memory of its type, and unknown code may hold it."""
+        if element != NOTHING:
+            self.constrain(f.Unknown(self.facts.same(element)))
 
     # -- contents --------------------------------------------------------
 

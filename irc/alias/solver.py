@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import atoms, content_types, has_memory, overlap
 from irc.alias.recorder import RULES, Recorder
@@ -37,14 +37,12 @@ class Solver(Recorder):
         self.dag = MemoryDAG(facts, self.all_contents)
         self.index = WriteIndex(log, self.dag)
         self.grown = 0
-        self._watched: dict[Element, list[f.Load | f.Store]] = {}
+        self._watched: dict[Element, list[Constraint]] = {}
         self._pending: deque[tuple[Element, LocationSet]] = deque()
         self._draining = False
         super().__init__(facts, self.index)
-        for load in list(facts.loads):
-            self._watch(load)
-        for store in list(facts.stores):
-            self._watch(store)
+        for constraint in facts.constraints:
+            self._watch(constraint)
         for location in list(members(self.dag.locations(f.ESCAPED))):
             self._escaped(location)
 
@@ -70,13 +68,8 @@ class Solver(Recorder):
             self._pending.append((source, dag.locations(target)))
             self._drain()
 
-    def _load(self, load: f.Load) -> None:
-        self.facts.loads.append(load)
-        self._watch(load)
-
-    def _store(self, store: f.Store) -> None:
-        self.facts.stores.append(store)
-        self._watch(store)
+    def constrain(self, constraint: Constraint) -> None:
+        self._watch(constraint)
 
     def all_contents(self, location: Element) -> Element:
         """The element of all that the object at ``location`` holds; NOTHING if that has no memory."""
@@ -87,13 +80,17 @@ class Solver(Recorder):
 
     # -- propagation -----------------------------------------------------
 
-    def _watch(self, constraint: f.Load | f.Store) -> None:
+    def _watch(self, constraint: Constraint) -> None:
         self._watched.setdefault(constraint.base, []).append(constraint)
         for location in list(members(self.dag.locations(constraint.base))):
             self._apply(constraint, location)
 
-    def _apply(self, constraint: f.Load | f.Store, location: Element) -> None:
-        if isinstance(constraint, f.Load):
+    def _apply(self, constraint: Constraint, location: Element) -> None:
+        if isinstance(constraint, f.Unknown):
+            if location not in self.facts.wild_types:
+                self.escape(location)
+                self.point(location, self.unknown(self.facts.type_of(location)))
+        elif isinstance(constraint, f.Load):
             self.point(constraint.target, self.content(location, constraint.field, constraint.type))
         elif location in self.facts.wild_types:
             self.escape(constraint.source)
@@ -147,30 +144,25 @@ class Solver(Recorder):
 
     # -- updates ---------------------------------------------------------
 
-    def declare_unknown(self, value: Value) -> None:
-        """Whatever ``value`` denotes may be unknown memory, and unknown code may hold it."""
-        for location in list(members(self.dag.locations(self.element(value)))):
-            if location not in self.facts.wild_types:
-                self.escape(location)
-                self.point(location, self.unknown(self.facts.type_of(location)))
-
     def redirect(self, old: Element, new: Element) -> bool:
         """Let everything that refers to ``old`` refer to ``new`` instead; False if that is too much to follow.
 
-        That is where loads and stores have been resolved through ``old``, or
-        where ``old`` has escaped: they would have to be taken back.
+        That is where loads and stores were resolved through ``old``, or where
+        it escaped or was declared unknown: all of that would have to be taken back.
         """
         facts, dag = self.facts, self.dag
         if old == new:
             return True
-        same = dag.locations(old) == dag.locations(new)
+        # Not "denote the same now": what new denotes may follow from what old was used for.
+        same = facts.resolve(old) == facts.resolve(new)
         above = self._above(old)
-        if not same and (f.ESCAPED in above or self._held_by(old)):
+        if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
         for source in list(facts.sources_of(old)):
-            facts.retarget(source, old, new)
+            if source != new:  # what new was copied from it keeps
+                facts.retarget(source, old, new)
         for constraint in self._watched.pop(old, ()):
-            self._watched.setdefault(new, []).append(constraint._replace(base=new))
+            self._watch(constraint._replace(base=new))
         self.index.redirect(old, new)
         if not same:
             for element in above:
@@ -178,9 +170,6 @@ class Solver(Recorder):
             dag.forget_closures()
             for element in above:
                 self.index.changed(element)
-                for constraint in self._watched.get(element, ()):
-                    for location in list(members(dag.locations(element))):
-                        self._apply(constraint, location)
         return True
 
     def forget(self, element: Element) -> None:
@@ -201,6 +190,6 @@ class Solver(Recorder):
                 pending += self.facts.sources_of(e)
         return found
 
-    def _held_by(self, element: Element) -> bool:
+    def _holds_any(self, element: Element) -> bool:
         """Whether objects that ``element`` may denote hold anything with memory."""
         return any(self.all_contents(x) != NOTHING for x in members(self.dag.locations(element)))

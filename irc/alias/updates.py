@@ -32,7 +32,7 @@ class Updates(Queries):
         self.solves = 1
         self.check_rewrites = False
         self._open = 0
-        self._declared_unknown: list[Value] = []
+        self._declared_unknown: dict[Value, None] = {}
 
     # -- adding ----------------------------------------------------------
 
@@ -47,11 +47,13 @@ class Updates(Queries):
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
         self._solver.bind(target, self._solver.element(source))
+        if source in self._declared_unknown:
+            self._declared_unknown[target] = None
 
     def set_wildcard(self, value: Value) -> None:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
-        self._declared_unknown.append(value)
-        self._solver.declare_unknown(value)
+        self._declared_unknown[value] = None
+        self._solver.become_unknown(self._solver.element(value))
 
     # -- replacing -------------------------------------------------------
 
@@ -73,7 +75,8 @@ class Updates(Queries):
         if element is not None:
             self._solver.forget(element)
         if value in self._declared_unknown:
-            self._declared_unknown.remove(value)
+            del self._declared_unknown[value]
+            self.is_tight = False
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
@@ -86,6 +89,10 @@ class Updates(Queries):
             for block in n.blocks:
                 for value in block.params:
                     self.erase_value(value)
+
+    def refresh(self) -> None:
+        """The graph has changed beyond what the updates can tell: analyse it again as a whole."""
+        self._solve_again()
 
     def tighten(self) -> None:
         """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
@@ -101,7 +108,7 @@ class Updates(Queries):
         builder = self._record()
         self._solver = Solver(builder.facts, builder.writes)
         for value in self._declared_unknown:
-            self._solver.declare_unknown(value)
+            self._solver.become_unknown(self._solver.element(value))
         self.solves += 1
         self.is_tight = True
 

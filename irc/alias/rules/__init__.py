@@ -9,13 +9,13 @@ that none of these knows is opaque.
 from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
-from irc.alias.rules import calls, control, objects
+from irc.alias.rules import calls, control, objects, tensors
 from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_effects
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 
-_BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES}
+_BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 
 
 def register(kind: str, rule: Rule | None) -> None:
@@ -48,7 +48,7 @@ def leaves_traces(node: Node) -> bool:
         graph = node.attributes.get("Subgraph")
         return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
     if kind in _BY_KIND:
-        return kind == "prim::SetAttr"
+        return kind in ("prim::SetAttr", "aten::set_")
     rows = ops.schemas(kind)
     if not rows:
         return not ops.is_functional(kind)

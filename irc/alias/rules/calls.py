@@ -36,6 +36,8 @@ def subgraph(rec: Recorder, node: Node) -> Steps:
         yield opaque(rec, node)
         return
     if _is_functional(graph):
+        for output in node.outputs:
+            rec.fresh(output)
         return
     for param, value in zip(graph.inputs, node.inputs):
         rec.bind(param, rec.element(value))

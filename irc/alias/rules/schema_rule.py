@@ -19,7 +19,7 @@ from irc.alias.recorder import Recorder, Rule
 from irc.alias.rules.calls import opaque
 from irc.ir import types
 from irc.ir.node import Node
-from irc.ir.ops import Effects, resolve
+from irc.ir.ops import Effects, effects_of, resolve
 from irc.ir.schema import WILDCARD, AliasInfo, Schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, TupleType, Type
 from irc.ir.value import Value
@@ -167,9 +167,10 @@ def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
         return rule
 
     def both(rec: Recorder, node: Node):
-        if Effects.RANDOM in effects:
+        actual = effects_of(node)
+        if Effects.RANDOM in actual:
             rec.write(node, f.RANDOM)
-        if Effects.SIDE_EFFECT in effects:
+        if Effects.SIDE_EFFECT in actual:
             rec.write(node, f.WORLD)
         if rule is not None:
             return rule(rec, node)

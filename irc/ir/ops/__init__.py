@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.registry import effects, is_functional, register, schemas
-from irc.ir.ops.resolution import resolve, schema_of
+from irc.ir.ops.resolution import effects_of, resolve, schema_of
 
-__all__ = ["Effects", "effects", "is_functional", "register", "resolve", "schema_of", "schemas"]
+__all__ = ["Effects", "effects", "effects_of", "is_functional", "register", "resolve", "schema_of", "schemas"]

@@ -39,4 +39,6 @@ RANDOM = (
     "onnx::RandomUniformLike",
 )
 
+RANDOM_UNLESS_FALSE = {"onnx::Dropout": "training_mode"}
+
 SIDE_EFFECT: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from irc.ir.schema_parser import parse_schema
 _TEXTS: dict[str, list[str]] = {}
 _PARSED: dict[str, tuple[Schema, ...]] = {}
 _EFFECTS: dict[str, Effects] = {}
+_SWITCHES: dict[str, str] = {}
 _FUNCTIONAL_NAMESPACES = ("onnx::", "ai.onnx.")
 
 
@@ -42,8 +43,13 @@ def schemas(kind: str) -> tuple[Schema, ...]:
 
 
 def effects(kind: str) -> Effects:
-    """The effects of nodes of ``kind``."""
+    """The effects that nodes of ``kind`` may have."""
     return _EFFECTS.get(kind, Effects.NONE)
+
+
+def random_switch(kind: str) -> str | None:
+    """The argument that turns the use of random numbers off when it is false or zero; None if there is none."""
+    return _SWITCHES.get(kind)
 
 
 def is_functional(kind: str) -> bool:
@@ -67,10 +73,10 @@ def _load() -> None:
     for table in (aten, prim, onnx_alias, irc):
         for rows in table.ROWS:
             register(*(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#")))
-        for kind in table.RANDOM:
-            _EFFECTS[kind] = Effects.RANDOM
+        _EFFECTS.update(dict.fromkeys((*table.RANDOM, *table.RANDOM_UNLESS_FALSE), Effects.RANDOM))
+        _SWITCHES.update(table.RANDOM_UNLESS_FALSE)
         for kind in table.SIDE_EFFECT:
-            _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | Effects.SIDE_EFFECT
+            _EFFECTS[kind] = effects(kind) | Effects.SIDE_EFFECT
 
 
 _load()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from irc.ir import types
 from irc.ir.node import Node
-from irc.ir.ops.registry import schemas
+from irc.ir.ops.effects import Effects
+from irc.ir.ops.registry import effects, random_switch, schemas
 from irc.ir.schema import Argument, Schema
+from irc.ir.tensor import Tensor
 from irc.ir.types import (
     ClassType,
     DictType,
@@ -39,6 +41,29 @@ def resolve(node: Node) -> Schema | None:
         if exact is not None and loose is None:
             loose = schema
     return loose
+
+
+def effects_of(node: Node) -> Effects:
+    """The effects of this node: those of its kind, but for random numbers that a constant argument turns off."""
+    found = effects(node.kind)
+    switch = random_switch(node.kind)
+    if found and switch is not None and _is_off(node, switch):
+        found &= ~Effects.RANDOM
+    return found
+
+
+def _is_off(node: Node, name: str) -> bool:
+    schema = resolve(node)
+    if schema is None:
+        return False
+    position = next((i for i, a in enumerate(schema.arguments) if a.name == name), len(schema.arguments))
+    if position >= len(node.inputs):
+        return position < len(schema.arguments) and not schema.arguments[position].default
+    source = node.inputs[position].node
+    if source is None or source.kind != "prim::Constant":
+        return False
+    value = source.attributes.get("value")
+    return not (value.numpy().any() if isinstance(value, Tensor) else value)
 
 
 def schema_of(node: Node) -> Schema | None:

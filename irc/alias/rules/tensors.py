@@ -1,0 +1,35 @@
+"""Tensor operators whose effect no annotation can express."""
+
+from __future__ import annotations
+
+from irc.alias.recorder import Recorder, Rule
+from irc.ir.node import Node
+
+
+def _normalise(rec: Recorder, node: Node) -> None:
+    """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
+    training = node.inputs[5].node
+    if training is None or training.kind != "prim::Constant" or training.attributes.get("value"):
+        for statistics in node.inputs[3:5]:
+            rec.write(node, rec.element(statistics))
+    for output in node.outputs:
+        rec.fresh(output)
+
+
+def _set_storage(rec: Recorder, node: Node) -> None:
+    """``set_``: the tensor, and all its views, take over the storage of another.
+
+    From then on neither memory is what it was made as: both are unknown.
+    """
+    for value in node.inputs[:2]:
+        rec.become_unknown(rec.element(value))
+    rec.write(node, rec.element(node.inputs[0]))
+    rec.bind(node.output, rec.element(node.inputs[0]))
+
+
+RULES: dict[str, Rule | None] = {
+    "aten::batch_norm": _normalise,
+    "aten::instance_norm": _normalise,
+    "aten::native_batch_norm": _normalise,
+    "aten::set_": _set_storage,
+}

@@ -1,0 +1,35 @@
+"""``aten::`` operators: TorchScript's tensor library and its lists, dictionaries and numbers.
+
+Signatures are those that PyTorch 2.13 prints (``torch._C._jit_get_all_schemas``),
+with ``int`` for ``SymInt``. Where PyTorch's annotations say less than is true,
+these say it: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
+and results that share although PyTorch calls them fresh: ``type_as``,
+``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
+evaluation, pixel shuffles, unsafe splits, and lists made from lists.
+"""
+
+from __future__ import annotations
+
+from irc.ir.ops.aten import (
+    binary,
+    containers,
+    creation,
+    indexing,
+    logic,
+    nn,
+    reductions,
+    scalars,
+    unary,
+    views,
+)
+
+_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+ROWS = tuple(
+    family.ROWS.replace("{like}", "{options}, MemoryFormat? memory_format=None").replace("{options}", _OPTIONS)
+    for family in (unary, binary, logic, views, nn, reductions, indexing, creation, scalars, containers)
+)
+
+RANDOM = creation.RANDOM
+RANDOM_UNLESS_FALSE = nn.RANDOM_UNLESS_FALSE
+SIDE_EFFECT = scalars.SIDE_EFFECT

@@ -1,0 +1,125 @@
+"""Arithmetic on two or three operands, element by element."""
+
+from __future__ import annotations
+
+ROWS = """
+    aten::add(Scalar a, Scalar b) -> Scalar
+    aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+    aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    aten::add.float(float a, float b) -> float
+    aten::add.float_int(float a, int b) -> float
+    aten::add.int(int a, int b) -> int
+    aten::add.int_float(int a, float b) -> float
+    aten::add.str(str a, str b) -> str
+    aten::sub(Scalar a, Scalar b) -> Scalar
+    aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+    aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    aten::sub.float(float a, float b) -> float
+    aten::sub.float_int(float a, int b) -> float
+    aten::sub.int(int a, int b) -> int
+    aten::sub.int_float(int a, float b) -> float
+    aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+    aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+    aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    aten::mul(Scalar a, Scalar b) -> Scalar
+    aten::mul.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::mul.float(float a, float b) -> float
+    aten::mul.float_int(float a, int b) -> float
+    aten::mul.int(int a, int b) -> int
+    aten::mul.int_float(int a, float b) -> float
+    aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::div(Scalar a, Scalar b) -> float
+    aten::div.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
+    aten::div.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
+    aten::div.float(float a, float b) -> float
+    aten::div.int(int a, int b) -> float
+    aten::divide.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
+    aten::divide.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
+    aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::floor_divide(Tensor self, Tensor other) -> Tensor
+    aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::remainder(Scalar a, Scalar b) -> Scalar
+    aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::remainder.float(float a, float b) -> float
+    aten::remainder.float_int(float a, int b) -> float
+    aten::remainder.int(int a, int b) -> int
+    aten::remainder.int_float(int a, float b) -> float
+    aten::fmod(Scalar a, Scalar b) -> float
+    aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::fmod.float(float a, float b) -> float
+    aten::fmod.float_int(float a, int b) -> float
+    aten::fmod.int(int a, int b) -> float
+    aten::fmod.int_float(int a, float b) -> float
+    aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor
+    aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float
+    aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
+    aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
+    aten::pow.float(float a, float b) -> float
+    aten::pow.float_int(float a, int b) -> float
+    aten::pow.int(int a, int b) -> float
+    aten::pow.int_float(int a, float b) -> float
+    aten::pow.int_to_int(int a, int b) -> int
+    aten::atan2(Tensor self, Tensor other) -> Tensor
+    aten::atan2.Scalar_Scalar(Scalar a, Scalar b) -> float
+    aten::atan2.float(float a, float b) -> float
+    aten::atan2.float_int(float a, int b) -> float
+    aten::atan2.int(int a, int b) -> float
+    aten::atan2.int_float(int a, float b) -> float
+    aten::maximum(Tensor self, Tensor other) -> Tensor
+    aten::minimum(Tensor self, Tensor other) -> Tensor
+    aten::fmax(Tensor self, Tensor other) -> Tensor
+    aten::fmin(Tensor self, Tensor other) -> Tensor
+    aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
+    aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
+    aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+    aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+    aten::copysign(Scalar a, Scalar b) -> float
+    aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::copysign.float(float a, float b) -> float
+    aten::copysign.float_int(float a, int b) -> float
+    aten::copysign.int(int a, int b) -> float
+    aten::copysign.int_float(int a, float b) -> float
+    aten::hypot(Tensor self, Tensor other) -> Tensor
+    aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor
+    aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor
+    aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
+    aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
+    aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)
+    aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)
+    aten::true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)
+    aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)
+    aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)
+    aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)
+    aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)
+    aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)
+    aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    """

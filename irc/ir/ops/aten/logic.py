@@ -1,0 +1,161 @@
+"""Comparisons, logic, and selection by a mask."""
+
+from __future__ import annotations
+
+ROWS = """
+    aten::bitwise_not(Tensor self) -> Tensor
+    aten::logical_not(Tensor self) -> Tensor
+    aten::isnan(Tensor self) -> Tensor
+    aten::isnan.float(float a) -> bool
+    aten::isinf(Tensor self) -> Tensor
+    aten::isinf.float(float a) -> bool
+    aten::isfinite(Tensor self) -> Tensor
+    aten::isfinite.float(float a) -> bool
+    aten::eq(Scalar a, Scalar b) -> bool
+    aten::eq.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::eq.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::eq.Tensor_list(Tensor[] a, Tensor[] b) -> bool
+    aten::eq.bool(bool a, bool b) -> bool
+    aten::eq.bool_list(bool[] a, bool[] b) -> bool
+    aten::eq.device(Device a, Device b) -> bool
+    aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool
+    aten::eq.float(float a, float b) -> bool
+    aten::eq.float_int(float a, int b) -> bool
+    aten::eq.float_list(float[] a, float[] b) -> bool
+    aten::eq.int(int a, int b) -> bool
+    aten::eq.int_float(int a, float b) -> bool
+    aten::eq.int_list(int[] a, int[] b) -> bool
+    aten::eq.str(str a, str b) -> bool
+    aten::eq.str_list(str[] a, str[] b) -> bool
+    aten::ne(Scalar a, Scalar b) -> bool
+    aten::ne.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::ne.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool
+    aten::ne.bool(bool a, bool b) -> bool
+    aten::ne.bool_list(bool[] a, bool[] b) -> bool
+    aten::ne.device(Device a, Device b) -> bool
+    aten::ne.enum(AnyEnumType a, AnyEnumType b) -> bool
+    aten::ne.float(float a, float b) -> bool
+    aten::ne.float_int(float a, int b) -> bool
+    aten::ne.float_list(float[] a, float[] b) -> bool
+    aten::ne.int(int a, int b) -> bool
+    aten::ne.int_float(int a, float b) -> bool
+    aten::ne.int_list(int[] a, int[] b) -> bool
+    aten::ne.str(str a, str b) -> bool
+    aten::ne.str_list(str[] a, str[] b) -> bool
+    aten::lt(Scalar a, Scalar b) -> bool
+    aten::lt.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::lt.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::lt.float(float a, float b) -> bool
+    aten::lt.float_int(float a, int b) -> bool
+    aten::lt.int(int a, int b) -> bool
+    aten::lt.int_float(int a, float b) -> bool
+    aten::lt.str(str a, str b) -> bool
+    aten::le(Scalar a, Scalar b) -> bool
+    aten::le.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::le.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::le.float(float a, float b) -> bool
+    aten::le.float_int(float a, int b) -> bool
+    aten::le.int(int a, int b) -> bool
+    aten::le.int_float(int a, float b) -> bool
+    aten::le.str(str a, str b) -> bool
+    aten::gt(Scalar a, Scalar b) -> bool
+    aten::gt.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::gt.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::gt.float(float a, float b) -> bool
+    aten::gt.float_int(float a, int b) -> bool
+    aten::gt.int(int a, int b) -> bool
+    aten::gt.int_float(int a, float b) -> bool
+    aten::gt.str(str a, str b) -> bool
+    aten::ge(Scalar a, Scalar b) -> bool
+    aten::ge.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::ge.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::ge.float(float a, float b) -> bool
+    aten::ge.float_int(float a, int b) -> bool
+    aten::ge.int(int a, int b) -> bool
+    aten::ge.int_float(int a, float b) -> bool
+    aten::ge.str(str a, str b) -> bool
+    aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::equal(Tensor self, Tensor other) -> bool
+    aten::logical_and(Tensor self, Tensor other) -> Tensor
+    aten::logical_or(Tensor self, Tensor other) -> Tensor
+    aten::logical_xor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor
+    aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::__and__.bool(bool a, bool b) -> bool
+    aten::__and__.int(int a, int b) -> int
+    aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::__or__.bool(bool a, bool b) -> bool
+    aten::__or__.int(int a, int b) -> int
+    aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::__xor__.bool(bool a, bool b) -> bool
+    aten::__xor__.int(int a, int b) -> int
+    aten::__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::__lshift__.int(int a, int b) -> int
+    aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor
+    aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::__rshift__.int(int a, int b) -> int
+    aten::where(Tensor condition) -> Tensor[]
+    aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor
+    aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor
+    aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor
+    aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+    aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor
+    aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor
+    aten::masked_select(Tensor self, Tensor mask) -> Tensor
+    aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
+    aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
+    aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
+    aten::logical_not_(Tensor(a!) self) -> Tensor(a!)
+    aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::bitwise_or_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
+    aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)
+    aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)
+    aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)
+    aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+    aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)
+    aten::zero_(Tensor(a!) self) -> Tensor(a!)
+    aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
+    aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)
+    aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
+    """

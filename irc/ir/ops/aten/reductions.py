@@ -1,0 +1,83 @@
+# ruff: noqa: E501 - a row is one line
+"""Reductions, scans, sorting and counting."""
+
+from __future__ import annotations
+
+ROWS = """
+    aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
+    aten::sum.bool(bool[] self) -> int
+    aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::sum.float(float[] self) -> float
+    aten::sum.int(int[] self) -> int
+    aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor
+    aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
+    aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::std(Tensor self, bool unbiased=True) -> Tensor
+    aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
+    aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor
+    aten::var(Tensor self, bool unbiased=True) -> Tensor
+    aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
+    aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor
+    aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)
+    aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)
+    aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)
+    aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)
+    aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)
+    aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)
+    aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
+    aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
+    aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
+    aten::max(Tensor self) -> Tensor
+    aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    aten::max.other(Tensor self, Tensor other) -> Tensor
+    aten::min(Tensor self) -> Tensor
+    aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    aten::min.other(Tensor self, Tensor other) -> Tensor
+    aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+    aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+    aten::any(Tensor self) -> Tensor
+    aten::any.bool(bool[] self) -> bool
+    aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
+    aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
+    aten::any.float(float[] self) -> bool
+    aten::any.int(int[] self) -> bool
+    aten::any.str(str[] self) -> bool
+    aten::all(Tensor self) -> Tensor
+    aten::all.bool(bool[] self) -> bool
+    aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
+    aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
+    aten::all.float(float[] self) -> bool
+    aten::all.int(int[] self) -> bool
+    aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor
+    aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
+    aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor
+    aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor
+    aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
+    aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+    aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+    aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)
+    aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
+    aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+    aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+    aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor
+    aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor
+    aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+    aten::median(Tensor self) -> Tensor
+    aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+    aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)
+    aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)
+    aten::count_nonzero(Tensor self, int? dim=None) -> Tensor
+    aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor
+    aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor
+    aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor
+    aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
+    aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
+    aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
+    aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
+    aten::trace(Tensor self) -> Tensor
+    aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool
+    aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor
+    """

@@ -1,0 +1,197 @@
+"""Functions of one tensor (or number), element by element."""
+
+from __future__ import annotations
+
+ROWS = """
+    aten::abs(Tensor self) -> Tensor
+    aten::neg(Tensor self) -> Tensor
+    aten::neg.Scalar(Scalar a) -> Scalar
+    aten::neg.float(float a) -> float
+    aten::neg.int(int a) -> int
+    aten::exp(Tensor self) -> Tensor
+    aten::exp.Scalar(Scalar a) -> Scalar
+    aten::exp.float(float a) -> float
+    aten::exp.int(int a) -> float
+    aten::exp2(Tensor self) -> Tensor
+    aten::expm1(Tensor self) -> Tensor
+    aten::expm1.Scalar(Scalar a) -> Scalar
+    aten::expm1.float(float a) -> float
+    aten::expm1.int(int a) -> float
+    aten::log(Tensor self) -> Tensor
+    aten::log.Scalar(Scalar a) -> Scalar
+    aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float
+    aten::log.float(float a) -> float
+    aten::log.float_float(float a, float b) -> float
+    aten::log.float_int(float a, int b) -> float
+    aten::log.int(int a) -> float
+    aten::log.int_float(int a, float b) -> float
+    aten::log.int_int(int a, int b) -> float
+    aten::log2(Tensor self) -> Tensor
+    aten::log10(Tensor self) -> Tensor
+    aten::log10.Scalar(Scalar a) -> Scalar
+    aten::log10.float(float a) -> float
+    aten::log10.int(int a) -> float
+    aten::log1p(Tensor self) -> Tensor
+    aten::log1p.Scalar(Scalar a) -> Scalar
+    aten::log1p.float(float a) -> float
+    aten::log1p.int(int a) -> float
+    aten::sqrt(Tensor self) -> Tensor
+    aten::sqrt.Scalar(Scalar a) -> Scalar
+    aten::sqrt.float(float a) -> float
+    aten::sqrt.int(int a) -> float
+    aten::rsqrt(Tensor self) -> Tensor
+    aten::square(Tensor self) -> Tensor
+    aten::reciprocal(Tensor self) -> Tensor
+    aten::sin(Tensor self) -> Tensor
+    aten::sin.Scalar(Scalar a) -> Scalar
+    aten::sin.float(float a) -> float
+    aten::sin.int(int a) -> float
+    aten::cos(Tensor self) -> Tensor
+    aten::cos.Scalar(Scalar a) -> Scalar
+    aten::cos.float(float a) -> float
+    aten::cos.int(int a) -> float
+    aten::tan(Tensor self) -> Tensor
+    aten::tan.Scalar(Scalar a) -> Scalar
+    aten::tan.float(float a) -> float
+    aten::tan.int(int a) -> float
+    aten::asin(Tensor self) -> Tensor
+    aten::asin.Scalar(Scalar a) -> Scalar
+    aten::asin.float(float a) -> float
+    aten::asin.int(int a) -> float
+    aten::acos(Tensor self) -> Tensor
+    aten::acos.Scalar(Scalar a) -> Scalar
+    aten::acos.float(float a) -> float
+    aten::acos.int(int a) -> float
+    aten::atan(Tensor self) -> Tensor
+    aten::atan.Scalar(Scalar a) -> Scalar
+    aten::atan.float(float a) -> float
+    aten::atan.int(int a) -> float
+    aten::sinh(Tensor self) -> Tensor
+    aten::sinh.Scalar(Scalar a) -> Scalar
+    aten::sinh.float(float a) -> float
+    aten::sinh.int(int a) -> float
+    aten::cosh(Tensor self) -> Tensor
+    aten::cosh.Scalar(Scalar a) -> Scalar
+    aten::cosh.float(float a) -> float
+    aten::cosh.int(int a) -> float
+    aten::tanh(Tensor self) -> Tensor
+    aten::tanh.Scalar(Scalar a) -> Scalar
+    aten::tanh.float(float a) -> float
+    aten::tanh.int(int a) -> float
+    aten::asinh(Tensor self) -> Tensor
+    aten::asinh.Scalar(Scalar a) -> Scalar
+    aten::asinh.float(float a) -> float
+    aten::asinh.int(int a) -> float
+    aten::acosh(Tensor self) -> Tensor
+    aten::acosh.Scalar(Scalar a) -> Scalar
+    aten::acosh.float(float a) -> float
+    aten::acosh.int(int a) -> float
+    aten::atanh(Tensor self) -> Tensor
+    aten::atanh.Scalar(Scalar a) -> Scalar
+    aten::atanh.float(float a) -> float
+    aten::atanh.int(int a) -> float
+    aten::sigmoid(Tensor self) -> Tensor
+    aten::relu(Tensor self) -> Tensor
+    aten::relu6(Tensor self) -> Tensor
+    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
+    aten::hardsigmoid(Tensor self) -> Tensor
+    aten::hardswish(Tensor self) -> Tensor
+    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+    aten::selu(Tensor self) -> Tensor
+    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor
+    aten::gelu(Tensor self, *, str approximate="none") -> Tensor
+    aten::silu(Tensor self) -> Tensor
+    aten::mish(Tensor self) -> Tensor
+    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+    aten::prelu(Tensor self, Tensor weight) -> Tensor
+    aten::logit(Tensor self, float? eps=None) -> Tensor
+    aten::erf(Tensor self) -> Tensor
+    aten::erf.Scalar(Scalar a) -> Scalar
+    aten::erf.float(float a) -> float
+    aten::erf.int(int a) -> float
+    aten::erfc(Tensor self) -> Tensor
+    aten::erfc.Scalar(Scalar a) -> Scalar
+    aten::erfc.float(float a) -> float
+    aten::erfc.int(int a) -> float
+    aten::erfinv(Tensor self) -> Tensor
+    aten::ceil(Tensor self) -> Tensor
+    aten::ceil.Scalar(Scalar a) -> Scalar
+    aten::ceil.float(float a) -> int
+    aten::ceil.int(int a) -> int
+    aten::floor(Tensor self) -> Tensor
+    aten::floor.Scalar(Scalar a) -> Scalar
+    aten::floor.float(float a) -> int
+    aten::floor.int(int a) -> int
+    aten::round(Tensor self) -> Tensor
+    aten::round.Scalar(Scalar a) -> Scalar
+    aten::round.decimals(Tensor self, *, int decimals) -> Tensor
+    aten::round.float(float a) -> float
+    aten::round.int(int a) -> float
+    aten::trunc(Tensor self) -> Tensor
+    aten::fix(Tensor self) -> Tensor
+    aten::frac(Tensor self) -> Tensor
+    aten::sign(Tensor self) -> Tensor
+    aten::sgn(Tensor self) -> Tensor
+    aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+    aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
+    aten::clamp_min(Tensor self, Scalar min) -> Tensor
+    aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
+    aten::clamp_max(Tensor self, Scalar max) -> Tensor
+    aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor
+    aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+    aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
+    aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+    aten::log_sigmoid(Tensor self) -> Tensor
+    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+    aten::lgamma(Tensor self) -> Tensor
+    aten::lgamma.Scalar(Scalar a) -> Scalar
+    aten::lgamma.float(float a) -> float
+    aten::lgamma.int(int a) -> float
+    aten::digamma(Tensor self) -> Tensor
+    aten::abs_(Tensor(a!) self) -> Tensor(a!)
+    aten::neg_(Tensor(a!) self) -> Tensor(a!)
+    aten::exp_(Tensor(a!) self) -> Tensor(a!)
+    aten::log_(Tensor(a!) self) -> Tensor(a!)
+    aten::log1p_(Tensor(a!) self) -> Tensor(a!)
+    aten::sqrt_(Tensor(a!) self) -> Tensor(a!)
+    aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)
+    aten::square_(Tensor(a!) self) -> Tensor(a!)
+    aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)
+    aten::sin_(Tensor(a!) self) -> Tensor(a!)
+    aten::cos_(Tensor(a!) self) -> Tensor(a!)
+    aten::tanh_(Tensor(a!) self) -> Tensor(a!)
+    aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)
+    aten::relu_(Tensor(a!) self) -> Tensor(a!)
+    aten::relu6_(Tensor(a!) self) -> Tensor(a!)
+    aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)
+    aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)
+    aten::hardswish_(Tensor(a!) self) -> Tensor(a!)
+    aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)
+    aten::selu_(Tensor(a!) self) -> Tensor(a!)
+    aten::celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)
+    aten::gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)
+    aten::silu_(Tensor(a!) self) -> Tensor(a!)
+    aten::mish_(Tensor(a!) self) -> Tensor(a!)
+    aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)
+    aten::logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)
+    aten::erf_(Tensor(a!) self) -> Tensor(a!)
+    aten::ceil_(Tensor(a!) self) -> Tensor(a!)
+    aten::floor_(Tensor(a!) self) -> Tensor(a!)
+    aten::round_(Tensor(a!) self) -> Tensor(a!)
+    aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)
+    aten::trunc_(Tensor(a!) self) -> Tensor(a!)
+    aten::sign_(Tensor(a!) self) -> Tensor(a!)
+    aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)
+    aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)
+    aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)
+    aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)
+    aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)
+    aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)
+    aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)
+    aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)
+    aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)
+    aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)
+    """

@@ -1,0 +1,184 @@
+"""Random programs: views, in-place operators, lists, tuples, dictionaries, branches, loops, opaque calls.
+
+A program is built from a list of numbers, each of which settles one choice,
+so that hypothesis can shrink it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from irc.ir import Block, Builder, Graph, Type, Value, types
+from irc.ir.types import DictType, ListType, TupleType
+
+TENSOR = types.TENSOR
+LIST = ListType(TENSOR)
+NESTED = ListType(LIST)
+PAIR = TupleType((TENSOR, LIST))
+DICT = DictType(types.STR, TENSOR)
+TYPES: tuple[Type, ...] = (TENSOR, LIST, NESTED, PAIR, DICT)
+
+choices = st.lists(st.integers(0, 1 << 12), min_size=4, max_size=120)
+
+
+class ProgramBuilder:
+    """Builds one program; ``graph`` is the result."""
+
+    def __init__(self, choices: Sequence[int], opaque: bool = True) -> None:
+        self._choices = list(choices)
+        self._opaque = opaque
+        self.graph = Graph()
+        for i in range(1 + self._pick(2)):
+            self.graph.add_input(TENSOR, f"x{i}")
+        if self._pick(2):
+            self.graph.add_input(LIST, "xs")
+        self._int = Builder(self.graph).constant(0, name="zero")
+        self._key = Builder(self.graph).constant("k", name="key")
+        self._cond = Builder(self.graph).constant(True, name="cond")
+        scope = list(self.graph.inputs)
+        self._fill(self.graph.block, scope, depth=0)
+        self.graph.set_outputs(scope[-1 - self._pick(2) :])
+
+    def _pick(self, n: int) -> int:
+        return self._choices.pop(0) % n if self._choices else 0
+
+    def _value(self, b: Builder, scope: list[Value], type: Type) -> Value:
+        """Some value of ``type``, newly made if there is none."""
+        known = [v for v in scope if v.type == type]
+        if known:
+            return known[-1 - self._pick(len(known))]
+        if type == TENSOR:
+            value = b.op("aten::zeros", *self._zeros_arguments(b), type=TENSOR)
+        elif type == LIST:
+            value = b.op("prim::ListConstruct", self._value(b, scope, TENSOR), type=LIST)
+        elif type == NESTED:
+            value = b.op("prim::ListConstruct", self._value(b, scope, LIST), type=NESTED)
+        elif type == PAIR:
+            parts = self._value(b, scope, TENSOR), self._value(b, scope, LIST)
+            value = b.op("prim::TupleConstruct", *parts, type=PAIR)
+        else:
+            value = b.op("prim::DictConstruct", self._key, self._value(b, scope, TENSOR), type=DICT)
+        scope.append(value)
+        return value
+
+    def _zeros_arguments(self, b: Builder) -> list[Value]:
+        return [b.op("prim::ListConstruct", self._int, type=ListType(types.INT))]
+
+    def _fill(self, block: Block, scope: list[Value], depth: int) -> None:
+        steps = self._steps()
+        for _ in range(1 + self._pick(8 if depth == 0 else 4)):
+            if not self._choices:
+                return
+            step = steps[self._pick(len(steps))]
+            step(Builder.at_end(block), scope, depth)
+
+    def _steps(self) -> list[Callable[[Builder, list[Value], int], None]]:
+        steps: list[Callable[[Builder, list[Value], int], None]] = [
+            self._relu,
+            self._view,
+            self._in_place,
+            self._add_in_place,
+            self._make,
+            self._take,
+            self._store,
+            self._split,
+            self._join_lists,
+            self._unpack,
+            self._branch,
+            self._loop,
+        ]
+        if self._opaque:
+            steps.append(self._call)
+        return steps
+
+    def _relu(self, b: Builder, scope: list[Value], depth: int) -> None:
+        scope.append(b.op("aten::relu", self._value(b, scope, TENSOR)))
+
+    def _view(self, b: Builder, scope: list[Value], depth: int) -> None:
+        scope.append(b.op("aten::t", self._value(b, scope, TENSOR)))
+
+    def _in_place(self, b: Builder, scope: list[Value], depth: int) -> None:
+        scope.append(b.op("aten::relu_", self._value(b, scope, TENSOR)))
+
+    def _add_in_place(self, b: Builder, scope: list[Value], depth: int) -> None:
+        x, y = self._value(b, scope, TENSOR), self._value(b, scope, TENSOR)
+        scope.append(b.op("aten::add_", x, y, self._int))
+
+    def _make(self, b: Builder, scope: list[Value], depth: int) -> None:
+        kind = (LIST, NESTED, PAIR, DICT)[self._pick(4)]
+        without = [v for v in scope if v.type != kind]
+        value = self._value(b, without, kind)
+        scope += [v for v in without if v not in scope]
+        assert value in scope
+
+    def _take(self, b: Builder, scope: list[Value], depth: int) -> None:
+        held = (LIST, NESTED, DICT)[self._pick(3)]
+        container = self._value(b, scope, held)
+        index = self._key if held == DICT else self._int
+        type = LIST if held == NESTED else TENSOR
+        scope.append(b.op("aten::__getitem__", container, index, type=type))
+
+    def _store(self, b: Builder, scope: list[Value], depth: int) -> None:
+        which = self._pick(4)
+        if which == 0:
+            value = self._value(b, scope, TENSOR)
+            b.node("aten::_set_item", [self._value(b, scope, DICT), self._key, value])
+            return
+        held, elem = ((LIST, TENSOR), (NESTED, LIST))[self._pick(2)]
+        container, value = self._value(b, scope, held), self._value(b, scope, elem)
+        if which == 1:
+            scope.append(b.op("aten::append", container, value, type=held))
+        elif which == 2:
+            scope.append(b.op("aten::_set_item", container, self._int, value, type=held))
+        else:
+            b.node("aten::extend", [container, self._value(b, scope, held)])
+
+    def _split(self, b: Builder, scope: list[Value], depth: int) -> None:
+        scope.append(b.op("aten::chunk", self._value(b, scope, TENSOR), self._int, self._int, type=LIST))
+
+    def _join_lists(self, b: Builder, scope: list[Value], depth: int) -> None:
+        type = (LIST, NESTED)[self._pick(2)]
+        if self._pick(2):
+            scope.append(b.op("aten::add", self._value(b, scope, type), self._value(b, scope, type), type=type))
+        else:
+            scope.append(b.op("aten::cat", self._value(b, scope, LIST), self._int))
+
+    def _unpack(self, b: Builder, scope: list[Value], depth: int) -> None:
+        scope += b.node("prim::TupleUnpack", [self._value(b, scope, PAIR)], [TENSOR, LIST]).outputs
+
+    def _call(self, b: Builder, scope: list[Value], depth: int) -> None:
+        type = TYPES[self._pick(len(TYPES))]
+        result = TYPES[self._pick(len(TYPES))]
+        scope.append(b.op("foreign::call", self._value(b, scope, type), type=result))
+
+    def _branch(self, b: Builder, scope: list[Value], depth: int) -> None:
+        if depth > 1:
+            return
+        result = TYPES[self._pick(len(TYPES))]
+        node = b.node("prim::If", [self._cond], [result])
+        for _ in range(2):
+            block = node.add_block()
+            inner = list(scope)
+            self._fill(block, inner, depth + 1)
+            block.set_returns([self._value(Builder.at_end(block), inner, result)])
+        scope.append(node.output)
+
+    def _loop(self, b: Builder, scope: list[Value], depth: int) -> None:
+        if depth > 1:
+            return
+        carried = [self._value(b, scope, TYPES[self._pick(len(TYPES))]) for _ in range(1 + self._pick(3))]
+        node = b.node("prim::Loop", [self._int, self._cond, *carried], [v.type for v in carried])
+        block = node.add_block()
+        block.add_param(types.INT)
+        inner = [*scope, *(block.add_param(v.type) for v in carried)]
+        self._fill(block, inner, depth + 1)
+        end = Builder.at_end(block)
+        block.set_returns([self._cond, *(self._value(end, inner, v.type) for v in carried)])
+        scope += node.outputs
+
+
+def program(choices: Sequence[int], opaque: bool = True) -> Graph:
+    """The program that ``choices`` make."""
+    return ProgramBuilder(choices, opaque).graph
