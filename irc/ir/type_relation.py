@@ -34,7 +34,7 @@ def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> boo
         actual: the type at hand.
         bindings: the type variables bound so far; updated.
     """
-    if formal == actual or formal is types.ANY or actual is types.ANY or isinstance(actual, TypeVar):
+    if formal == actual or types.ANY in (formal, actual) or isinstance(actual, TypeVar):
         return True
     if isinstance(formal, TypeVar):
         if bindings is None:
