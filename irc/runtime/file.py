@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import secrets
 import struct
 import sys
 import zlib
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error
@@ -24,6 +21,7 @@ from irc.ir.parser import parse_module
 from irc.ir.printer import print_module
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.verifier import verify
+from irc.runtime.atomic import replacing
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
@@ -73,7 +71,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
         separators=(",", ":"),
     ).encode("ascii")
     start = _aligned(_PREFIX.size + len(header))
-    with _replacing(Path(path)) as file:
+    with replacing(path) as file:
         file.write(_PREFIX.pack(MAGIC, VERSION, zlib.crc32(header), len(header), start + end))
         file.write(header)
         for tensor, entry in zip(table, entries):
@@ -143,20 +141,6 @@ def _all_nodes(module: Module) -> Iterator[Any]:
         for node in graph.walk():
             yield node
             graphs.extend(v for v in node.attributes.values() if hasattr(v, "walk"))
-
-
-@contextmanager
-def _replacing(path: Path) -> Generator[BinaryIO]:
-    """A new file that takes the place of ``path`` if the block ends well, and vanishes if it does not."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-        os.replace(temporary, path)
-    except OSError as error:
-        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _aligned(offset: int) -> int:

@@ -1,0 +1,54 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from irc.errors import Error
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+    """A new file that takes the place of ``path`` if the block ends well, and vanishes if it does not.
+
+    Links are followed, and a file that is replaced hands on its permissions. Devices and pipes are written directly,
+    as there is nothing to replace.
+
+    Raises:
+        Error: IRC501 if the file cannot be written.
+    """
+    where = os.fspath(path)
+    if "\0" in where:
+        raise Error("IRC501", "the name of a file cannot contain a null character", where)
+    try:
+        target = Path(os.path.realpath(where))
+        if target.is_dir():
+            raise Error("IRC501", "this is a folder, not a file to write", where)
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as device:
+                yield device
+            return
+        with _beside(target) as file:
+            yield file
+    except OSError as error:
+        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", where) from error
+
+
+@contextmanager
+def _beside(target: Path) -> Generator[BinaryIO]:
+    temporary = target.with_name(f".irc-{os.urandom(6).hex()}")  # short: the target's name may be as long as can be
+    with open(temporary, "xb") as file:
+        try:
+            yield file
+            file.close()
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
