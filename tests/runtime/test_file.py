@@ -472,3 +472,11 @@ def test_files_can_be_read_by_others(path):
     umask = os.umask(0)
     os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_function_of_a_module_can_be_a_model(tmp_path, model):
+    function = CompiledModel(model.module.graphs["odd.Name"])
+    function.save(tmp_path / "f.irc")
+    x = RNG.random((2, 8), np.float32)
+    (got,) = load(tmp_path / "f.irc").run({"v": x}).values()
+    np.testing.assert_array_equal(got, x - WEIGHTS["k"])
