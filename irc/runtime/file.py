@@ -49,7 +49,9 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
         Error: IRC501 if the file cannot be written.
     """
     module = model.module.copy()
-    module.main = module.graphs[model.graph.name]
+    if model.graph is not model.module.main:
+        module.main = module.graphs[model.graph.name]
+        module.defaults.clear()  # they are those of the other graph's inputs
     _name_large_constants(module)
     used = _named_tensors(module)
     table = [*used.values(), *module.defaults.values()]
@@ -74,10 +76,12 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     with replacing(path) as file:
         file.write(_PREFIX.pack(MAGIC, VERSION, zlib.crc32(header), len(header), start + end))
         file.write(header)
+        position = _PREFIX.size + len(header)
         for tensor, entry in zip(table, entries):
-            file.write(bytes(start + entry["offset"] - file.tell()))
+            file.write(bytes(start + entry["offset"] - position))
             write_tensor(file, tensor)
-        file.write(bytes(start + end - file.tell()))
+            position = start + entry["offset"] + entry["bytes"]
+        file.write(bytes(start + end - position))
 
 
 def load(path: str | os.PathLike[str]) -> CompiledModel:

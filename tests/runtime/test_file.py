@@ -468,6 +468,13 @@ def test_places_that_cannot_be_written(tmp_path, model):
     assert os.listdir(tmp_path) == ["folder"] and not os.listdir(tmp_path / "folder")
 
 
+def test_a_pipe_takes_a_model(tmp_path, model, path):
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        model.save(tmp_path / "pipe")
+        assert reader.communicate()[0] == path.read_bytes()
+
+
 def test_files_can_be_read_by_others(path):
     umask = os.umask(0)
     os.umask(umask)
@@ -475,6 +482,7 @@ def test_files_can_be_read_by_others(path):
 
 
 def test_a_function_of_a_module_can_be_a_model(tmp_path, model):
+    model.module.defaults["m"] = Tensor.of(i64(3))  # of the main graph's input
     function = CompiledModel(model.module.graphs["odd.Name"])
     function.save(tmp_path / "f.irc")
     x = RNG.random((2, 8), np.float32)
