@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irc.errors import Error
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from irc.passes.base import Pass
 
 ENTRY_POINT_GROUP = "irc.passes"
@@ -63,6 +64,8 @@ def suggest(name: str, known: list[str]) -> str:
 
 
 def _entry_points() -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and only pipelines with plug-ins need it
+
     return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value))
 
 

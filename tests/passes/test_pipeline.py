@@ -186,7 +186,7 @@ def test_entry_points(monkeypatch):
         FakePoint("test-broken", ImportError("no module named 'x'")),
         FakePoint("test-misnamed", Plugin),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "irc.passes" else [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "irc.passes" else [])
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     assert "test-plugin" in names()
     assert parse_pipeline("test-plugin{n=3}") == (Plugin(3),)
