@@ -1,0 +1,422 @@
+"""The core: order, use lists, names, iteration while nodes change, nesting, cloning."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
+from irc.ir.clone import clone_node, clone_nodes, copy_graph
+from tests.ir import strategies
+
+NESTED = """\
+graph(%x : Tensor,
+      %c : bool):
+  %a : Tensor = aten::relu(%x)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %i : Tensor = aten::relu(%a)
+      %s : Tensor = prim::If(%c)
+        block0():
+          -> (%i)
+        block1():
+          %j : Tensor = aten::relu(%i)
+          -> (%j)
+      -> (%s)
+    block1():
+      %k : Tensor = aten::relu(%x)
+      -> (%k)
+  %z : Tensor = aten::relu(%r)
+  return (%z)
+"""
+
+
+def fresh(graph: Graph) -> Node:
+    return graph.create("my::op", (), [types.INT])
+
+
+# -- order -------------------------------------------------------------------
+
+
+def check_order(block: Block, expected: list[Node]) -> None:
+    assert list(block.nodes) == expected
+    assert list(reversed(block.nodes)) == expected[::-1]
+    assert len(block.nodes) == len(expected)
+    assert bool(block.nodes) == bool(expected)
+    labels = [node._order for node in expected]
+    assert labels == sorted(set(labels))
+    for before, after in itertools.pairwise(expected):
+        assert before.next is after
+        assert after.prev is before
+        assert before.is_before(after)
+        assert not after.is_before(before)
+    if expected:
+        assert expected[0].prev is None
+        assert expected[-1].next is None
+        assert expected[-1].is_before(block.return_node)
+        assert block.nodes[0] is expected[0]
+        assert block.nodes[-1] is expected[-1]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 99), st.integers(0, 99)), max_size=40))
+def test_order_is_that_of_a_list(steps: list[tuple[int, int, int]]) -> None:
+    graph = Graph()
+    block = graph.block
+    model: list[Node] = []
+    for what, i, j in steps:
+        if not model or what == 0:
+            model.append(block.append(fresh(graph)))
+        elif what == 1:
+            model.insert(0, block.prepend(fresh(graph)))
+        elif what == 2:
+            point = i % len(model)
+            model.insert(point, fresh(graph).insert_before(model[point]))
+        elif what == 3:
+            point = i % len(model)
+            model.insert(point + 1, fresh(graph).insert_after(model[point]))
+        elif what == 4:
+            model.pop(i % len(model)).erase()
+        else:
+            node, point = model[i % len(model)], model[j % len(model)]
+            (node.move_before if what == 5 else node.move_after)(point)
+            if node is not point:
+                model.remove(node)
+                model.insert(model.index(point) + (what == 6), node)
+    check_order(block, model)
+    graph.verify()
+
+
+@pytest.mark.parametrize("where", ["front", "back", "middle", "random"])
+def test_labels_never_run_out(where: str) -> None:
+    graph = Graph()
+    model = [graph.block.append(fresh(graph)) for _ in range(2)]
+    draw = random.Random(1)
+    for _ in range(3000):
+        at = {"front": 0, "back": len(model), "middle": 1, "random": draw.randrange(len(model) + 1)}[where]
+        point = model[at] if at < len(model) else graph.block.return_node
+        model.insert(at, fresh(graph).insert_before(point))
+    check_order(graph.block, model)
+
+
+@pytest.mark.parametrize("count", [250, 1000])
+def test_inserting_at_one_point_relabels_little(count: int) -> None:
+    # Amortised O(log n) labels an insertion: counted, not timed.
+    graph = Graph()
+    point = graph.block.append(fresh(graph))
+    labels: dict[Node, int] = {}
+    changed = 0
+    for _ in range(count):
+        fresh(graph).insert_before(point)
+        now = {node: node._order for node in graph.nodes}
+        changed += sum(now[node] != label for node, label in labels.items())
+        labels = now
+    assert 0 < changed < 2 * count * math.log2(count)
+
+
+def test_is_before_across_blocks() -> None:
+    graph = parse_graph(NESTED)
+    names = ["a", "r", "i", "s", "j", "k", "z"]  # pre-order
+    nodes = [graph.value(name).node for name in names]
+    for x, first in enumerate(nodes):
+        for y, second in enumerate(nodes):
+            assert first.is_before(second) == (x < y), (names[x], names[y])
+    assert graph.value("j").node.ancestor_in(graph.block) is graph.value("r").node
+    assert graph.value("z").node.ancestor_in(graph.value("k").node.block) is None
+    assert [n.outputs[0].name for n in graph.walk()] == names
+
+
+# -- iteration while nodes change --------------------------------------------
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_iteration_survives_any_change(data: st.DataObject) -> None:
+    graph = Graph()
+    block = graph.block
+    original = [block.append(fresh(graph)) for _ in range(data.draw(st.integers(0, 6)))]
+    backwards = data.draw(st.booleans())
+    untouched = dict.fromkeys(original)
+    visited: list[Node] = []
+    for node in reversed(block.nodes) if backwards else block.nodes:
+        assert node.block is block
+        visited.append(node)
+        for _ in range(data.draw(st.integers(0, 2)) if len(visited) < 12 else 0):
+            present = list(block.nodes)
+            if not present:
+                break
+            victim, point = data.draw(st.sampled_from(present)), data.draw(st.sampled_from(present))
+            what = data.draw(st.sampled_from(["erase", "before", "after", "insert"]))
+            if what == "erase":
+                victim.erase()
+            elif what == "before":
+                victim.move_before(point)
+            elif what == "after":
+                victim.move_after(point)
+            else:
+                fresh(graph).insert_after(point)
+            if what != "insert":
+                untouched.pop(victim, None)
+    # What nobody touched is visited once, in order, whatever happened around it.
+    expected = list(untouched)[::-1] if backwards else list(untouched)
+    assert [n for n in visited if n in untouched] == expected
+    assert not block._cursors
+    graph.verify()
+
+
+def test_iteration_goes_on_from_where_the_node_stood() -> None:
+    graph = Graph()
+    a, b, c = (graph.block.append(fresh(graph)) for _ in range(3))
+    seen: list[Node] = []
+    for node in graph.nodes:
+        seen.append(node)
+        if node is a:
+            new = fresh(graph).insert_after(a)
+            a.erase()
+        if node is b and b.is_before(c):
+            b.move_after(c)
+    assert seen == [a, new, b, c, b]
+
+
+def test_abandoned_iterations_leave_nothing_behind() -> None:
+    graph = Graph()
+    for _ in range(3):
+        graph.block.append(fresh(graph))
+    for _ in graph.nodes:
+        break
+    walk = graph.walk()
+    next(walk)
+    del walk
+    assert not graph.block._cursors
+
+
+def test_walk_survives_erasing_nested_nodes() -> None:
+    graph = parse_graph(NESTED)
+    seen: list[str] = []
+    for node in graph.walk():
+        seen.append(node.outputs[0].name)
+        if node.outputs[0].name == "r":
+            node.output.replace_all_uses_with(graph.value("a"))
+            node.erase()
+    assert seen == ["a", "r", "z"]
+    assert not graph.has_value("j")
+    graph.verify()
+
+
+# -- uses --------------------------------------------------------------------
+
+
+def check_uses(graph: Graph) -> None:
+    """Recount the uses of every value from the inputs of all nodes."""
+    users = [*graph.walk(), *(block.return_node for block in graph.blocks())]
+    counted = Counter((value, user) for user in users for value in user.inputs)
+    for value in graph.values():
+        mine = {user: n for (v, user), n in counted.items() if v is value}
+        assert value.use_count == sum(mine.values())
+        assert set(value.users) == set(mine)
+        assert value.has_uses == bool(mine)
+        assert sorted(u.index for u in value.uses) == sorted(
+            i for user in mine for i, v in enumerate(user.inputs) if v is value
+        )
+        assert all(u.node.inputs[u.index] is value for u in value.uses)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)), max_size=40))
+def test_uses_are_those_of_the_inputs(steps: list[tuple[int, int, int, int]]) -> None:
+    graph = Graph()
+    values: list[Value] = [graph.add_input(types.INT) for _ in range(3)]
+    for what, i, j, k in steps:
+        nodes: list[Node] = list(graph.nodes)
+        value, other = values[i % len(values)], values[j % len(values)]
+        node = nodes[k % len(nodes)] if nodes else None
+        earlier = [v for v in values if node is None or v.node is None or v.node.is_before(node)]
+        value_before = earlier[i % len(earlier)]
+        if node is None or what == 0:
+            values.append(Builder(graph).op("my::op", value, other, value, type=types.INT))
+        elif what == 1 and node.inputs:
+            node.replace_input(j % len(node.inputs), value_before)
+        elif what == 2:
+            node.append_input(value_before)
+        elif what == 3:
+            node.insert_input(j % (len(node.inputs) + 1), value_before)
+        elif what == 4 and node.inputs:
+            node.erase_input(j % len(node.inputs))
+        elif what == 5:
+            node.set_inputs([value_before, value_before])
+        elif what == 6:
+            first, second = sorted((value, other), key=values.index)
+            second.replace_all_uses_with(first)
+            assert first is second or not second.has_uses
+        graph.set_outputs([value, value])
+        check_uses(graph)
+    graph.verify()
+
+
+def test_replace_all_uses_reaches_nested_blocks_and_returns() -> None:
+    graph = parse_graph(NESTED)
+    graph.value("i").replace_all_uses_with(graph.value("x"))
+    assert not graph.value("i").has_uses
+    assert graph.value("s").node.blocks[0].returns == (graph.value("x"),)
+    assert graph.value("j").node.inputs == (graph.value("x"),)
+    graph.value("x").replace_all_uses_with(graph.value("x"))
+    check_uses(graph)
+    graph.verify()
+
+
+def test_what_is_used_cannot_be_erased() -> None:
+    graph = parse_graph(NESTED)
+    with pytest.raises(ValueError, match="%a is used by aten::relu"):
+        graph.value("a").node.erase()
+    with pytest.raises(ValueError, match="%a still has uses"):
+        graph.value("a").node.erase_output(0)
+    with pytest.raises(ValueError, match="%x still has uses"):
+        graph.block.erase_param(0)
+    graph.verify()
+
+
+def test_erasing_a_node_erases_what_is_nested_in_it() -> None:
+    graph = parse_graph(NESTED)
+    graph.set_outputs([graph.value("a")])
+    graph.value("z").node.erase()
+    graph.value("r").node.erase()
+    assert [v.name for v in graph.values()] == ["x", "c", "a"]
+    assert not graph.value("c").has_uses
+    graph.verify()
+
+
+def test_erased_parameters_and_outputs_move_the_later_ones_down() -> None:
+    graph = Graph()
+    params = [graph.add_input(types.INT, name) for name in "abc"]
+    node = Builder(graph).node("my::op", outputs=[types.INT] * 3, names="def")
+    graph.block.erase_param(1)
+    node.erase_output(0)
+    assert graph.inputs == (params[0], params[2])
+    assert [v.index for v in (*graph.inputs, *node.outputs)] == [0, 1, 0, 1]
+    assert not graph.has_value("b")
+    assert not graph.has_value("d")
+    graph.verify()
+
+
+# -- names -------------------------------------------------------------------
+
+
+def test_names_are_unique_and_follow_one_rule() -> None:
+    graph = Graph()
+    names = [graph.add_input(types.INT, name).name for name in ("x", "x", "x.1", "x", "", "0", "", "a.b", "a.b", ".1")]
+    assert names == ["x", "x.1", "x.2", "x.3", "0", "0.1", "1", "a.b", "a.b.1", ".1"]
+
+
+def test_renaming_takes_the_name_from_its_holder() -> None:
+    graph = Graph()
+    a, b = graph.add_input(types.INT, "a"), graph.add_input(types.INT, "b")
+    a.name = "b"
+    assert (a.name, b.name) == ("b", "b.1")
+    assert graph.value("b") is a
+    assert graph.value("b.1") is b
+    assert not graph.has_value("a")
+    a.name = "b"
+    assert a.name == "b"
+    graph.verify()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), strategies.names), max_size=20))
+def test_every_value_is_found_by_its_name(steps: list[tuple[bool, int, str]]) -> None:
+    graph = Graph()
+    for rename, i, name in steps:
+        if rename and graph.inputs:
+            if name:
+                graph.inputs[i % len(graph.inputs)].name = name
+                assert graph.inputs[i % len(graph.inputs)].name == name
+        else:
+            graph.add_input(types.INT, name)
+    assert len({v.name for v in graph.inputs}) == len(graph.inputs)
+    for value in graph.inputs:
+        assert graph.value(value.name) is value
+    graph.verify()
+
+
+def test_functions_of_a_module_have_names_of_their_own() -> None:
+    module = Module()
+    function = module.add_graph("f")
+    assert function.weights is module.weights
+    assert function.module is module
+    with pytest.raises(Exception, match="IRC202"):
+        module.add_graph("f")
+
+
+# -- cloning -----------------------------------------------------------------
+
+
+@given(strategies.graphs())
+def test_copies_share_no_part(graph: Graph) -> None:
+    copy = graph.copy()
+    mine = {id(v) for v in graph.values()} | {id(n) for n in graph.walk()}
+    others = {id(v) for v in copy.values()} | {id(n) for n in copy.walk()}
+    assert not mine & others
+    for node in copy.walk():
+        assert node.graph is copy
+        assert all(v.graph is copy for v in (*node.inputs, *node.outputs))
+    text = str(graph)
+    for node in reversed(list(copy.nodes)):
+        for value in node.outputs:
+            value.replace_all_uses_with(copy.add_input(value.type))
+        node.erase()
+    copy.verify()
+    assert str(graph) == text
+    graph.verify()
+
+
+def test_cloned_nodes_get_free_names_and_map_inputs() -> None:
+    graph = parse_graph(NESTED)
+    a, r = graph.value("a"), graph.value("r")
+    mapping = {a: graph.value("x")}
+    copy = clone_node(r.node, graph, mapping)
+    copy.insert_after(r.node)
+    assert copy.output.name == "r.1"
+    assert copy.blocks[0].nodes[0].inputs == (graph.value("x"),)
+    assert mapping[graph.value("j")] is graph.value("j.1")
+    graph.verify()
+
+
+def test_clone_nodes_into_another_graph() -> None:
+    graph, other = parse_graph(NESTED), Graph()
+    x, c = other.add_input(types.TENSOR, "a"), other.add_input(types.BOOL)
+    mapping = {graph.value("x"): x, graph.value("c"): c}
+    pairs = clone_nodes(graph.block, other.block, mapping)
+    other.set_outputs([mapping[v] for v in graph.outputs])
+    assert [old for old, _ in pairs] == list(graph.nodes)
+    assert len(other.inputs) == 2  # both were mapped already
+    assert pairs[0][1].output.name == "a.1"
+    other.verify()
+    assert structurally_equal(copy_graph(graph, name="f"), graph, names=False) is None
+
+
+def test_copied_module_is_independent() -> None:
+    module = Module(parse_graph(NESTED))
+    module.add_graph("f").add_input(types.INT, "n")
+    copy = module.copy()
+    assert structurally_equal(module, copy) is None
+    assert copy.main.module is copy
+    assert copy.graphs["f"].module is copy
+    assert copy.weights is copy.main.weights is copy.graphs["f"].weights
+    assert copy.weights is not module.weights
+    copy.graphs["f"].add_input(types.INT)
+    assert structurally_equal(module, copy) is not None
+
+
+def test_deep_nesting_does_not_overflow_the_stack() -> None:
+    graph = Graph()
+    block = graph.block
+    for _ in range(3000):
+        block = Builder(graph, block).node("my::op").add_block()
+    copy = graph.copy()
+    assert len(list(copy.walk())) == 3000
+    assert structurally_equal(graph, copy) is None
+    copy.nodes[0].erase()
+    assert not copy.nodes
