@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from irc.ir import Graph, Node, Tensor
+from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.types import ListType, PrimType, TensorType, Type
 from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
 from irc.passes.folding import (
@@ -60,10 +60,17 @@ class ConstantFold:
     max_growth: int = 4 << 20
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Fold everything in one walk: constants are there before the nodes that use them."""
+        """Fold everything in one walk, for constants are there before the nodes that use them.
+
+        Walks again only if a branch was dropped where something writes: what may not have been constant
+        because of it may be so now.
+        """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
-        for node in graph.walk():
-            folder.visit(node)
+        again = True
+        while again:
+            folder.look_again = False
+            folder.walk(graph)
+            again = folder.look_again
         return folder.changed
 
 
@@ -75,14 +82,32 @@ class _Folder:
         weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
         self.room = max(options.max_growth, weights // _GROWTH_SHARE)
         self.changed = False
+        self.look_again = False
 
-    def visit(self, node: Node) -> None:
+    def walk(self, graph: Graph) -> None:
+        """Visit all nodes in pre-order, those of branches taken where they go."""
+        pending = list(reversed(graph.nodes))
+        while pending:
+            node = pending.pop()
+            if node.block is not None:  # not erased meanwhile
+                inner = [n for block in node.blocks for n in block.nodes]
+                pending.extend(reversed(self._visit(node) or inner))
+
+    def _visit(self, node: Node) -> list[Node]:
+        """Fold ``node`` if possible; returns the nodes of the branch if it was an If and is no more."""
         if node.kind == "prim::If":
-            self._take_branch(node)
-        elif node.kind in _ABOUT_SHAPE:
+            return self._take_branch(node)
+        if not node.blocks:
+            self._fold(node)
+        return []
+
+    def _fold(self, node: Node) -> None:
+        if not any(v.has_uses for v in node.outputs):
+            return  # dead, or there for its effects
+        if node.kind in _ABOUT_SHAPE:
             self._shape(node)
-        elif not node.blocks and node.outputs and node.kind != CONSTANT and all(map(is_constant, node.inputs)):
-            if self.rewriter.db.writes(node) or not self._is_read_only(node):
+        elif node.kind != CONSTANT and all(map(is_constant, node.inputs)):
+            if self.rewriter.db.writes(node) or not self._is_read_only(node, node.inputs):
                 return
             try:
                 results = self._results(node)
@@ -92,10 +117,10 @@ class _Folder:
             if results is not None:
                 self._replace(node, results)
 
-    def _is_read_only(self, node: Node) -> bool:
-        """Whether the results may be constants: nothing writes into them or into what they are computed from."""
+    def _is_read_only(self, node: Node, read: Sequence[Value] = ()) -> bool:
+        """Whether the results may be constants: nothing writes into them, nor into what they are computed from."""
         db, graph = self.rewriter.db, node.graph
-        if db.has_writers(node):
+        if db.has_writers((*node.outputs, *read)):
             return False
         is_function = graph.module is not None and graph.module.main is not graph
         return not is_function or not db.escapes(node.outputs)
@@ -115,22 +140,24 @@ class _Folder:
 
     # -- control flow and shapes -----------------------------------------
 
-    def _take_branch(self, node: Node) -> None:
+    def _take_branch(self, node: Node) -> list[Node]:
         condition = constant_value(node.inputs[0])
         if isinstance(condition, Tensor):
             condition = bool(condition.scalar) if condition.numel == 1 else None
         if condition is None or not self.ctx.allow(node):
-            return
-        taken = node.blocks[0 if condition else 1]
-        returns = taken.returns
-        writes = bool(self.rewriter.db.writes(node))
-        for inner in taken.nodes:
-            inner.move_before(node)
-        if writes:
+            return []
+        block = node.blocks[0 if condition else 1]
+        taken, returns = list(block.nodes), block.returns
+        db = self.rewriter.db
+        self.look_again |= db.any_writes()
+        if db.writes(node):
             self.ctx.drop_alias_db(node.graph)  # it knows writes by the nodes around them
+        for inner in taken:
+            inner.move_before(node)
         self.rewriter.replace_node(node, returns, keep_names=True)
         self.ctx.count("branches")
         self.changed = True
+        return taken
 
     def _shape(self, node: Node) -> None:
         type = node.inputs[0].type

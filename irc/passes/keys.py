@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, cast
 
 from irc.ir import Opaque, Tensor
@@ -28,8 +29,10 @@ def value_key(value: Any) -> Any:
         return value.key() if known else id(value)
     if isinstance(value, Opaque):
         return id(value)  # two that read alike may stand for different contents
-    if isinstance(value, float | complex):
-        return (type(value), repr(value))
+    if isinstance(value, float):
+        return (float, struct.pack("<d", value))
+    if isinstance(value, complex):
+        return (complex, struct.pack("<dd", value.real, value.imag))
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
         return (type(items), tuple(value_key(item) for item in items))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import irc.compiler  # noqa: F401  # registers the passes of other layers
 from irc.ir import Graph, Module, parse_graph, parse_module, structurally_equal
 from irc.passes import PassManager, PassReport, create_instruments
 from irc.runtime.evaluate import evaluate
