@@ -75,7 +75,7 @@ class AttributeParser:
         start = scan.skip()
         if scan.accept("{"):
             return self._braces(declared, depth, start)
-        if match := scan.take(_GRAPH):
+        if depth == 1 and (match := scan.take(_GRAPH)):
             return GraphRef(match[1])
         if scan.take(_ANNOTATE):
             annotated = self._types.parse()

@@ -17,7 +17,7 @@ from irc.ir.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
 from irc.ir.value import Value
 
-_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?:::\w[\w.]*+)++|"{STRING_BODY}"(?:_\d+)?+))(?=\s*[\[(])'
+_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?:::\w[\w.]*+)++|"{STRING_BODY}"(?:_\d+)?+))(?=\s*+(?:(?P<open>\[)|\())'
 _TYPED_VALUE = rf"(?P<value>{VALUE_NAME})(?:[ ]:[ ](?P<type>{SIMPLE_TYPE}){SIMPLE_TYPE_END})?+"
 
 _LINE = terminal(rf"(?:{_TYPED_VALUE}|(?P<end>->|return\b)|(?:=\s*)?{_KIND}|(?P<label>[A-Za-z_]\w*)(?=\s*\())")
@@ -52,6 +52,7 @@ class GraphParser:
         self._scan = scan
         self._types = type_parser
         self._attributes = attributes
+        self._kinds: dict[str, tuple[str, bool]] = {}
         self._visible: dict[str, Value] = {}
         self._block = graph.block
         self._defined: list[str] = []  # names defined in the current block
@@ -69,7 +70,7 @@ class GraphParser:
             found = match.lastgroup
             if found in ("type", "value"):
                 node = self._assignment(match)
-            elif found == "kind":
+            elif found in ("kind", "open"):
                 node = self._operator(match, [], [])
             elif found == "label":
                 node = self._open(node, match.start("label"))
@@ -156,15 +157,11 @@ class GraphParser:
     def _operator(self, match: re.Match[str], names: list[str], out_types: list[Type]) -> Node:
         """A node from its operator on."""
         scan = self._scan
-        kind = text = match["kind"]
-        if text[0] == '"':
-            body, _, suffix = text[1:].rpartition('"')
-            kind = scan.unquote(body, match.start("kind") + 1) + suffix
-        if kind in _RESERVED:
-            scan.fail(f"{kind} cannot be written: it is how blocks end and begin", match.start("kind"))
+        text = match["kind"]
+        kind, numbered = self._kinds.get(text) or self._kind(text, match.start("kind"))
         attributes: dict[str, Any] = {}
         version = None
-        if scan.text.startswith("[", scan.pos) or scan.peek() == "[":
+        if match["open"]:
             declared = out_types[0] if kind == "prim::Constant" and len(out_types) == 1 else None
             version = self._attribute_list(attributes, declared)
         node = Node(self.graph, kind, self._values("the operator"), attributes, version)
@@ -172,12 +169,25 @@ class GraphParser:
         if names:
             self._see(node.add_outputs(out_types, names))
         self._block.append(node)
-        if _NUMBERED.fullmatch(text):
+        if numbered:
             self.refs[text] = (node, None, match.start("kind"))
         for key, value in attributes.items():
             if isinstance(value, GraphRef):
+                if value.name in self.refs:
+                    scan.fail(f"{value.name} is referred to twice", match.start("kind"), "IRC112")
                 self.refs[value.name] = (node, key, match.start("kind"))
         return node
+
+    def _kind(self, text: str, pos: int) -> tuple[str, bool]:
+        """The kind that ``text`` writes, and whether it may refer to a subgraph; remembered in ``_kinds``."""
+        kind = text
+        if text[0] == '"':
+            body, _, suffix = text[1:].rpartition('"')
+            kind = self._scan.unquote(body, pos + 1) + suffix
+        if kind in _RESERVED:
+            self._scan.fail(f"{kind} cannot be written: it is how blocks begin and end", pos)
+        self._kinds[text] = found = kind, _NUMBERED.fullmatch(text) is not None
+        return found
 
     def _attribute_list(self, attributes: dict[str, Any], declared: Type | None) -> int | None:
         """Fill in ``attributes``; the version that the operator is bound to."""
@@ -226,6 +236,8 @@ class GraphParser:
     def _notes(self, node: Node) -> None:
         """Scope and comment at the end of a node's line."""
         scan = self._scan
+        if scan.text.startswith("\n", scan.pos):
+            return
         match = scan.take(_NOTES)
         if match is None:
             scan.fail("expected the end of the line after the operator's inputs")

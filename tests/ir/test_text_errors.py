@@ -42,6 +42,8 @@ def read(text: str) -> tuple[Error | None, Graph | None]:
         (body("%y : Tensor = my::op[a=18446744073709551616]()"), "IRC113", "2:26", "64 bits"),
         (body("%y : Tensor = my::op[since_version=1.]()"), "IRC110", "2:24", "must be an integer"),
         (body("%y : Tensor = my::op[a=<Graph_0>]()"), "IRC111", "2:17", "'with Graph_0 = graph(...)' is missing"),
+        (body("%y : Tensor = my::op[a=[<Graph_0>]]()"), "IRC110", "2:27", "expected a value"),
+        (body("%y : Tensor = my::op[a=<Graph_0>, b=<Graph_0>]()"), "IRC112", "2:17", "Graph_0 is referred to twice"),
         (body("%y : Tensor = my::op[a={[1]: 2}]()"), "IRC110", "2:32", "cannot be a key"),
         (body("%y : Tensor = my::op(%x)"), "IRC111", "2:24", "%x is not defined before this"),
         (body("%y : Tensor = my::op(%y)"), "IRC111", "2:24", "%y is not defined before this"),
