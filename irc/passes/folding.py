@@ -124,7 +124,7 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
         return None if results is None else np.asarray(results[0]).reshape(())
     if node.kind in MOVERS or node.kind == "onnx::Concat":
         tensors = [constant_tensor(v) for v in (node.inputs if node.kind == "onnx::Concat" else node.inputs[:1])]
-        splats = [t.scalar for t in tensors if t is not None and t.is_splat]
+        splats = [t.scalar for t in tensors if t is not None and _is_uniform(t)]
         if len(splats) == len(tensors) and len({(s.dtype.name, s.tobytes()) for s in splats}) == 1:
             return splats[0]
     return None
@@ -133,6 +133,10 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
 def _one_element(value: Value) -> Any:
     """An all-equal tensor, or one of a single element, cut down to one element of the same rank; else None."""
     tensor = constant_tensor(value)
-    if tensor is None or not (tensor.is_splat or (tensor.numel == 1 and tensor.dtype is not DType.STRING)):
+    if tensor is None or not _is_uniform(tensor):
         return None
     return tensor.scalar.reshape((1,) * len(tensor.shape))
+
+
+def _is_uniform(tensor: Tensor) -> bool:
+    return tensor.is_splat or (tensor.numel == 1 and tensor.dtype is not DType.STRING)
