@@ -19,6 +19,10 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
         fresh: one built from the graph as it is now.
         exact: whether more cautious answers count as wrong too.
     """
+    for value in kept.known_values():
+        _require(_is_placed(value), "a value that is no longer in the graph is still known", f"%{value.name}")
+    for node in kept.writing_nodes():
+        _require(node.block is not None, "a node that is no longer in the graph is still known to write", repr(node))
     values = [v for v in kept.graph.values() if _is_placed(v)]
     direct = [[db.location_set(v) for v in values] for db in (kept, fresh)]
     _compare_rows("may_alias", values, direct[0], direct[1], exact)
@@ -35,15 +39,12 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
             )
     writers = {n: None for db in (kept, fresh) for n in db.writing_nodes()}
     for node in writers:
-        _require(node.block is not None, "a node that is no longer in the graph is still known to write", repr(node))
         written = kept.write_set(node), fresh.write_set(node)
         for v in values:
             answers = [intersects(w, db.reach_set(v)) for w, db in zip(written, (kept, fresh))]
             _compare_answer("writes_to_alias", f"{node!r} and %{v.name}", answers[0], answers[1], exact)
         for name, ask in _NODE_QUERIES:
             _compare_answer(name, repr(node), ask(kept, node), ask(fresh, node), exact)
-    for value in kept.known_values():
-        _require(_is_placed(value), "a value that is no longer in the graph is still known", f"%{value.name}")
 
 
 _NODE_QUERIES: tuple[tuple[str, Callable[[Queries, Node], bool]], ...] = (

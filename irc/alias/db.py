@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from irc.alias import draw
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.motion import move, plan_move
 from irc.alias.updates import Updates
 from irc.ir.node import Node
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class AliasDb(Updates):
@@ -26,6 +30,19 @@ class AliasDb(Updates):
     def __init__(self, builder: AliasDbBuilder) -> None:
         AliasDb.builds += 1
         super().__init__(builder)
+
+    # -- drawing ---------------------------------------------------------
+
+    def __str__(self) -> str:
+        return draw.to_text(self)
+
+    def to_dot(self) -> str:
+        """Values, locations, what they hold and who writes them, in Graphviz's language."""
+        return draw.to_dot(self)
+
+    def to_networkx(self) -> nx.MultiDiGraph[Any]:
+        """The same as a networkx graph; nodes have ``label`` and ``sort``, edges ``kind``."""
+        return draw.to_networkx(self)
 
     # -- motion ----------------------------------------------------------
 

@@ -116,8 +116,8 @@ class Facts:
             self.new()
         self.targets[NOTHING] = None
         self.point(OUTSIDE, ESCAPED)
-        self.location(Site(Kind.RANDOM, None, types.ANY))
-        self.location(Site(Kind.WORLD, None, types.ANY))
+        self.location(Site(Kind.RANDOM, None, types.NONE))
+        self.location(Site(Kind.WORLD, None, types.NONE))
 
     # -- elements --------------------------------------------------------
 

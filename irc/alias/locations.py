@@ -49,4 +49,5 @@ class Location(NamedTuple):
 
     def __str__(self) -> str:
         name = f" %{self.site.name}" if isinstance(self.site, Value) else f' @"{self.site}"' if self.site else ""
-        return f"{self.kind.value}{name}{''.join(self.path)} : {self.type}"
+        type = "" if self.kind in (Kind.RANDOM, Kind.WORLD) else f" : {self.type}"
+        return f"{self.kind.value}{name}{''.join(self.path)}{type}"

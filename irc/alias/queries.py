@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from irc.alias import facts as f
 from irc.alias.builder import AliasDbBuilder
-from irc.alias.locations import Location
+from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
-from irc.alias.sets import EMPTY, LocationSet, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.solver import Solver
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -169,6 +169,24 @@ class Queries:
         sites = [s if isinstance(s, Value) else s.key for s in facts.sites.values()]
         return [*facts.elements, *(v for v in sites if isinstance(v, Value))]
 
+    def values_in_order(self) -> list[Value]:
+        """The graph's values: of each block its parameters, then those its nodes make."""
+        found: list[Value] = list(self.graph.inputs)
+        for node in self.graph.walk():
+            found += node.outputs
+            for block in node.blocks:
+                found += block.params
+        return found
+
+    def held_by(self, location: int) -> LocationSet:
+        """What the object at ``location`` holds directly."""
+        held = self._solver.all_contents(location)
+        return self._dag.locations(held) if held else EMPTY
+
+    def describe(self, location: int) -> Location:
+        """``location`` as queries report it."""
+        return Location(*self._solver.facts.site(location))
+
     def any_writes(self) -> bool:
         """Whether anything in the graph writes at all."""
         return bool(self._solver.index)
@@ -185,8 +203,14 @@ class Queries:
         return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
 
     def _report(self, locations: LocationSet) -> frozenset[Location]:
-        site = self._solver.facts.site
-        return frozenset(Location(*site(x)) for x in members(locations))
+        found = {self.describe(x) for x in members(locations)}
+        if any(x.kind is Kind.UNKNOWN for x in found):
+            # What borrowed inputs denote is unknown memory, and any unknown memory may be theirs.
+            wild = self._solver.facts.wild_types
+            for value in self.graph.inputs:
+                if any(x in wild and contains(locations, x) for x in members(self.location_set(value))):
+                    found.add(Location(Kind.BORROWED, value, value.type))
+        return frozenset(found)
 
 
 def nested_nodes(node: Node) -> Iterator[Node]:

@@ -1,28 +1,25 @@
 """The vocabulary in which alias rules speak: what a node does to memory.
 
 A rule is the same whether a graph is analysed for the first time or a node is
-added to a solved database; the two differ in what ``point``, ``_load`` and
-``_store`` do: ``AliasDbBuilder`` notes them, ``Solver`` propagates them.
+added to a solved database: only what becomes of a pointer or a constraint differs.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TypeAlias
 
-from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
+from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.heap import Heap
 from irc.alias.locations import Kind
-from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap
+from irc.alias.memory_types import has_memory
 from irc.alias.write_index import WriteLog
-from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.types import ClassType, TensorType, TupleType, Type, UnionType
+from irc.ir.types import Type
 from irc.ir.value import Value
 
 Steps: TypeAlias = "Iterator[Block | Steps]"
@@ -44,28 +41,14 @@ class _Rules(dict[str, "Rule | None"]):
 
 RULES = _Rules()
 
-_DEEPEST = 3
-"""Objects inside objects of unknown origin that are told apart, from the outermost in; further ones are merged."""
 
-
-class Recorder(ABC):
-    """Makes elements and records what they point to, what is stored, what escapes and what is written."""
+class Recorder(Heap):
+    """Binds values to elements, runs rules, and records what is written."""
 
     def __init__(self, facts: Facts, writes: WriteLog) -> None:
-        self.facts = facts
+        super().__init__(facts)
         self.writes = writes
         self._acting: Node | None = None
-        self.unknown_tensor = self._register(types.TENSOR)
-
-    # -- what the two phases do differently ------------------------------
-
-    @abstractmethod
-    def point(self, source: Element, target: Element) -> None:
-        """``source`` may denote whatever ``target`` denotes."""
-
-    @abstractmethod
-    def constrain(self, constraint: Constraint) -> None:
-        """Note a constraint that depends on the locations of its base."""
 
     @abstractmethod
     def define(self, value: Value) -> Element:
@@ -153,13 +136,6 @@ class Recorder(ABC):
             self.facts.constants[tensor.name] = element
         return self.facts.same(element)
 
-    def join(self, elements: Iterable[Element]) -> Element:
-        """An element that may denote whatever any of ``elements`` may."""
-        distinct = list(dict.fromkeys(e for e in elements if e != NOTHING))
-        if not distinct:
-            return NOTHING
-        return distinct[0] if len(distinct) == 1 else self.facts.any_of(distinct)
-
     # -- memory ----------------------------------------------------------
 
     def write(self, node: Node, element: Element) -> None:
@@ -175,187 +151,3 @@ class Recorder(ABC):
             yield
         finally:
             self._acting = outer
-
-    def escape(self, element: Element) -> None:
-        """Unknown code may hold what ``element`` denotes from now on."""
-        if element != NOTHING:
-            self.point(f.ESCAPED, element)
-
-    def load(self, base: Element, type: Type, field: Field = None) -> Element:
-        """What a field of what ``base`` denotes holds, if it is of type ``type``."""
-        if base == NOTHING or not has_memory(type):
-            return NOTHING
-        facts = self.facts
-        base = facts.resolve(base)
-        if base in facts.unknown_atoms:
-            return self.unknown(type)  # the unknown is closed under loads: whatever it holds is unknown
-        if facts.targets[base] is None:
-            return self.content(base, field, type)
-        target = facts.new()
-        self.constrain(f.Load(base, field, target, type))
-        return target
-
-    def store(self, base: Element, source: Element, type: Type, field: Field = None) -> None:
-        """Store ``source``, of type ``type``, into a field of what ``base`` denotes."""
-        if base == NOTHING or source == NOTHING:
-            return
-        facts = self.facts
-        base = facts.resolve(base)
-        if base in facts.unknown_atoms or base in facts.wild_types:
-            self.escape(source)
-        elif facts.targets[base] is None:
-            self.point(self.content(base, field, type), source)
-        else:
-            self.constrain(f.Store(base, field, facts.same(source), type))
-
-    def become_unknown(self, element: Element) -> None:
-        """What ``element`` denotes may be any unknown memory of its type, and unknown code may hold it."""
-        if element != NOTHING:
-            self.constrain(f.Unknown(self.facts.same(element)))
-
-    # -- contents --------------------------------------------------------
-
-    def content(self, location: Element, field: Field, type: Type) -> Element:
-        """The element of what a field of the object at ``location`` holds.
-
-        ``type`` is the type of the field; it matters only for attributes of
-        objects, whose location does not tell.
-        """
-        facts = self.facts
-        if location in facts.wild_types:
-            return self.unknown(_part(facts.wild_types[location], field, type))
-        if not facts.has_fields(location):
-            field = None
-        fields = facts.contents.get(location)
-        if fields is None:
-            fields = facts.contents[location] = {}
-        found = fields.get(field)
-        return self._content(location, field, type, fields) if found is None else found
-
-    def _content(self, location: Element, field: Field, type: Type, fields: dict[Field, Element]) -> Element:
-        facts = self.facts
-        owner = facts.type_of(location)
-        if field is None and facts.has_fields(location):
-            return self._all_fields(location, owner, fields)
-        if field is None:
-            type = _held(owner)
-        elif isinstance(owner, TupleType) and isinstance(field, int) and field < len(owner.elems):
-            type = owner.elems[field]
-        element = fields[field] = facts.new()
-        facts.content_type[element] = type
-        if location not in facts.constructed and has_memory(type):
-            self.point(element, self._private(location))
-        if location in facts.escaped:
-            self.tie(location, field, element)
-        whole = fields.get(None)
-        if field is not None and whole is not None:
-            self.point(whole, element)
-        return element
-
-    def _all_fields(self, location: Element, owner: Type, fields: dict[Field, Element]) -> Element:
-        """The element of all that an object with fields holds. It follows fields that are named later."""
-        facts = self.facts
-        element = fields[None] = facts.new()
-        facts.content_type[element] = types.ANY
-        for inner in list(fields.values()):
-            self.point(element, inner)
-        if isinstance(owner, TupleType):
-            for i, elem in enumerate(owner.elems):
-                self.content(location, i, elem)
-        elif location not in facts.constructed:
-            self.point(element, self._private(location))
-        if location in facts.escaped:
-            self.escape(element)
-        return element
-
-    def tie(self, location: Element, field: Field, element: Element) -> None:
-        """``element`` is what a field of an escaped object holds: unknown code may have stored or taken things."""
-        if field is None:
-            self.escape(element)
-            if self.facts.has_fields(location):
-                return
-        self.point(element, self.unknown(self.facts.content_type[element]))
-
-    def _private(self, location: Element) -> Element:
-        """Memory that only the object at ``location``, which the graph did not fill, holds.
-
-        One location for all fields, which may hold the same thing twice.
-        """
-        facts = self.facts
-        found = facts.private.get(location)
-        if found is None:
-            site = facts.site(location)
-            if len(site.path) >= _DEEPEST:
-                found = location
-            else:
-                type = _held(site.type)
-                found = facts.location(Site(site.kind, site.key, type, (*site.path, "[*]")))
-            facts.private[location] = found
-        return found
-
-    # -- unknown memory --------------------------------------------------
-
-    def unknown(self, type: Type) -> Element:
-        """The element of a value of which nothing but its type is known."""
-        if type.__class__ is TensorType:
-            return self.unknown_tensor
-        found = self.facts.unknown.get(type)
-        if found is None:
-            found = self.facts.unknown[type] = self.join(self._register(atom) for atom in atoms(type))
-        return found
-
-    def _register(self, atom: Type) -> Element:
-        """The element of an unknown value of an atom.
-
-        It points to one location of unknown memory for each type that both it
-        and some other unknown value may have, so that two unknown values have
-        a location in common if and only if their types overlap.
-        """
-        facts = self.facts
-        found = facts.unknown.get(atom)
-        if found is not None:
-            return found
-        element = facts.unknown[atom] = facts.new()
-        facts.unknown_atoms[element] = atom
-        head = atom.name if isinstance(atom, ClassType) else atom if atom == types.ANY else atom.__class__
-        # Entered before anything is pointed to: that may register further types, which then see this one.
-        facts.by_head.setdefault(head, []).append(atom)
-        for other_head, others in list(facts.by_head.items()):
-            if head == other_head or types.ANY in (head, other_head):
-                for other in list(others):
-                    common = meet(atom, other)
-                    if common is not None:
-                        wild = self._wild(common)
-                        self.point(element, wild)
-                        self.point(facts.unknown[other], wild)
-        for location in list(facts.escaped):
-            if overlap(facts.type_of(location), atom):
-                self.point(element, location)
-        return element
-
-    def _wild(self, atom: Type) -> Element:
-        facts = self.facts
-        found = facts.wild.get(atom)
-        if found is None:
-            found = facts.wild[atom] = facts.location(Site(Kind.UNKNOWN, None, atom))
-            facts.wild_types[found] = atom
-            self.point(f.OUTSIDE, found)
-        return found
-
-
-@cache
-def _held(type: Type) -> Type:
-    """The one type of all that an object of ``type`` may hold, as far as it has memory; Any if there are several."""
-    held = dict.fromkeys(t for atom in atoms(type) for t in content_types(atom) if has_memory(t))
-    return next(iter(held)) if len(held) == 1 else types.ANY
-
-
-@cache
-def _part(atom: Type, field: Field, type: Type) -> Type:
-    """The type of a field of an unknown object, as far as its own type tells; ``type`` where it does not."""
-    if isinstance(field, str):
-        return type
-    held = content_types(atom)
-    if isinstance(field, int) and isinstance(atom, TupleType) and field < len(held):
-        return held[field]
-    return held[0] if len(held) == 1 else UnionType(held)

@@ -112,6 +112,17 @@ class Updates(Queries):
         self.solves += 1
         self.is_tight = True
 
+    def counters(self) -> dict[str, int]:
+        """What was done so far: elements made, unions computed, known elements grown, whole analyses."""
+        solver = self._solver
+        return {
+            "elements": len(solver.facts.targets),
+            "known": len(solver.dag.known),
+            "unions": solver.dag.sets.unions,
+            "grown": solver.grown,
+            "solves": self.solves,
+        }
+
     # -- checking --------------------------------------------------------
 
     @contextmanager

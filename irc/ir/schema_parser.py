@@ -199,14 +199,14 @@ class _Parser:
     def _generic(
         self, name: str, elems: tuple[Type, ...], parts: tuple[AliasInfo | None, ...]
     ) -> tuple[Type, tuple[AliasInfo | None, ...]]:
-        if name == "Dict" and len(elems) == 2:
-            return types.DictType(*elems), parts
         if name == "Union":
             return types.UnionType(elems), parts
         if name == "Tuple":
             return types.TupleType(elems), parts
-        if len(elems) != 1:
+        if len(elems) != (2 if name == "Dict" else 1):
             self._fail(f"{name} of {len(elems)} types")
+        if name == "Dict":
+            return types.DictType(*elems), parts
         if name == "List":
             return types.ListType(elems[0]), parts
         if name == "Optional":

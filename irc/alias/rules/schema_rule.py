@@ -118,10 +118,13 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
         return None
     if all(r == _Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
         return None
-    if len(program.results) == 1 and not program.escapes and not program.stores and program.variadic < 0:
-        only = program.results[0].sources
-        if len(only) == 1 and not only[0].steps and program.writes in ((), only):
-            return _in_place(only[0].argument) if program.writes else _view(only[0].argument)
+    simple = not (program.escapes or program.stores or any(row.is_varret for row in rows))
+    sources = program.results[0].sources if len(program.results) == 1 else ()
+    if simple and len(sources) == 1 and not sources[0].steps and sources[0].argument != program.variadic:
+        if not program.writes:
+            return _view(sources[0].argument)
+        if program.writes == sources:
+            return _in_place(sources[0].argument)
     return lambda rec, node: run(rec, node, program)
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 ROWS = (
     """
     onnx::Identity(t(a) input) -> t(a)
-    onnx::Reshape(Tensor(a) data, ...) -> Tensor(a)
+    onnx::Reshape(Tensor(a) data, Tensor? shape=None) -> Tensor(a)
     onnx::Squeeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
     onnx::Unsqueeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
     onnx::Flatten(Tensor(a) input) -> Tensor(a)
     onnx::Transpose(Tensor(a) data) -> Tensor(a)
-    onnx::Slice(Tensor(a) data, ...) -> Tensor(a)
+    onnx::Slice(Tensor(a) data, Tensor? bounds=None, ...) -> Tensor(a)
     onnx::Expand(Tensor(a) input, Tensor shape) -> Tensor(a)
     onnx::Dropout(Tensor(a) data, Tensor? ratio=None, Tensor? training_mode=None) -> (Tensor(a) output, Tensor mask)
     onnx::Split(Tensor(a) input, Tensor? split=None) -> (Tensor(a) output, ...)

@@ -37,7 +37,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
     if found is None:
         texts = _TEXTS.get(kind, ())
         if not texts and kind.endswith("_") and is_functional(kind):
-            texts = (f"{kind}(Tensor(a!) self, ...) -> Tensor(a!)",)
+            texts = (f"{kind}(Tensor(a!) self, t others, ...) -> Tensor(a!)",)
         found = _PARSED[kind] = tuple(parse_schema(text) for text in texts)
     return found
 

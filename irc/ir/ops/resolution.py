@@ -98,13 +98,11 @@ def _fits(schema: Schema, actual: list[Type]) -> bool | None:
 
 
 def _argument_fits(formal: Argument, actual: Type, bound: dict[str, Type]) -> bool | None:
-    if matches(formal.type, actual, bound):
-        return True
     inner = formal.type.elem if isinstance(formal.type, OptionalType) else formal.type
+    if matches(formal.type, actual, bound):
+        return inner != types.SCALAR or actual == types.SCALAR  # a row for just this type of number is better
     if formal.size is not None and isinstance(inner, ListType) and matches(inner.elem, actual, bound):
         return False  # int[2] takes a single int
-    if inner in (types.SCALAR, types.FLOAT, types.INT) and isinstance(actual, TensorType):
-        return None
     return False if inner == types.FLOAT and actual in _INTEGRAL else None
 
 

@@ -35,9 +35,6 @@ _LISTS = """
 _BY_ELEMENT = """
     aten::remove.{E}({E}[](a!) self, {E} el) -> ()
     aten::count.{E}({E}[] self, {E} el) -> int
-    aten::index.list_{E}({E}[] self, {E} el) -> int
-    aten::eq.{E}_list({E}[] a, {E}[] b) -> bool
-    aten::ne.{E}_list({E}[] a, {E}[] b) -> bool
     aten::sort.{E}({E}[](a!) self, bool reverse=False) -> ()
     aten::sorted.{E}({E}(b)[] input) -> {E}(b)[]
     """
@@ -45,16 +42,6 @@ _BY_ELEMENT = """
 _FURTHER = """
     aten::sort.any(t[](a!) self, bool reverse=False) -> ()
     aten::sorted.any(t(b)[] self) -> t(b)[]
-    aten::sum.int(int[] self) -> int
-    aten::sum.float(float[] self) -> float
-    aten::sum.bool(bool[] self) -> int
-    aten::any.int(int[] self) -> bool
-    aten::any.float(float[] self) -> bool
-    aten::any.bool(bool[] self) -> bool
-    aten::any.str(str[] self) -> bool
-    aten::all.int(int[] self) -> bool
-    aten::all.float(float[] self) -> bool
-    aten::all.bool(bool[] self) -> bool
     """
 
 _DICTS = """

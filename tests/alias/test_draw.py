@@ -1,0 +1,51 @@
+"""What an analysis looks like as text, dot and networkx graph."""
+
+from __future__ import annotations
+
+from tests.alias.helpers import Case
+
+TEXT = """
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %lonely : Tensor = aten::relu(%x)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %w : Tensor = aten::relu_(%e)
+  return (%w)
+"""
+
+
+def test_text() -> None:
+    assert str(Case(TEXT).db).splitlines() == [
+        "%a : Tensor  ->  temporary %a : Tensor  (written)",
+        "%l : Tensor[]  ->  temporary %l : Tensor[]  (written)",
+        "    holds temporary %a : Tensor",
+        "%e : Tensor  ->  temporary %a : Tensor  (written)",
+        "%w : Tensor  ->  temporary %a : Tensor  (written)",
+        "%w = aten::relu_(%e)  writes  temporary %a : Tensor",
+    ]
+
+
+def test_networkx() -> None:
+    graph = Case(TEXT).db.to_networkx()
+    labels = {data["label"]: key for key, data in graph.nodes(data=True)}
+    assert "%lonely : Tensor" not in labels
+    edges = {(a, b, data["kind"]) for a, b, data in graph.edges(data=True)}
+    memory, held = labels["temporary %l : Tensor[]"], labels["temporary %a : Tensor"]
+    assert (labels["%e : Tensor"], held, "denotes") in edges
+    assert (memory, held, "holds") in edges
+    assert (labels["%w = aten::relu_(%e)"], held, "writes") in edges
+
+
+def test_dot_quotes_any_name() -> None:
+    c = Case("""
+graph(%"a\\"b" : Tensor):
+  %v : Tensor = aten::t(%"a\\"b")
+  return (%v)
+""")
+    dot = c.db.to_dot()
+    assert dot.startswith("digraph alias {")
+    assert dot.endswith("}")
+    assert '[label="%a\\"b : Tensor", shape=ellipse]' in dot
+    assert dot.count("->") == 2

@@ -1,0 +1,276 @@
+"""Moving nodes: what depends on them comes along or stays behind, and memory and effects are respected."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.alias import AliasDb, analyze
+from irc.ir import Graph, Node
+from tests.alias.helpers import Case
+from tests.alias.programs import choices, program
+
+TOPOLOGY = """
+graph(%x : Tensor, %t : bool):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::neg(%x)
+  %c : Tensor = aten::mul(%a, %b)
+  %d : Tensor = aten::relu(%a)
+  %e : Tensor = aten::mul(%d, %c)
+  %f : Tensor = aten::relu(%x)
+  %g : Tensor = aten::mul(%f, %e)
+  %h : Tensor = aten::relu(%x)
+  %i : Tensor = prim::If(%t)
+    block0():
+      %j : Tensor = aten::relu(%f)
+      -> (%j)
+    block1():
+      -> (%x)
+  %k : Tensor = aten::neg(%i)
+  %l : Tensor = aten::relu(%a)
+  return (%g, %h, %k, %l)
+"""
+
+
+@pytest.mark.parametrize(
+    ("move", "node", "point", "order"),
+    [
+        ("before", "d", "c", "a b d c e f g h i k l"),  # backward, nothing comes along
+        ("before", "a", "a", "a b c d e f g h i k l"),  # itself
+        ("before", "a", "b", "a b c d e f g h i k l"),  # it is there
+        ("after", "b", "a", "a b c d e f g h i k l"),
+        ("after", "a", "b", "b a c d e f g h i k l"),
+        ("after", "c", "d", "a b d c e f g h i k l"),  # forward
+        ("before", "f", "c", "a b f c d e g h i k l"),
+        ("after", "f", "k", None),  # k needs i, which uses f inside
+        ("before", "h", "a", "h a b c d e f g i k l"),
+        ("after", "c", "f", "a b d f c e g h i k l"),  # e uses c: it comes along
+        ("after", "d", "f", "a b c f d e g h i k l"),
+        ("after", "c", "h", "a b d f h c e g i k l"),
+        ("before", "c", "h", "a b d f c h e g i k l"),  # its dependants are left behind the point
+        ("before", "g", "c", None),  # g needs e, which needs c
+        ("before", "k", "h", "a b c d e f g i k h l"),  # backward with what it needs
+        ("before", "k", "f", None),  # i needs f inside its block
+        ("after", "l", "a", "a l b c d e f g h i k"),
+        ("before", "i", "g", "a b c d e f i g h k l"),
+        ("after", "k", "g", "a b c d e f i g k h l"),  # backward: what it needs goes to the other side of the point
+        ("before", "a", "c", "b a c d e f g h i k l"),
+        ("before", "a", "f", "b a f c d e g h i k l"),
+        ("after", "a", "l", None),  # l needs a
+    ],
+)
+def test_moves(move: str, node: str, point: str, order: str | None) -> None:
+    c = Case(TOPOLOGY)
+    before = c.order()
+    can = (c.db.can_move_before if move == "before" else c.db.can_move_after)(c.node(node), c.node(point))
+    assert c.order() == before, "asking changes nothing"
+    done = (c.db.move_before if move == "before" else c.db.move_after)(c.node(node), c.node(point))
+    assert done == can == (order is not None)
+    assert c.order() == (order or before)
+    c.graph.verify()
+
+
+def test_other_blocks_are_no_points() -> None:
+    c = Case(TOPOLOGY)
+    assert not c.db.move_before(c.node("a"), c.node("j"))
+    assert not c.db.move_after(c.node("j"), c.node("a"))
+
+
+def test_before_the_end_of_the_block() -> None:
+    c = Case(TOPOLOGY)
+    assert c.db.move_before(c.node("h"), c.graph.block.return_node)
+    assert c.order() == "a b c d e f g i k l h"
+    assert not c.db.move_before(c.node("a"), c.graph.block.return_node), "what uses a cannot go behind the end"
+    assert not c.db.move_after(c.node("h"), c.graph.block.return_node)
+
+
+def test_move_after_may_fail_where_move_before_succeeds() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %n : Tensor = aten::relu(%x)
+  %o : Tensor = aten::neg(%n)
+  %p : Tensor = aten::neg(%x)
+  return (%o, %p)
+""")
+    assert not c.db.move_after(c.node("n"), c.node("o"))
+    assert c.db.move_before(c.node("o"), c.node("p"))
+    assert c.db.move_before(c.node("n"), c.node("p"))
+    assert c.order() == "n o p" or c.order() == "n p o"
+
+
+WRITES = """
+graph(%x : Tensor, %y : Tensor, %t : bool):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %v : Tensor = aten::select(%a, %z, %z)
+  %r : Tensor = aten::neg(%v)
+  %w : Tensor = aten::relu_(%a)
+  %u : Tensor = aten::neg(%y)
+  %s : Tensor = aten::neg(%a)
+  %i : Tensor = prim::If(%t)
+    block0():
+      %j : Tensor = aten::relu_(%v)
+      -> (%j)
+    block1():
+      -> (%v)
+  %q : Tensor = aten::neg(%a)
+  %w2 : Tensor = aten::relu_(%a)
+  return (%r, %s, %q, %u, %i)
+"""
+
+
+def test_reads_do_not_cross_writes() -> None:
+    c = Case(WRITES)
+    assert not c.db.move_after(c.node("r"), c.node("w")), "through a view"
+    assert not c.db.move_before(c.node("s"), c.node("w"))
+    assert not c.db.move_after(c.node("s"), c.node("i")), "a write inside a branch"
+    assert not c.db.move_before(c.node("q"), c.node("i"))
+    assert c.db.move_before(c.node("u"), c.node("a")), "what touches other memory may"
+    assert c.db.move_after(c.node("u"), c.node("i"))
+
+
+def test_writes_do_not_cross_writes() -> None:
+    c = Case(WRITES)
+    assert not c.db.move_before(c.node("w2"), c.node("i"))
+    assert not c.db.move_after(c.node("w"), c.node("i"))
+
+
+def test_write_write_conflicts_without_a_read() -> None:
+    """PyTorch checks reads against writes only; ``fill_`` reads nothing but what it writes."""
+    c = Case("""
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %a : Tensor = aten::fill_(%x, %one)
+  %b : Tensor = aten::fill_(%x, %two)
+  return ()
+""")
+    assert not c.db.move_before(c.node("b"), c.node("a"))
+    assert not c.db.move_after(c.node("a"), c.node("b"))
+
+
+def test_side_effects_are_never_crossed() -> None:
+    c = Case("""
+graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::relu(%x)
+   = prim::Print(%a)
+  %b : Tensor = aten::relu(%y)
+   = prim::Print(%b)
+  %d : Tensor = aten::relu_(%y)
+  return (%b)
+""")
+    first, second = c.node("prim::Print#0"), c.node("prim::Print#1")
+    assert not c.db.move_before(second, first)
+    assert not c.db.move_after(first, second)
+    assert not c.db.move_before(c.node("b"), c.node("a"))
+    assert not c.db.move_before(c.node("d"), second)
+    assert not c.db.move_after(first, c.node("b"))
+    assert c.db.move_after(first, c.node("a"))
+    assert c.db.move_before(first, c.node("b"))
+
+
+def test_random_numbers_are_drawn_in_order() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::rand_like(%x)
+  %m : Tensor = aten::neg(%x)
+  %b : Tensor = aten::rand_like(%x)
+  return (%a, %b, %m)
+""")
+    assert not c.db.move_before(c.node("b"), c.node("a"))
+    assert not c.db.move_after(c.node("a"), c.node("b"))
+    assert c.db.move_before(c.node("m"), c.node("a")), "what draws none may cross"
+    assert c.db.is_random(c.node("a"))
+    assert not c.db.has_side_effects(c.node("a"))
+
+
+def test_lists_do_not_cross_writes_to_their_elements() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %v : Tensor = aten::select(%a, %z, %z)
+  %vv : Tensor = aten::select(%v, %z, %z)
+  %w : Tensor = aten::relu_(%vv)
+  %c : Tensor = aten::cat(%l, %z)
+  return (%c)
+""")
+    assert not c.db.move_after(c.node("l"), c.node("w"))
+    assert not c.db.move_before(c.node("c"), c.node("w"))
+    assert not c.alias("c", "a"), "cat copies"
+
+
+def test_opaque_code_is_never_crossed() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %o : Tensor = foreign::op(%x)
+  %b : Tensor = aten::neg(%x)
+  return (%a, %b, %o)
+""")
+    assert not c.db.move_before(c.node("b"), c.node("o"))
+    assert not c.db.move_after(c.node("a"), c.node("o"))
+
+
+def test_far_moves_of_untouched_values_look_at_nothing_between() -> None:
+    """Interleaved chains: the way to the point is long, what depends on the node is little."""
+    text = ["graph(%x : Tensor):", "  %a0 : Tensor = aten::relu(%x)"]
+    text += [f"  %b{i} : Tensor = aten::neg(%x)" for i in range(200)]
+    text += ["  %z : Tensor = aten::neg(%a0)", "  return (%z)"]
+    c = Case("\n".join(text))
+    asked: list[Node] = []
+    original = c.db.touches_written
+    c.db.touches_written = lambda node: asked.append(node) or original(node)  # type: ignore[method-assign]
+    assert c.db.move_before(c.node("a0"), c.node("z"))
+    assert len(asked) == 1
+
+
+class ByTheBook:
+    """The rules again, node by node and without short cuts: pairs that must keep their order."""
+
+    def __init__(self, db: AliasDb) -> None:
+        self.db = db
+
+    def conflict(self, a: Node, b: Node) -> bool:
+        db = self.db
+        if db.has_side_effects(a) or db.has_side_effects(b):
+            return True
+        reads_a, reads_b, writes_a, writes_b = db.reads(a), db.reads(b), db.writes(a), db.writes(b)
+        return bool(writes_a & writes_b or writes_a & reads_b or reads_a & writes_b)
+
+    def order_matters(self, graph: Graph) -> dict[tuple[Node, Node], bool]:
+        found: dict[tuple[Node, Node], bool] = {}
+        for block in graph.blocks():
+            nodes = list(block.nodes)
+            for i, a in enumerate(nodes):
+                for b in nodes[i + 1 :]:
+                    found[a, b] = self.conflict(a, b)
+        return found
+
+
+@given(choices, st.integers(0, 1000), st.integers(0, 1000), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_no_move_changes_places_of_nodes_that_conflict(numbers: list[int], i: int, j: int, before: bool) -> None:
+    graph = program(numbers, opaque=len(numbers) % 3 == 0)
+    db = analyze(graph)
+    blocks = [b for b in graph.blocks() if len(b.nodes) > 1]
+    if not blocks:
+        return
+    nodes = list(blocks[i % len(blocks)].nodes)
+    node, point = nodes[i % len(nodes)], nodes[j % len(nodes)]
+    pairs = ByTheBook(db).order_matters(graph)
+    old = list(graph.walk())
+    span = sorted((node, point), key=lambda n: n.order)
+    if not (db.move_before if before else db.move_after)(node, point):
+        assert list(graph.walk()) == old
+        return
+    graph.verify()  # every value is still defined before it is used
+    if node is not point:
+        assert (node.next if before else node.prev) is point
+    for (a, b), matters in pairs.items():
+        if b.is_before(a):
+            assert not matters, (a, b)
+            assert span[0].block is a.block
+    db.check()

@@ -1,0 +1,311 @@
+"""What each query means, on small programs; after PyTorch's own tests of its alias analysis."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.alias import Kind, analyze
+from irc.errors import Error
+from irc.ir import Builder, Graph, Tensor, types
+from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from tests.alias.helpers import Case
+
+# -- writers ------------------------------------------------------------------
+
+
+def test_pure_in_place_and_through_an_alias() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %c : Tensor = aten::relu(%x)
+  %v : Tensor = aten::t(%c)
+  %w1 : Tensor = aten::relu_(%b)
+  %w2 : Tensor = aten::relu_(%v)
+  return (%a, %b, %c)
+""")
+    assert [c.written(n) for n in ("x", "a", "b", "c", "v", "w1")] == [False, False, True, True, True, True]
+    assert c.db.has_writers([c["a"], c["b"]])
+    assert c.db.has_writers(c.node("v"))
+    assert not c.db.has_writers(c.node("a"))
+    assert c.db.is_mutable(c.node("w1"))
+    assert not c.db.is_mutable(c.node("a"))
+    assert c.db.writes_to_alias(c.node("w2"), c["c"])
+    assert not c.db.writes_to_alias(c.node("w2"), c["b"])
+    assert c.db.reads(c.node("v")) == c.db.locations(c["c"]) == c.db.writes(c.node("w2"))
+    assert c.db.writes(c.node("v")) == frozenset()
+
+
+def test_numbers_and_none_have_no_writers_and_no_memory() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %n : NoneType = prim::Constant()
+  %s : str = prim::Constant[value="s"]()
+  %i : int = prim::Constant[value=1]()
+  %w : Tensor = aten::add_(%x, %i, %i)
+  return (%x)
+""")
+    for name in "nsi":
+        assert not c.written(name)
+        assert not c.alias(name, name)
+        assert c.db.locations(c[name]) == frozenset()
+        assert not c.contain(name, "x")
+
+
+@pytest.mark.parametrize(
+    ("training", "written"), [("prim::Constant[value=0]()", False), ("prim::Constant[value=1]()", True), (None, True)]
+)
+@pytest.mark.parametrize("kind", ["batch_norm", "instance_norm"])
+def test_normalisation_writes_its_statistics_unless_it_does_not_train(
+    kind: str, training: str | None, written: bool
+) -> None:
+    constant = f"%t : bool = {training}" if training else "%one : int = prim::Constant[value=1]()"
+    c = Case(f"""
+graph(%x : Tensor, %mean : Tensor, %var : Tensor{"" if training else ", %t : bool"}):
+  {constant}
+  %n : NoneType = prim::Constant()
+  %f : float = prim::Constant[value=0.1]()
+  %b : bool = prim::Constant[value=0]()
+  %y : Tensor = aten::{kind}(%x, %n, %n, %mean, %var, %t, %f, %f, %b)
+  return (%y)
+""")
+    assert c.written("mean") == c.written("var") == written
+    assert not c.alias("y", "x")
+
+
+def test_what_a_branch_or_loop_writes_its_node_writes() -> None:
+    c = Case("""
+graph(%x : Tensor, %t : bool, %n : int):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %i : Tensor = prim::If(%t)
+    block0():
+      %l : Tensor = prim::Loop(%n, %t, %b)
+        block0(%k : int, %u : Tensor):
+          %w : Tensor = aten::relu_(%a)
+          -> (%t, %u)
+      -> (%l)
+    block1():
+      -> (%b)
+  return (%i)
+""")
+    for name in ("i", "l", "w"):
+        assert c.db.writes_to_alias(c.node(name), c["a"]), name
+        assert not c.db.writes_to_alias(c.node(name), c["b"]), name
+    assert c.db.is_mutable(c.node("w"))
+    assert not c.db.is_mutable(c.node("i")), "a captured value is no input"
+
+
+def test_writes_between_looks_at_all_paths() -> None:
+    c = Case("""
+graph(%x : Tensor, %t : bool, %n : int):
+  %a : Tensor = aten::relu(%x)
+  %first : Tensor = aten::neg(%a)
+  %i : Tensor = prim::If(%t)
+    block0():
+      %in_then : Tensor = aten::neg(%a)
+      %w : Tensor = aten::relu_(%a)
+      %after_w : Tensor = aten::neg(%a)
+      -> (%after_w)
+    block1():
+      %in_else : Tensor = aten::neg(%a)
+      -> (%in_else)
+  %last : Tensor = aten::neg(%a)
+  %b : Tensor = aten::sigmoid(%x)
+  %before_loop : Tensor = aten::neg(%b)
+  %l : Tensor = prim::Loop(%n, %t, %b)
+    block0(%k : int, %u : Tensor):
+      %early : Tensor = aten::neg(%b)
+      %late : Tensor = aten::neg(%b)
+      %v : Tensor = aten::relu_(%b)
+      -> (%t, %u)
+  return (%i, %last, %l)
+""")
+
+    def between(first: str, last: str, value: str = "a") -> bool:
+        return c.db.writes_between([c[value]], c.node(first), c.node(last))
+
+    assert not between("a", "first")
+    assert between("first", "last")
+    assert not between("first", "in_then")
+    assert between("first", "after_w")
+    assert not between("first", "in_else"), "the branches exclude each other"
+    assert between("in_then", "after_w")
+    assert between("in_then", "last")
+    assert not between("in_else", "last"), "the branch that writes was not taken"
+    assert not between("a", "before_loop", "b")
+    assert between("before_loop", "early", "b"), "from the second trip on"
+    assert not between("early", "late", "b"), "early runs again before late does"
+    assert not between("last", "first"), "no path leads back"
+
+
+# -- sharing -------------------------------------------------------------------
+
+
+def test_inputs_may_share_unless_they_are_known_not_to() -> None:
+    text = "graph(%x : Tensor, %y : Tensor, %l : Tensor[]):\n  return (%x)\n"
+    c = Case(text)
+    assert c.alias("x", "y")
+    assert not c.alias("x", "l")
+    assert c.contain("x", "l")
+    d = Case(text, noalias=("x", "l"))
+    assert not d.alias("x", "y")
+    assert not d.contain("x", "l")
+    assert {x.kind for x in d.db.locations(d["x"])} == {Kind.DONATED}
+    with pytest.raises(Error, match="IRC301"):
+        analyze(c.graph, noalias=["nobody"])
+
+
+def test_a_donated_list_holds_things_of_its_own() -> None:
+    c = Case(
+        """
+graph(%l : Tensor[], %x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::__getitem__(%l, %z)
+  %b : Tensor = aten::__getitem__(%l, %z)
+  %w : Tensor = aten::relu_(%a)
+  return (%a)
+""",
+        noalias=("l",),
+    )
+    assert c.alias("a", "b")
+    assert c.contain("l", "a")
+    assert not c.alias("a", "x")
+    assert not c.written("x")
+    assert c.written("l")
+
+
+def test_unknown_results_may_be_inputs_but_nothing_fresh() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %u : Tensor = prim::grad(%x)
+  return (%a)
+""")
+    assert c.alias("u", "x")
+    assert not c.alias("u", "a")
+
+
+def test_opaque_code_may_keep_write_and_return_what_it_got() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %b : Tensor = aten::neg(%x)
+  %late : Tensor = aten::sigmoid(%x)
+  %r : Tensor = foreign::op(%l)
+  %s : Tensor[] = aten::append(%l, %late)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %q : Tensor = foreign::op(%z)
+  return (%r)
+""")
+    assert c.alias("r", "a")
+    assert c.alias("e", "r"), "it may have stored what it returns"
+    assert c.alias("q", "late"), "what is stored later escapes too"
+    assert c.alias("e", "x")
+    assert not c.alias("r", "b")
+    for name in ("a", "l", "late", "x"):
+        assert c.written(name), name
+    assert not c.written("b")
+    assert c.db.writes_to_wildcard(c.node("r"))
+    assert c.db.has_side_effects(c.node("r"))
+
+
+def test_constants_of_one_weight_are_one_memory() -> None:
+    graph = Graph()
+    weight = graph.weights.add("w", Tensor.of([1.0, 2.0]))
+    other = graph.weights.add("v", Tensor.of([1.0, 2.0]))
+    b = Builder(graph)
+    first, second, third = b.constant(weight), b.constant(weight), b.constant(other)
+    graph.set_outputs([first, second, third])
+    db = analyze(graph)
+    assert db.may_alias(first, second)
+    assert db.must_alias(first, second)
+    assert not db.may_alias(first, third)
+    (location,) = db.locations(first)
+    assert (location.kind, location.site) == (Kind.CONSTANT, "w")
+
+
+def test_must_alias() -> None:
+    c = Case("""
+graph(%x : Tensor, %s : int[], %t : bool):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %v : Tensor = aten::t(%a)
+  %vv : Tensor = aten::permute(%v, %s)
+  %r : Tensor = aten::reshape(%a, %s)
+  %p : Tensor = aten::select(%a, %z, %z)
+  %q : Tensor = aten::select(%v, %z, %z)
+  %w : Tensor = aten::relu_(%a)
+  %c : Tensor = aten::contiguous(%a, %z)
+  %i : Tensor = prim::If(%t)
+    block0():
+      -> (%a)
+    block1():
+      -> (%v)
+  return (%vv)
+""")
+    must = c.db.must_alias
+    for a, b in (("a", "a"), ("a", "v"), ("vv", "w"), ("p", "a"), ("vv", "p"), ("q", "w")):
+        assert must(c[a], c[b]), (a, b)
+        assert must(c[b], c[a]), (b, a)
+        assert c.alias(a, b)
+    for a, b in (("a", "r"), ("a", "c"), ("p", "q"), ("a", "x"), ("a", "i"), ("z", "z")):
+        assert not must(c[a], c[b]), (a, b)
+
+
+def test_escapes_and_safe_to_change_aliasing() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %b : Tensor = aten::neg(%x)
+  %c : Tensor = aten::sigmoid(%b)
+  %d : Tensor = aten::sigmoid(%b)
+  %w : Tensor = aten::relu_(%d)
+  return (%l)
+""")
+    assert c.db.escapes(c["x"])
+    assert c.db.escapes(c["a"]), "an output holds it"
+    assert c.db.escapes([c["b"], c["l"]])
+    assert not c.db.escapes(c["b"])
+    assert c.db.safe_to_change_aliasing(c["b"], c["c"])
+    assert c.db.safe_to_change_aliasing(c["b"], c["a"]), "only one of them is known outside"
+    assert not c.db.safe_to_change_aliasing(c["x"], c["a"])
+    assert not c.db.safe_to_change_aliasing(c["b"], c["d"])
+
+
+# -- types ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (types.TENSOR, types.tensor(types.DType.FLOAT, (2, 3)), True),
+        (ListType(types.TENSOR), ListType(types.INT), False),
+        (ListType(types.TENSOR), ListType(OptionalType(types.TENSOR)), True),
+        (OptionalType(types.TENSOR), types.TENSOR, True),
+        (UnionType((types.TENSOR, ListType(types.INT))), types.TENSOR, True),
+        (UnionType((types.TENSOR, ListType(types.INT))), ListType(types.INT), True),
+        (UnionType((types.TENSOR, ListType(types.INT))), ListType(types.FLOAT), False),
+        (types.ANY, DictType(types.STR, types.TENSOR), True),
+        (types.ANY, types.STR, False),
+        (TupleType((types.TENSOR,)), types.TENSOR, False),
+        (TupleType((types.INT, types.STR)), TupleType((types.INT, types.STR)), False),
+    ],
+)
+def test_inputs_share_if_their_types_overlap(a: Type, b: Type, expected: bool) -> None:
+    graph = Graph()
+    x, y = graph.add_input(a), graph.add_input(b)
+    assert analyze(graph).may_alias(x, y) == expected
+
+
+def test_many_classes_of_one_shape() -> None:
+    """Hundreds of class types do not slow the analysis down: only a class's own name overlaps it."""
+    lines = [f'  %m{i} : __torch__.M{i} = prim::GetAttr[name="m{i}"](%self)' for i in range(400)]
+    lines += [f'  %w{i} : Tensor = prim::GetAttr[name="w"](%m{i})' for i in range(400)]
+    c = Case("\n".join(["graph(%self : __torch__.Net):", *lines, "  return (%w0)"]))
+    assert c.alias("w0", "w399"), "weights may be tied"
+    assert not c.alias("m0", "m1")
+    assert c.contain("m0", "w1")

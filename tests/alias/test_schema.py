@@ -1,0 +1,199 @@
+"""Schemas in PyTorch's notation, and which overload a node means."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.ir import Builder, Graph, types
+from irc.ir.ops import Effects, effects_of, resolve, schema_of, schemas
+from irc.ir.ops.registry import kinds
+from irc.ir.schema import AliasInfo
+from irc.ir.schema_parser import parse_schema
+from irc.ir.types import DictType, ListType, OptionalType, TupleType
+
+
+def test_a_full_signature() -> None:
+    schema = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
+    assert (schema.name, schema.overload) == ("aten::add_", "Tensor")
+    self, other, alpha = schema.arguments
+    assert self.alias == AliasInfo(("a",), ("a",), write=True)
+    assert other.alias is None
+    assert (alpha.type, alpha.default, alpha.keyword_only) == (types.SCALAR, 1, True)
+    assert schema.is_mutable
+    assert not schema.is_pure
+    assert schema.returns[0].alias == self.alias
+
+
+@pytest.mark.parametrize(
+    ("annotation", "before", "after", "write", "must"),
+    [
+        ("(a)", ("a",), ("a",), False, ""),
+        ("(a!)", ("a",), ("a",), True, ""),
+        ("(a|b)", ("a", "b"), ("a", "b"), False, ""),
+        ("(*)", ("*",), ("*",), False, ""),
+        ("(a -> *)", ("a",), ("*",), False, ""),
+        ("(a! -> a|*)", ("a",), ("*", "a"), True, ""),
+        ("(a -> b)", ("a",), ("b",), False, ""),
+        ("(a=)", ("a",), ("a",), False, "="),
+        ("(a<)", ("a",), ("a",), False, "<"),
+    ],
+)
+def test_annotations(annotation: str, before: tuple[str, ...], after: tuple[str, ...], write: bool, must: str) -> None:
+    schema = parse_schema(f"a::b(Tensor{annotation} x) -> Tensor")
+    alias = schema.arguments[0].alias
+    assert alias == AliasInfo(before, after, write, must)
+    assert alias.escapes == ("*" in after and "*" not in before)
+    assert alias.stored_into == (("b",) if annotation == "(a -> b)" else ())
+
+
+def test_annotations_inside_types() -> None:
+    schema = parse_schema(
+        "a::b(Tensor(a!)[] x, Dict(str, t(b))(c!) d, (Tensor(e), int)[] p, Future(Tensor(f)) g) -> Tensor(a)?[](c)"
+    )
+    x, d, p, g = schema.arguments
+    assert x.type == ListType(types.TENSOR)
+    assert x.alias == AliasInfo(contained=(AliasInfo(("a",), ("a",), True),))
+    assert isinstance(d.type, DictType)
+    assert d.alias == AliasInfo(("c",), ("c",), True, contained=(None, AliasInfo(("b",), ("b",))))
+    assert p.type == ListType(TupleType((types.TENSOR, types.INT)))
+    assert p.alias == AliasInfo(contained=(AliasInfo(contained=(AliasInfo(("e",), ("e",)), None)),))
+    assert g.alias == AliasInfo(contained=(AliasInfo(("f",), ("f",)),))
+    result = schema.returns[0]
+    assert result.type == ListType(OptionalType(types.TENSOR))
+    assert result.alias == AliasInfo(("c",), ("c",), contained=(AliasInfo(("a",), ("a",)),))
+
+
+def test_defaults_sizes_and_variadics() -> None:
+    schema = parse_schema(
+        'a::b(int[2] k=[1, 1], int[] s=[], float e=1e-5, str m="x,)", bool f=False, int? n=None, int z=-1, ...) -> '
+        "(Tensor(a) x, ...)"
+    )
+    assert [a.default for a in schema.arguments] == [[1, 1], [], 1e-5, "x,)", False, None, -1]
+    assert schema.arguments[0].size == 2
+    assert schema.is_vararg
+    assert schema.is_varret
+    assert schema.argument(20) is schema.arguments[-1]
+    assert schema.result(5) is schema.returns[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("aten::relu(Tensor self -> Tensor", "expected ','"),
+        ("relu(Tensor self) -> Tensor", "namespace::name"),
+        ("a::b(Tensor(a self) -> Tensor", "expected ')'"),
+        ("a::b(Tensor x) -> Tensor Tensor x", "expected the end"),
+        ("a::b(Tensor $) -> Tensor", "unexpected character"),
+        ("a::b(Dict(str) x) -> Tensor", "Dict of 1 types"),
+        ("a::b(int x=) -> Tensor", "expected a default value"),
+        ("", "expected a name"),
+    ],
+)
+def test_errors_have_a_caret(text: str, message: str) -> None:
+    with pytest.raises(Error, match="IRC203") as e:
+        parse_schema(text)
+    assert message in e.value.message
+    assert e.value.message.splitlines()[-1].strip() == "^"
+
+
+@given(st.text(alphabet="aten:.(Tensor!)-> []|*=,?x1'\"<", max_size=40))
+def test_any_text_parses_or_is_an_error(text: str) -> None:
+    try:
+        schema = parse_schema(text)
+    except Error:
+        return
+    assert parse_schema(str(schema)) == schema
+
+
+def test_every_row_prints_as_it_parses() -> None:
+    rows = [row for kind in kinds() for row in schemas(kind)]
+    assert len(rows) > 1000
+    for row in rows:
+        assert parse_schema(str(row)) == row
+    names = [(row.name, row.overload) for row in rows]
+    assert len(set(names)) == len(names), "an overload is described twice"
+
+
+def test_results_name_only_sets_of_arguments() -> None:
+    """But for those that say "or fresh": ``Tensor(b|a)`` where nothing is b."""
+    for kind in kinds():
+        for row in schemas(kind):
+            known = {s for a in row.arguments if a.alias for i in a.alias.walk() for s in (*i.before, *i.after)}
+            for result in row.returns:
+                for info in result.alias.walk() if result.alias else ():
+                    assert not info.before or set(info.before) & (known | {"*"}), str(row)
+
+
+# -- overloads --------------------------------------------------------------------
+
+
+def overload(kind: str, *inputs: types.Type) -> str | None:
+    graph = Graph()
+    node = Builder(graph).node(kind, [graph.add_input(t) for t in inputs], [types.TENSOR])
+    schema = resolve(node)
+    return None if schema is None else schema.overload
+
+
+T, INT, F = types.TENSOR, types.INT, types.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "expected"),
+    [
+        ("aten::add", (T, T, INT), "Tensor"),
+        ("aten::add", (types.tensor(types.DType.FLOAT, (2,)), T), "Tensor"),
+        ("aten::add", (T, F, INT), "Scalar"),
+        ("aten::add", (INT, INT), "int"),
+        ("aten::add", (INT, F), "int_float"),
+        ("aten::add", (types.STR, types.STR), "str"),
+        ("aten::add", (ListType(T), ListType(T)), "t"),
+        ("aten::add", (types.DEVICE, INT), None),
+        ("aten::__getitem__", (ListType(INT), INT), "t"),
+        ("aten::__getitem__", (DictType(types.STR, T), types.STR), "Dict_str"),
+        ("aten::max", (T,), ""),
+        ("aten::max", (T, T), "other"),
+        ("aten::max", (T, INT, types.BOOL), "dim"),
+        ("aten::conv2d", (T, T, types.NONE, ListType(INT), ListType(INT), ListType(INT), INT), ""),
+        ("aten::conv2d", (T, T, OptionalType(T), ListType(INT), types.STR, ListType(INT), INT), "padding"),
+        ("aten::max_pool2d", (T, INT), ""),
+        ("aten::_set_item", (ListType(T), INT, T), "t"),
+        ("aten::slice", (T, INT, types.NONE, INT, INT), "Tensor"),
+        ("aten::sub", (T,), None),
+    ],
+)
+def test_overloads(kind: str, inputs: tuple[types.Type, ...], expected: str | None) -> None:
+    assert overload(kind, *inputs) == expected
+
+
+def test_effects_depend_on_the_arguments() -> None:
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    p, yes, no = b.constant(0.5), b.constant(True), b.constant(False)
+    flag = graph.add_input(types.BOOL)
+    effects = [effects_of(b.node("aten::dropout", [x, p, t], [T])) for t in (yes, flag, no)]
+    assert effects == [Effects.RANDOM, Effects.RANDOM, Effects.NONE]
+    assert effects_of(b.node("prim::Print", [x])) == Effects.SIDE_EFFECT
+    assert effects_of(b.node("onnx::Dropout", [x], [T], version=13)) == Effects.NONE
+    assert effects_of(b.node("onnx::RandomNormal", [], [T])) == Effects.RANDOM
+
+
+def test_onnx_signatures_come_from_the_standard() -> None:
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    reshape = schema_of(b.node("onnx::Reshape", [x, x], [T], version=13))
+    assert reshape is not None
+    assert [a.name for a in reshape.arguments] == ["data", "shape"]
+    assert reshape.returns[0].alias == AliasInfo(("a",), ("a",))
+    conv = schema_of(b.node("onnx::Conv", [x, x], [T], version=11))
+    assert conv is not None
+    assert conv.is_pure
+    assert [a.has_default for a in conv.arguments] == [False, False, True]
+    relu = schema_of(b.node("onnx::Relu_", [x], [T], version=14))
+    assert relu is not None
+    assert relu.is_mutable
+    assert schema_of(b.node("onnx::NoSuchThing", [x], [T])) is None

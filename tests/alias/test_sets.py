@@ -1,0 +1,81 @@
+"""Sets of locations against Python's own, and their hash-consing."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.alias.sets import EMPTY, BigSet, LocationSet, SetTable, contains, intersects, members
+
+numbers = st.one_of(
+    st.integers(0, 40),
+    st.integers(4090, 4100),
+    st.integers(0, 60_000),
+)
+plain = st.one_of(
+    st.frozensets(numbers, max_size=5),
+    st.frozensets(numbers, min_size=10, max_size=60),
+    st.builds(lambda start, size: frozenset(range(start, start + size)), st.integers(0, 9000), st.integers(0, 400)),
+)
+
+
+def plain_of(a: LocationSet) -> frozenset[int]:
+    return frozenset(members(a))
+
+
+@given(plain, plain)
+def test_operations(a: frozenset[int], b: frozenset[int]) -> None:
+    table = SetTable()
+    x, y = table.of(a), table.of(b)
+    assert plain_of(x) == a
+    assert plain_of(table.union(x, y)) == a | b
+    assert plain_of(table.difference(x, y)) == a - b
+    assert intersects(x, y) == intersects(y, x) == bool(a & b)
+    for z in (*list(a)[:3], *list(b)[:3], 7):
+        assert contains(x, z) == (z in a)
+
+
+@given(st.lists(plain, max_size=6))
+def test_union_of_many(parts: list[frozenset[int]]) -> None:
+    table = SetTable()
+    assert plain_of(table.union_all([table.of(p) for p in parts])) == frozenset().union(*parts)
+
+
+@given(plain, plain)
+def test_equal_sets_are_one_object(a: frozenset[int], b: frozenset[int]) -> None:
+    table = SetTable()
+    whole = table.of(a | b)
+    for other in (table.union(table.of(a), table.of(b)), table.union(table.of(b), table.of(a)), table.of(b | a)):
+        assert other is whole or (isinstance(other, int) and other == whole)
+
+
+def test_forms_by_size() -> None:
+    table = SetTable()
+    assert table.of([]) is EMPTY
+    assert table.of([5]) == 5
+    assert isinstance(table.of([5, 6]), frozenset)
+    assert isinstance(table.of(range(17)), BigSet)
+    assert isinstance(table.of([1, 10**7]), frozenset), "two far locations cost two, not ten million bits"
+
+
+def test_unions_are_memoised() -> None:
+    table = SetTable()
+    a, b = table.of(range(100)), table.of(range(50, 200))
+    first = table.union(a, b)
+    done = table.unions
+    assert table.union(a, b) is first
+    assert table.union(first, b) is first
+    assert table.union(first, a) is first
+    assert table.union(a, b) is first
+    assert table.unions <= done + 2, "only the unions not seen before are computed"
+
+
+def test_growing_sets_share_their_parts() -> None:
+    """A chain of sets that each add one location: all but the last chunk is shared."""
+    table = SetTable()
+    before = table.of(range(40_000))
+    after = table.union(before, 40_000)
+    assert isinstance(before, BigSet)
+    assert isinstance(after, BigSet)
+    shared = sum(a is b for a, b in zip(before.chunks, after.chunks, strict=True))
+    assert shared == len(before.chunks) - 1

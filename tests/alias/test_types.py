@@ -1,0 +1,167 @@
+"""Which types overlap, on all pairs: against what their values are."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap
+from irc.ir import Type, types
+from irc.ir.types import (
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TupleType,
+    TypeVar,
+    UnionType,
+)
+
+T, INT, F, S, ANY = types.TENSOR, types.INT, types.FLOAT, types.STR, types.ANY
+
+ALL: tuple[Type, ...] = (
+    T,
+    types.tensor(types.DType.FLOAT, (1, "n")),
+    INT,
+    F,
+    S,
+    types.NONE,
+    types.SCALAR,
+    ANY,
+    TypeVar("t"),
+    PrimType("SomethingUnheardOf"),
+    OptionalType(T),
+    OptionalType(INT),
+    UnionType((INT, T)),
+    UnionType((INT, S)),
+    UnionType((ListType(INT), ListType(T))),
+    ListType(T),
+    ListType(INT),
+    ListType(F),
+    ListType(types.SCALAR),
+    ListType(OptionalType(T)),
+    ListType(OptionalType(INT)),
+    ListType(ANY),
+    ListType(ListType(T)),
+    ListType(ListType(ANY)),
+    ListType(UnionType((INT, T))),
+    ListType(UnionType((S, T))),
+    TupleType((T, INT)),
+    TupleType((T, ANY)),
+    TupleType((ANY, INT)),
+    TupleType((INT, INT)),
+    TupleType((INT, S)),
+    TupleType((T,)),
+    TupleType((OptionalType(T), F)),
+    DictType(S, T),
+    DictType(INT, T),
+    DictType(S, ANY),
+    DictType(S, ListType(T)),
+    FutureType(T),
+    FutureType(INT),
+    ClassType("a.M"),
+    ClassType("a.N"),
+)
+
+_IMMUTABLE = {"int", "float", "bool", "complex", "str", "None"}
+
+
+def kinds_of_values(type: Type, depth: int = 3) -> frozenset[object]:
+    """Descriptions of values of ``type``, to a depth: two types overlap if some description is in both."""
+    if depth == 0:
+        return frozenset({"..."})
+    sub = depth - 1
+    match type:
+        case types.TensorType():
+            return frozenset({"tensor"})
+        case OptionalType():
+            return kinds_of_values(type.elem, depth) | {"None"}
+        case UnionType():
+            return frozenset().union(*(kinds_of_values(m, depth) for m in type.members))
+        case ListType():
+            return frozenset(("list", v) for v in kinds_of_values(type.elem, sub))
+        case FutureType():
+            return frozenset(("future", v) for v in kinds_of_values(type.elem, sub))
+        case DictType():
+            keys, values = kinds_of_values(type.key, sub), kinds_of_values(type.value, sub)
+            return frozenset(("dict", k, v) for k in keys for v in values)
+        case TupleType():
+            return frozenset(("tuple", *vs) for vs in itertools.product(*(kinds_of_values(e, sub) for e in type.elems)))
+        case ClassType():
+            return frozenset({("object", type.name)})
+        case PrimType(name="Scalar"):
+            return frozenset({"int", "float", "bool", "complex"})
+        case PrimType(name="NoneType"):
+            return frozenset({"None"})
+        case PrimType() if type.name in _IMMUTABLE:
+            return frozenset({type.name})
+        case _:  # anything at all
+            some = [
+                t for t in ALL if not isinstance(t, TypeVar | PrimType) or t in (INT, F, S, types.NONE, types.SCALAR)
+            ]
+            if depth == 1:
+                return frozenset({"...", "tensor", *_IMMUTABLE})
+            return frozenset().union(*(kinds_of_values(t, depth) for t in some if not _mentions_any(t))) | {
+                v for t in some if not _mentions_any(t) for v in ({("list", x) for x in kinds_of_values(t, sub)})
+            }
+
+
+def _mentions_any(type: Type) -> bool:
+    return "Any" in str(type)
+
+
+def has_mutable(kind: object) -> bool:
+    if isinstance(kind, tuple):
+        return kind[0] != "tuple" or any(map(has_mutable, kind[1:]))
+    return kind not in _IMMUTABLE
+
+
+@pytest.mark.parametrize("a", ALL, ids=str)
+def test_overlap_is_what_values_say(a: Type) -> None:
+    for b in ALL:
+        common = {k for k in kinds_of_values(a, 3) & kinds_of_values(b, 3) if has_mutable(k)}
+        assert overlap(a, b) == bool(common), f"{a} and {b}: {sorted(map(str, common))[:3]}"
+
+
+def test_overlap_is_symmetric_and_reflexive() -> None:
+    for a, b in itertools.product(ALL, ALL):
+        assert overlap(a, b) == overlap(b, a)
+    for a in ALL:
+        assert overlap(a, a) == has_memory(a)
+
+
+def test_meet_is_commutative_and_idempotent() -> None:
+    parts = list(dict.fromkeys(atom for t in ALL for atom in atoms(t)))
+    for a, b in itertools.product(parts, parts):
+        common = meet(a, b)
+        assert common == meet(b, a)
+        if common is not None:
+            assert meet(common, a) == common
+            assert meet(common, b) == common
+
+
+@pytest.mark.parametrize(
+    ("type", "expected"),
+    [
+        (OptionalType(T), (T,)),
+        (UnionType((INT, T)), (T,)),
+        (types.tensor(types.DType.INT8, (3,)), (T,)),
+        (INT, ()),
+        (TupleType((INT, S)), ()),
+        (TypeVar("t"), (ANY,)),
+        (UnionType((ANY, T)), (ANY,)),
+    ],
+)
+def test_atoms(type: Type, expected: tuple[Type, ...]) -> None:
+    assert atoms(type) == expected
+
+
+def test_content_types() -> None:
+    assert content_types(ListType(T)) == (T,)
+    assert content_types(DictType(S, T)) == (S, T)
+    assert content_types(TupleType((T, INT))) == (T, INT)
+    assert content_types(T) == ()
+    assert content_types(ClassType("a.M")) == (ANY,)

@@ -1,0 +1,247 @@
+"""Updates in place, one by one: what they change, what they leave alone, what they cost."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from irc.alias import AliasDb, analyze
+from irc.errors import Error
+from irc.ir import Builder, Graph, Node, Value, types
+from tests.alias.helpers import Case
+
+TEXT = """
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %va : Tensor = aten::t(%a)
+  %vb : Tensor = aten::t(%b)
+  %la : Tensor[] = prim::ListConstruct(%a)
+  %w : Tensor = aten::relu_(%vb)
+  %u : Tensor = prim::grad(%x)
+  return (%va, %la)
+"""
+
+
+def test_replace_value_moves_what_refers_to_it() -> None:
+    c = Case(TEXT)
+    assert not c.alias("va", "b")
+    c["a"].replace_all_uses_with(c["b"])
+    c.db.replace_value(c["a"], c["b"])
+    assert c.alias("va", "b")
+    assert c.contain("la", "b")
+    assert not c.alias("va", "a")
+    assert not c.contain("la", "a")
+    assert c.written("va")
+    c.db.check()
+
+
+def test_replace_value_moves_writes() -> None:
+    c = Case(TEXT)
+    c["vb"].replace_all_uses_with(c["va"])
+    c.db.replace_value(c["vb"], c["va"])
+    assert c.written("a")
+    assert not c.written("b")
+    assert c.alias("w", "a")
+    assert c.db.writes_to_alias(c.node("w"), c["a"])
+    c.db.check()
+
+
+def test_copy_value_is_another_name_for_the_same() -> None:
+    c = Case(TEXT)
+    new = c.graph.create("aten::t", [c["b"]], [types.TENSOR]).insert_after(c.node("vb")).output
+    c.db.copy_value(c["vb"], new)
+    assert c.db.may_alias(new, c["b"])
+    assert c.db.has_writers(new)
+    c.db.check()
+
+
+def test_create_value_is_fresh_memory() -> None:
+    c = Case(TEXT)
+    new = c.graph.create("aten::neg", [c["b"]], [types.TENSOR]).insert_after(c.node("vb")).output
+    c.db.create_value(new)
+    assert not c.db.may_alias(new, c["b"])
+    assert not c.db.has_writers(new)
+    c.db.check()
+
+
+@pytest.mark.parametrize("kind", ["aten::t", "aten::relu", "aten::relu_", "foreign::op"])
+def test_add_node(kind: str) -> None:
+    c = Case(TEXT)
+    node = Builder.before(c.node("w")).node(kind, [c["a"]], [types.TENSOR])
+    c.db.add_node(node)
+    assert c.db.may_alias(node.output, c["a"]) == (kind != "aten::relu")
+    assert c.written("a") == (kind in ("aten::relu_", "foreign::op"))
+    c.db.check()
+
+
+def test_add_node_with_blocks() -> None:
+    c = Case(TEXT)
+    b = Builder.before(c.node("w"))
+    cond = b.constant(True)
+    node = c.graph.create("prim::If", [cond], [types.TENSOR])
+    inner = Builder.at_end(node.add_block()).op("aten::relu_", c["a"])
+    inner.block.set_returns([inner])
+    node.add_block().set_returns([c["b"]])
+    node.insert_before(c.node("w"))
+    c.db.add_node(node)
+    assert c.db.may_alias(node.output, c["va"])
+    assert c.db.may_alias(node.output, c["b"])
+    assert c.db.writes_to_alias(node, c["a"])
+    c.db.check()
+
+
+def test_storing_into_a_list_reaches_all_who_read_it() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %v : Tensor = aten::t(%e)
+  %w : Tensor = aten::relu_(%v)
+  %n : Tensor = aten::neg(%x)
+  return (%n)
+""")
+    assert not c.written("b")
+    assert not c.contain("l", "b")
+    node = Builder.before(c.node("e")).node("aten::append", [c["l"], c["b"]], [c["l"].type])
+    c.db.add_node(node)
+    assert c.alias("v", "b")
+    assert c.written("b")
+    assert c.contain("l", "b")
+    c.db.check()
+
+
+def test_set_wildcard_is_what_a_rebuild_gives() -> None:
+    c = Case(TEXT)
+    assert not c.alias("u", "b")
+    c.db.set_wildcard(c["b"])
+    assert c.alias("u", "b")
+    assert c.alias("x", "vb"), "views of it too"
+    assert c.written("x"), "it may be the input that is written now"
+    assert not c.alias("u", "a")
+    c.db.check()
+    c.db.set_wildcard(c["a"])
+    assert c.alias("a", "b"), "two unknown values may be the same"
+    c.db.check()
+
+
+def test_unmapped_values_are_analysed_when_asked_about() -> None:
+    c = Case(TEXT)
+    view = Builder.before(c.node("w")).op("aten::t", c["b"])
+    assert c.db.may_alias(view, c["b"])
+    fresh = Builder.before(c.node("w")).op("aten::neg", c["b"])
+    assert not c.db.may_alias(fresh, c["b"])
+
+
+def test_erased_writers_no_longer_write() -> None:
+    c = Case(TEXT)
+    assert c.written("b")
+    node = c.node("w")
+    c.db.erase_node(node)
+    node.erase()
+    assert not c.written("b")
+    assert c.db.is_tight
+    c.db.check()
+
+
+def test_erased_stores_leave_traces_until_tightened() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct()
+  %s : Tensor[] = aten::append(%l, %a)
+  return (%l)
+""")
+    node = c.node("s")
+    c.db.erase_node(node)
+    node.erase()
+    assert c.contain("l", "a"), "safe: more than is so"
+    assert not c.written("l"), "writes are exact at once"
+    assert not c.db.is_tight
+    c.db.check()
+    c.db.tighten()
+    assert not c.contain("l", "a")
+    assert c.db.is_tight
+    c.db.check()
+
+
+def test_nothing_erased_is_referred_to() -> None:
+    c = Case(TEXT)
+    c.db.may_contain_alias(c.graph.inputs, c.graph.outputs)
+    node = c.node("w")
+    seen: list[weakref.ref[Node] | weakref.ref[Value]] = [weakref.ref(node), weakref.ref(node.output)]
+    c.db.erase_node(node)
+    node.erase()
+    node, made = c.node("vb"), c["vb"]
+    seen += [weakref.ref(node), weakref.ref(made)]
+    c.db.erase_node(node)
+    node.erase()
+    del node, made
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * 4
+
+
+def test_check_finds_what_was_not_told() -> None:
+    c = Case(TEXT)
+    c.node("vb").replace_input(0, c["a"])
+    with pytest.raises(Error, match="IRC302"):
+        c.db.check()
+    d = Case(TEXT)
+    d.node("w").erase()
+    with pytest.raises(Error, match="no longer in the graph"):
+        d.db.check()
+
+
+def test_rewrite_checks_when_it_closes() -> None:
+    c = Case(TEXT)
+    c.db.check_rewrites = True
+    with c.db.rewrite():
+        c["a"].replace_all_uses_with(c["b"])
+        c.db.replace_value(c["a"], c["b"])
+    with pytest.raises(Error, match="IRC302"), c.db.rewrite():
+        c.node("va").replace_input(0, c["x"])
+
+
+def test_a_pass_that_updates_builds_nothing() -> None:
+    c = Case(TEXT)
+    built = AliasDb.builds
+    c["a"].replace_all_uses_with(c["b"])
+    c.db.replace_value(c["a"], c["b"])
+    c.db.move_before(c.node("u"), c.node("la"))
+    assert AliasDb.builds == built
+    assert c.db.solves == 1
+
+
+def views_of_many(n: int) -> tuple[Graph, AliasDb, list[Value]]:
+    """A graph of n tensors with two views each."""
+    graph = Graph()
+    x = graph.add_input(types.TENSOR)
+    b = Builder(graph)
+    made = [b.op("aten::relu", x) for _ in range(n)]
+    graph.set_outputs([b.op("aten::t", b.op("aten::t", v)) for v in made])
+    db = analyze(graph)
+    for value in graph.outputs:
+        db.may_alias(value, x)
+    return graph, db, made
+
+
+def test_updates_cost_what_they_affect() -> None:
+    """Counted, not timed: the same update touches as many elements in a small and in a large graph."""
+    grown: list[list[int]] = []
+    for n in (10, 1000):
+        _, db, made = views_of_many(n)
+        steps: list[int] = []
+        for value in made[:3]:
+            before = db.counters()
+            db.set_wildcard(value)
+            after = db.counters()
+            steps.append(after["grown"] - before["grown"])
+            assert after["solves"] == before["solves"]
+        grown.append(steps)
+    assert grown[0] == grown[1]
