@@ -19,7 +19,8 @@ def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = Tr
 
     Compared are the blocks, nodes, inputs, outputs, types, versions and
     attributes, floating-point values bit for bit. A weight is the same if its
-    name and type are, and its contents where both are known.
+    name and type are, and its contents where both are known. What text does not
+    hold, the metadata and default inputs of modules, is not compared.
 
     Args:
         a: a graph or module.

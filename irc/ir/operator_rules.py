@@ -14,12 +14,11 @@ from irc.ir.type_relation import accepts
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
 
-GROUPS = frozenset(
+_GROUPS = frozenset(
     {
         "prim::FusionGroup",
         "prim::TensorExprGroup",
         "prim::CudaFusionGroup",
-        "prim::DifferentiableGraph",
         "prim::FunctionalGraph",
     }
 )
@@ -153,7 +152,11 @@ def _group(node: Node) -> None:
     subgraph = node.attributes.get("Subgraph")
     if not isinstance(subgraph, Graph):
         raise node_error("IRC215", f"{node.kind} needs an attribute Subgraph that holds a graph", node)
-    _has(node, inputs=len(subgraph.inputs), outputs=len(subgraph.outputs))
+    if node.kind == "prim::DifferentiableGraph":  # what is left for the backward pass comes after its outputs
+        _has(node, inputs=len(subgraph.inputs))
+        _require(node, len(node.outputs) <= len(subgraph.outputs), "the subgraph has fewer outputs")
+    else:
+        _has(node, inputs=len(subgraph.inputs), outputs=len(subgraph.outputs))
     _flows(node, node.inputs, subgraph.inputs, "input")
     _flows(node, subgraph.outputs, node.outputs, "output")
 
@@ -212,5 +215,6 @@ _FORMS: dict[str, Callable[[Node], None]] = {
     "prim::ListConstruct": _list_construct,
     "prim::TupleConstruct": _tuple_construct,
     "prim::TupleUnpack": _tuple_unpack,
-    **dict.fromkeys(GROUPS, _group),
+    "prim::DifferentiableGraph": _group,
+    **dict.fromkeys(_GROUPS, _group),
 }

@@ -21,11 +21,10 @@ def check_schema(node: Node) -> None:
     if found != wanted and not (schema.is_varret and found >= wanted - 1):
         raise node_error("IRC213", f"{schema} has {wanted} output{'s' * (wanted != 1)}, not {found}", node)
     bindings: Bindings = {}
-    for i, value in enumerate(node.inputs):  # binds the type variables
+    for i, value in enumerate(node.inputs):
         formal = schema.argument(i)
-        if formal is not None and formal.size is None and not accepts(formal.type, value.type, bindings):
-            message = f"%{value.name} : {value.type} cannot be '{formal}' of {schema}"
-            raise node_error("IRC214", message, node, input=i)
+        if formal is not None:  # resolving has seen that it fits; this binds type variables
+            accepts(formal.type, value.type, bindings)
     for i, value in enumerate(node.outputs):
         formal = schema.result(i)
         if formal is not None and not accepts(formal.type, value.type, bindings):

@@ -227,6 +227,9 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
 @pytest.mark.parametrize(
     "text",
     [
+        body("%y : bool = aten::eq(%x, %x)", "%x : Enum<__torch__.Color>"),
+        body("%y : int = prim::DifferentiableGraph_0(%x)", "%x : int")
+        + "with prim::DifferentiableGraph_0 = graph(%x : int):\n  return (%x, %x)\n",
         body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),
         body("%y : Float() = onnx::Relu_(%x)", "%x : Float()"),
         body("%y : Tensor = onnx::Elu[alpha=1](%x)", "%x : Tensor"),
