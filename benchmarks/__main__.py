@@ -1,7 +1,7 @@
 """``python -m benchmarks``: irc against its peers, on models built or bundled here.
 
 Two tables a model: optimising it (seconds, nodes left) and running it (milliseconds). The contenders take turns, and
-the best turn of each counts, so that what else the machine does falls on all of them alike.
+the median of each counts, so that what else the machine does falls on all of them alike.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import logging
 import time
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any, TypeVar
 
 import onnx
@@ -62,11 +63,11 @@ def measure(name: str, model: onnx.ModelProto, turns: int) -> None:
 def race(
     contenders: Mapping[str, Callable[[T], Any]], argument: Callable[[], T], turns: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Best time in seconds of each contender called with an ``argument()`` made outside that time, and its result.
+    """Median time in seconds of each contender called with an ``argument()`` made outside that time, and its result.
 
     A contender that fails is said so and left out; irc's own errors are raised.
     """
-    best: dict[str, float] = {}
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
     results: dict[str, Any] = {}
     running = dict(contenders)
     for _ in range(turns):
@@ -81,8 +82,8 @@ def race(
                 print(f"{name} fails: {type(error).__name__}: {str(error)[:200]}")
                 del running[name]
                 continue
-            best[name] = min(best.get(name, float("inf")), time.perf_counter() - start)
-    return best, results
+            samples[name].append(time.perf_counter() - start)
+    return {name: median(samples[name]) for name in running}, results
 
 
 def _copy(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -12,18 +12,19 @@ import pytest
 
 import irc
 from benchmarks.yolov3 import build
-from irc.check import comparable, difference, values_of
+from irc.check import Tolerance, comparable, difference
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.fuser.policy import ANCHORS, operators
 from irc.fuser.subgraph import is_group
+from irc.oracles import values_of
 from irc.passes import create_instruments
 
 SEEDS = (1, 2)
 RTOL, ATOL = 1e-3, 1e-5  # the second relative to the largest element
 
 MODELS = {name: (lambda name=name: randomize_weights(bundled_model(name), seed=0)) for name in BUNDLED}
-MODELS["yolov3"] = lambda: build(batch_norm=False)
-MODELS["yolov3 with batch normalisation"] = lambda: build(image_size=96, width_divisor=4)
+MODELS["yolov3"] = build
+MODELS["yolov3 with batch normalisation"] = lambda: build(image_size=96, width_divisor=4, batch_norm=True)
 
 
 @cache
@@ -37,7 +38,7 @@ def session(name: str) -> tuple[onnx.ModelProto, Any]:
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    error, right = difference(found, expected, RTOL, ATOL)
+    error, right = difference(found, expected, Tolerance(RTOL, ATOL))
     assert right, f"off by {error:.1e} of the scale"
 
 

@@ -15,14 +15,14 @@ def main() -> None:
     parser.add_argument("--image-size", type=int, default=416, help="input height and width in pixels (default 416)")
     parser.add_argument("--width-divisor", type=int, default=1, help="divide all channels: 1, 2, 4, 8 or 16")
     parser.add_argument("--seed", type=int, default=0, help="of the weights (default 0)")
-    parser.add_argument("--folded", action="store_true", help="fold batch normalisation, as an eval-mode export does")
+    parser.add_argument("--batch-norm", action="store_true", help="keep batch normalisation, which exports fold")
     options = parser.parse_args()
     try:
         model = build(
             image_size=options.image_size,
             width_divisor=options.width_divisor,
             seed=options.seed,
-            batch_norm=not options.folded,
+            batch_norm=options.batch_norm,
         )
         options.write.write_bytes(model.SerializeToString())
     except (ValueError, OSError) as error:

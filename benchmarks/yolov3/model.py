@@ -55,7 +55,7 @@ def build(
     width_divisor: int = 1,
     classes: int = 80,
     seed: int = 0,
-    batch_norm: bool = True,
+    batch_norm: bool = False,
 ) -> onnx.ModelProto:
     """YOLOv3 with one input ``images`` and one output ``detections``.
 
@@ -64,8 +64,8 @@ def build(
         width_divisor: divides every layer's channels (1, 2, 4, 8 or 16): small models of the same structure.
         classes: classes a box is scored for.
         seed: of all weights; the same seed gives the same model.
-        batch_norm: keep the BatchNormalization nodes, as an export with ``training=PRESERVE`` does (1,404 nodes);
-            without them they are folded into the convolutions, as an export in evaluation mode does (1,332 nodes).
+        batch_norm: keep the BatchNormalization nodes, as an export with ``training=PRESERVE`` does (1,404 nodes). By
+            default they are folded into the convolutions, as an export in evaluation mode does (1,332 nodes).
 
     Returns:
         A model of opset 17: ``images`` float32 [1, 3, image_size, image_size] (pixels in [0, 1]) to ``detections``
