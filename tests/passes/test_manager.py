@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from irc.errors import Error
+from irc.ir import Graph, parse_graph, parse_module
+from irc.passes import Pass, PassContext, PassManager, Repeat, create, create_instruments
+from irc.passes.instruments import (
+    INSTRUMENTS,
+    CrashReproducer,
+    Diff,
+    OptimisationLimit,
+    PrintAfterAll,
+    PrintAfterChange,
+    PrintAfterFailure,
+    Timing,
+    VerifyAlias,
+    VerifyChanged,
+    VerifyEach,
+)
+
+TEXT = """
+graph(%x : Float(2)):
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2) = onnx::Neg(%x)
+  %c : Float(2) = onnx::Exp(%x)
+  %y : Float(2) = onnx::Add(%a, %b)
+  return (%y)
+"""
+
+
+def custom(action: Callable[[Graph, PassContext], bool], label: str = "") -> Pass:
+    """A pass that does what it is told."""
+
+    @dataclass(frozen=True)
+    class Custom:
+        name: ClassVar[str] = "custom"
+        label: str = ""
+
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            return action(graph, ctx)
+
+    return Custom(label)
+
+
+def graph() -> Graph:
+    return parse_graph(TEXT)
+
+
+def test_report():
+    report = PassManager("cse,dce,cse").run(graph())
+    assert [(run.name, run.changed) for run in report.passes] == [("cse", True), ("dce", True), ("cse", False)]
+    assert all(run.seconds >= 0 for run in report.passes)
+    assert report.stats["cse.merged"] == 1
+    assert report.stats["dce.erased"] == 1
+    assert report.stats["alias.built"] == 1  # cse and dce keep it right
+    assert report.changed
+
+
+def test_passes_may_be_given_as_objects_and_names():
+    manager = PassManager([create("cse"), "dce", Repeat((create("cse"),), 2)])
+    assert str(manager) == "cse,dce,(cse)*2"
+    assert manager.run(graph()).changed
+
+
+def test_a_pass_that_has_seen_the_present_graph_does_not_run_again():
+    runs = []
+    passes = [custom(lambda g, ctx: bool(runs.append("ran")), label) for label in ("1", "2")]
+    report = PassManager([passes[0], passes[1], passes[0], create("dce"), passes[0]]).run(graph())
+    assert [run.name for run in report.passes] == ["custom", "custom", "dce", "custom"]
+    assert len(runs) == 3
+
+
+def test_repeat_stops_when_a_round_changes_nothing():
+    left = [3]
+
+    def action(g: Graph, ctx: PassContext) -> bool:
+        left[0] -= 1
+        node = next(iter(g.nodes))
+        node.name = str(left[0])
+        return left[0] > 0
+
+    assert len(PassManager([Repeat((custom(action), create("cse")), 10)]).run(graph()).passes) == 4
+    left[0] = 100
+    report = PassManager([Repeat((custom(action), create("inline")), 5)]).run(graph())
+    assert left[0] == 95 + 4  # its own change does not make it run again
+    assert not report.notes
+
+
+def test_repeat_says_when_it_gives_up():
+    def flip(g: Graph, ctx: PassContext) -> bool:
+        first, second = list(g.nodes)[:2]
+        first.move_after(second)
+        return True
+
+    group = Repeat((custom(flip, "1"), custom(flip, "2")), 3)
+    report = PassManager([group]).run(graph())
+    assert len(report.passes) == 6
+    assert "round 3 still changed the graph" in str(report.notes[-1])
+
+
+def test_every_graph_of_a_module_is_done():
+    module = parse_module("""
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = prim::CallFunction(%f, %x)
+  return (%y)
+
+graph f(%x : Tensor):
+  %a : Tensor = onnx::Neg(%x)
+  return (%x)
+""")
+    report = PassManager("dce,inline,dce").run(module)
+    assert report.stats["dce.erased"] == 1
+    assert [run.name for run in report.passes] == ["dce", "inline", "dce"]
+    assert list(module.graphs) == ["main"]
+
+
+def test_context():
+    def action(g: Graph, ctx: PassContext) -> bool:
+        db = ctx.alias_db(g)
+        assert ctx.alias_db(g) is db is ctx.built_alias_db(g)
+        ctx.drop_alias_db(g)
+        assert ctx.built_alias_db(g) is None
+        ctx.count("seen", 2)
+        ctx.note(next(iter(g.nodes)), "is the first")
+        return False
+
+    report = PassManager([custom(action)]).run(graph())
+    assert report.stats == {"custom.seen": 2, "alias.built": 1}
+    assert [str(note) for note in report.notes] == ["custom: %a = onnx::Neg: is the first"]
+
+
+# -- instruments -----------------------------------------------------------------
+
+
+def output(instrument_class: type, pipeline: str = "cse,dce,cse") -> str:
+    stream = io.StringIO()
+    PassManager(pipeline, [instrument_class(stream)]).run(graph())
+    return stream.getvalue()
+
+
+def test_print_after_all():
+    text = output(PrintAfterAll)
+    assert [row for row in text.splitlines() if row.startswith("#")] == [
+        "# after cse",
+        "# after dce",
+        "# after cse (no change)",
+    ]
+    assert text.count("graph(%x") == 3
+
+
+def test_print_after_change():
+    text = output(PrintAfterChange)
+    assert [row for row in text.splitlines() if row.startswith("#")] == ["# after cse", "# after dce"]
+    assert text.count("onnx::Exp") == 1
+
+
+def test_diff():
+    rows = output(Diff).splitlines()
+    assert "-  %b : Float(2) = onnx::Neg(%x)" in rows
+    assert "-  %c : Float(2) = onnx::Exp(%x)" in rows
+    assert "+  %y : Float(2) = onnx::Add(%a, %a)" in rows
+
+
+def test_timing():
+    rows = [row.split() for row in output(Timing).splitlines()]
+    assert [row[0] for row in rows] == ["pass", "cse", "dce", "cse", "total"]
+    assert [row[-1] == "changed" for row in rows[1:-1]] == [True, True, False]
+    assert float(rows[-1][1]) == pytest.approx(sum(float(row[1]) for row in rows[1:-1]), abs=0.02)
+
+
+def test_instruments_by_name(capsys):
+    assert [type(i) for i in create_instruments(["timing", "verify-each"])] == [Timing, VerifyEach]
+    assert len(create_instruments(list(INSTRUMENTS))) == len(INSTRUMENTS)
+    with pytest.raises(Error, match=r"IRC301.*no instrument is called 'timming' \(did you mean 'timing'\?\)"):
+        create_instruments(["timming"])
+    PassManager("cse", create_instruments(["timing"])).run(graph())
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "total" in captured.err
+
+
+def test_verify_each_names_the_pass():
+    def break_it(g: Graph, ctx: PassContext) -> bool:
+        first, second = next(iter(g.nodes)), list(g.nodes)[-1]
+        first.move_after(second)  # defined after its use
+        return True
+
+    with pytest.raises(Error, match=r"after pass custom{label=x}: ") as caught:
+        PassManager([custom(break_it, "x")], [VerifyEach()]).run(graph())
+    assert caught.value.code.startswith("IRC2")
+
+
+def test_verify_each_looks_at_what_it_is_given():
+    broken = graph()
+    next(iter(broken.nodes)).move_after(list(broken.nodes)[-1])
+    with pytest.raises(Error, match="IRC2"):
+        PassManager("", [VerifyEach()]).run(broken)
+
+
+def test_verify_alias():
+    def untold(g: Graph, ctx: PassContext) -> bool:
+        ctx.alias_db(g).location_set(g.value("c"))
+        g.value("c").node.erase()
+        return True
+
+    with pytest.raises(Error, match=r"after pass custom: .*no longer fits the graph"):
+        PassManager([custom(untold)], [VerifyAlias()]).run(graph())
+
+
+def test_verify_changed():
+    with pytest.raises(Error, match=r"IRC305.*custom reports a change, but there is none"):
+        PassManager([custom(lambda g, ctx: True)], [VerifyChanged()]).run(graph())
+
+    def rename(g: Graph, ctx: PassContext) -> bool:
+        g.value("a").name = "renamed"
+        return False
+
+    with pytest.raises(Error, match=r"IRC305.*custom reports no change, but there is one"):
+        PassManager([custom(rename)], [VerifyChanged()]).run(graph())
+
+    def grow(g: Graph, ctx: PassContext) -> bool:
+        next(iter(g.nodes)).name += "x"
+        return True
+
+    with pytest.raises(Error, match=r"IRC305.*custom is not idempotent:\n"):
+        PassManager([custom(grow)], [VerifyChanged()]).run(graph())
+
+
+def fail(g: Graph, ctx: PassContext) -> bool:
+    g.value("c").node.erase()
+    raise Error("IRC399", "no more")
+
+
+def test_after_a_failure(tmp_path):
+    stream = io.StringIO()
+    path = tmp_path / "crash.ir"
+    with pytest.raises(Error, match="IRC399"):
+        PassManager([custom(fail)], [PrintAfterFailure(stream), CrashReproducer(path, stream)]).run(graph())
+    printed = stream.getvalue()
+    assert printed.startswith("# custom failed: IRC399: no more\ngraph(")
+    assert "onnx::Exp" not in printed
+    saved = path.read_text()
+    assert saved.startswith("# irc opt crash.ir -p 'custom'\n")
+    assert str(parse_graph(saved)) == str(graph())
+
+
+@pytest.mark.parametrize("limit", range(6))
+def test_optimisation_limit(limit):
+    stream = io.StringIO()
+    g = graph()
+    # One merge by cse; then dce erases %c.
+    report = PassManager("cse,dce", [OptimisationLimit(limit, stream)]).run(g)
+    done = report.stats["cse.merged"] + report.stats["dce.erased"]
+    assert done == min(limit, 2)
+    g.verify()
+    last = {0: "none", 1: "cse at %b = onnx::Neg"}.get(limit, "dce at %c = onnx::Exp")
+    assert stream.getvalue() == f"# {done} transformations; the last: {last}\n"
