@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.alias import analyze
+from irc.ir import DType, Graph, Tensor, parse_graph, parse_module, types
+from irc.passes import PassContext, Rewriter
+
+FLOAT = types.tensor(DType.FLOAT, (2,))
+
+
+def setup(text: str, built: bool = True) -> tuple[Graph, Rewriter]:
+    graph = parse_graph(text)
+    ctx = PassContext()
+    if built:
+        ctx.alias_db(graph)
+    return graph, ctx.rewriter(graph)
+
+
+def finish(rewriter: Rewriter) -> str:
+    """The graph verifies and its alias analysis fits; returns its text."""
+    rewriter.graph.verify()
+    rewriter.db.check()
+    return str(rewriter.graph)
+
+
+CHAIN = """
+graph(%x : Float(2)):
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2) = onnx::Neg(%a)
+  %c : Float(2) = onnx::Exp(%b)
+  %d : Float(2) = onnx::Add(%b, %c)
+  return (%d)
+"""
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_replace(built):
+    graph, rewriter = setup(CHAIN, built)
+    assert rewriter.replace(graph.value("b"), graph.inputs[0])
+    assert not rewriter.replace(graph.value("b"), graph.inputs[0])  # nothing left to do
+    assert not rewriter.replace(graph.value("c"), graph.value("c"))
+    rewriter.erase(graph.value("b").node)
+    rewriter.erase(graph.value("a").node)
+    assert [repr(node) for node in graph.nodes] == ["%c = onnx::Exp(%x)", "%d = onnx::Add(%x, %c)"]
+    finish(rewriter)
+
+
+def test_an_output_passes_its_name_on():
+    graph, rewriter = setup(CHAIN)
+    new = rewriter.op("onnx::Sum", graph.value("b"), before=graph.block.return_node, type=FLOAT)
+    rewriter.replace(graph.value("d"), new)
+    assert graph.outputs == (new,)
+    assert new.name == "d"
+    finish(rewriter)
+
+
+def test_an_output_reaches_an_input_through_an_identity():
+    graph, rewriter = setup(CHAIN)
+    assert rewriter.replace(graph.value("d"), graph.inputs[0])
+    assert graph.outputs[0].name == "d"
+    assert graph.outputs[0].node.kind == "onnx::Identity"
+    assert graph.outputs[0].node.inputs == graph.inputs
+    # The Identity is needed: it is not replaced by another.
+    assert not rewriter.replace(graph.outputs[0], graph.inputs[0])
+    finish(rewriter)
+
+
+def test_other_users_of_a_needed_identity_go_past_it():
+    graph, rewriter = setup("""
+graph(%x : Float(2)):
+  %y : Float(2) = onnx::Identity(%x)
+  %z : Float(2) = onnx::Neg(%y)
+  return (%y, %z)
+""")
+    assert rewriter.replace(graph.value("y"), graph.inputs[0])
+    assert repr(graph.value("z").node) == "%z = onnx::Neg(%x)"
+    assert [v.name for v in graph.outputs] == ["y", "z"]
+    finish(rewriter)
+
+
+def test_an_output_for_another_output():
+    graph, rewriter = setup("""
+graph(%x : Float(2)):
+  %y : Float(2) = onnx::Neg(%x)
+  %z : Float(2) = onnx::Neg(%x)
+  %t : Float(2) = onnx::Exp(%z)
+  return (%y, %z, %t)
+""")
+    assert rewriter.replace_node(graph.value("z").node, [graph.value("y")])
+    assert [v.name for v in graph.outputs] == ["y", "z", "t"]
+    assert repr(graph.value("z").node) == "%z = onnx::Identity(%y)"
+    assert repr(graph.value("t").node) == "%t = onnx::Exp(%y)"
+    finish(rewriter)
+
+
+def test_functions_need_no_names_of_outputs():
+    module = parse_module("""
+graph(%x : Float(2)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(2) = prim::CallFunction(%f, %x)
+  return (%y)
+
+graph f(%x : Float(2)):
+  %y : Float(2) = onnx::Identity(%x)
+  return (%y)
+""")
+    function = module.graphs["f"]
+    rewriter = PassContext(module).rewriter(function)
+    assert rewriter.replace_node(function.value("y").node, function.inputs)
+    assert function.outputs == function.inputs
+    finish(rewriter)
+
+
+def test_keep_name():
+    graph, rewriter = setup(CHAIN)
+    new = rewriter.op("onnx::Abs", graph.inputs[0], before=graph.value("a").node, type=FLOAT, name="n")
+    rewriter.replace(graph.value("b"), new, keep_name=True)
+    assert new.name == "b"
+    assert rewriter.replace(graph.value("c"), graph.inputs[0], keep_name=True)
+    assert graph.inputs[0].name == "x"  # inputs keep theirs
+
+
+def test_types_are_refined_but_not_those_of_parameters():
+    graph, rewriter = setup("""
+graph(%x : Tensor):
+  %a : Tensor = onnx::Neg(%x)
+  %b : Float(N, 3) = onnx::Neg(%x)
+  %c : Float(2, 3) = onnx::Identity(%b)
+  %d : Float(2, *) = onnx::Identity(%x)
+  %e : Float(2, 3) = onnx::Sum(%a, %c, %d)
+  return (%e)
+""")
+    rewriter.replace(graph.value("b"), graph.value("a"))
+    assert str(graph.value("a").type) == "Float(N, 3)"
+    rewriter.replace(graph.value("c"), graph.value("a"))
+    assert str(graph.value("a").type) == "Float(2, 3)"
+    rewriter.replace(graph.value("d"), graph.inputs[0])
+    assert str(graph.inputs[0].type) == "Tensor"
+
+
+def test_constants():
+    graph, rewriter = setup(CHAIN)
+    at = graph.block.return_node
+    big = rewriter.constant(np.arange(17), before=at, name="big")
+    assert graph.weights["big"] is big.node.attributes["value"]
+    assert rewriter.constant(np.arange(16), before=at).node.attributes["value"].name == ""
+    assert rewriter.constant(np.ones((100, 100)), before=at).node.attributes["value"].is_splat
+    assert str(rewriter.constant(None, before=at).type) == "NoneType"
+    assert str(rewriter.constant([1, 2], before=at).type) == "int[]"
+    assert str(rewriter.constant(1.5, before=at).type) == "float"
+    named = rewriter.weight(Tensor.of(np.arange(18)), "big")
+    assert named.name == "big.1"
+    assert rewriter.weight(named, "other") is named
+    finish(rewriter)
+
+
+def test_erase_with_constants():
+    graph, rewriter = setup("""
+graph(%x : Float(2)):
+  %a : Float(2) = prim::Constant[value=tensor([1., 2.])]()
+  %b : Float(2) = prim::Constant[value=tensor([3., 2.])]()
+  %c : Float(2) = onnx::Sum(%a, %a, %b)
+  %y : Float(2) = onnx::Add(%x, %b)
+  return (%y)
+""")
+    rewriter.erase_with_constants(graph.value("c").node)
+    assert [v.name for v in graph.values()] == ["x", "b", "y"]
+    finish(rewriter)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shared"),
+    [("p", "q", True), ("p", "w", False), ("w", "v", True), ("u", "x", False), ("p", "x", True)],
+)
+def test_can_share(a, b, shared):
+    graph, rewriter = setup("""
+graph(%x : Tensor):
+  %p : Tensor = aten::neg(%x)
+  %q : Tensor = aten::neg(%x)
+  %w : Tensor = aten::exp(%x)
+  %v : Tensor = aten::t(%w)
+  %r : Tensor = aten::relu_(%v)
+  %u : Tensor = aten::abs(%x)
+  %s : Tensor = aten::relu_(%u)
+  return (%p, %q, %r, %s)
+""")
+    assert rewriter.can_share(graph.value(a), graph.value(b)) is shared
+    assert rewriter.can_share(graph.value(b), graph.value(a)) is shared
+
+
+def test_a_built_analysis_is_never_built_again():
+    graph, rewriter = setup(CHAIN)
+    builds = type(rewriter.db).builds
+    rewriter.replace(graph.value("b"), graph.inputs[0])
+    rewriter.erase(graph.value("b").node)
+    assert rewriter.db.may_alias(graph.value("c"), graph.value("c"))
+    assert type(rewriter.db).builds == builds
+    assert rewriter.db.solves == 1
+    assert not rewriter.db.may_alias(graph.value("c"), graph.inputs[0])
+    assert analyze(graph).may_alias(graph.inputs[0], graph.inputs[0])
