@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.alias import draw
 from irc.alias.builder import AliasDbBuilder
+from irc.alias.explain import Fact, why
 from irc.alias.motion import move, plan_move
 from irc.alias.updates import Updates
 from irc.ir.node import Node
+from irc.ir.value import Value
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,6 +32,12 @@ class AliasDb(Updates):
     def __init__(self, builder: AliasDbBuilder) -> None:
         AliasDb.builds += 1
         super().__init__(builder)
+
+    # -- explaining ------------------------------------------------------
+
+    def why(self, a: Value, b: Value) -> list[Fact]:
+        """The facts that let ``a`` and ``b``, or something they hold, share memory; empty if they never do."""
+        return why(self, a, b)
 
     # -- drawing ---------------------------------------------------------
 

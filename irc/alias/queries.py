@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from irc.alias import facts as f
 from irc.alias.builder import AliasDbBuilder
+from irc.alias.facts import Facts
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
@@ -177,6 +178,19 @@ class Queries:
             for block in node.blocks:
                 found += block.params
         return found
+
+    @property
+    def facts(self) -> Facts:
+        """The solved facts."""
+        return self._solver.facts
+
+    def contents_element(self, location: int) -> int:
+        """The element of all that the object at ``location`` holds; 0 if that has no memory."""
+        return self._solver.all_contents(location)
+
+    def is_wild(self, location: int) -> bool:
+        """Whether ``location`` stands for unknown memory."""
+        return location in self._solver.facts.wild_types
 
     def held_by(self, location: int) -> LocationSet:
         """What the object at ``location`` holds directly."""

@@ -6,6 +6,7 @@ so that hypothesis can shrink it.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
@@ -20,7 +21,19 @@ PAIR = TupleType((TENSOR, LIST))
 DICT = DictType(types.STR, TENSOR)
 TYPES: tuple[Type, ...] = (TENSOR, LIST, NESTED, PAIR, DICT)
 
-choices = st.lists(st.integers(0, 1 << 12), min_size=4, max_size=120)
+_HIGHEST = 1 << 12
+
+
+def random_choices(seed: int) -> list[int]:
+    """Choices for a larger program than hypothesis would make by itself."""
+    rnd = random.Random(seed)
+    return [rnd.randrange(_HIGHEST) for _ in range(rnd.randrange(20, 200))]
+
+
+choices = st.one_of(
+    st.lists(st.integers(0, _HIGHEST), min_size=4, max_size=60),
+    st.integers(0, 1 << 32).map(random_choices),
+)
 
 
 class ProgramBuilder:

@@ -22,12 +22,15 @@ def _if(rec: Recorder, node: Node) -> Steps:
 
 
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
-    """A parameter that starts as ``start``; what later trips give it is added by ``_close``."""
+    """What a loop carries in ``param``: at first ``start``; what later trips give is added by ``_close``.
+
+    The element is neither the parameter's nor the result's: either may be replaced without the other.
+    """
     if not has_memory(param.type):
         return NOTHING
     element = rec.facts.new()
     rec.point(element, start)
-    rec.own(param, element)
+    rec.bind(param, element)
     return element
 
 

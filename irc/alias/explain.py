@@ -1,0 +1,140 @@
+"""Why two values may share memory: the facts that lead from each of them to one location."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias import facts as f
+from irc.alias.facts import Element, Facts
+from irc.alias.sets import LocationSet, contains, members
+from irc.ir.node import Node
+from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.alias.queries import Queries
+
+_LOOPS = frozenset({"prim::Loop", "onnx::Loop", "onnx::Scan"})
+
+
+class Fact(NamedTuple):
+    """One step: ``subject`` may be ``object``, because of ``node``.
+
+    Attributes:
+        subject: what is spoken of: a value, what a container holds, unknown memory.
+        object: what it may be.
+        node: the node that makes it so, if one does.
+        case: for what PyTorch's analysis misses, the number of the case in
+            ``docs/alias-analysis.md``: 1 back edges of loops, 2 loops without a
+            trip, 3 what containers hold, 4 unknown types that overlap; else 0.
+    """
+
+    subject: str
+    object: str
+    node: Node | None = None
+    case: int = 0
+
+    def __str__(self) -> str:
+        because = f"    by {self.node!r}" if self.node is not None else ""
+        return f"{self.subject} may be {self.object}{because}"
+
+
+def why(db: Queries, a: Value, b: Value) -> list[Fact]:
+    """The facts from ``a`` to a location that ``b`` may denote too, then those from ``b``; empty if there is none.
+
+    If only something that they hold is shared, the path leads through the containers.
+    """
+    path = _Paths(db)
+    for reach in (db.location_set, db.reach_set):
+        common = _common(db, reach(a), reach(b))
+        if common is not None:
+            return [*path.facts(a, common), *path.facts(b, common)]
+    return []
+
+
+def _common(db: Queries, a: LocationSet, b: LocationSet) -> Element | None:
+    """A location of both sets: a known one rather than unknown memory."""
+    common = [x for x in members(a) if contains(b, x)]
+    return min(common, key=lambda x: (db.is_wild(x), x), default=None)
+
+
+class _Paths:
+    """Shortest paths in the facts, told in words."""
+
+    def __init__(self, db: Queries) -> None:
+        self.db = db
+        self.raw: Facts = db.facts
+        self.value_of = {element: value for value, element in self.raw.elements.items() if element != f.NOTHING}
+        self.holder_of = {
+            element: location for location, fields in self.raw.contents.items() for element in fields.values()
+        }
+
+    def facts(self, value: Value, location: Element) -> list[Fact]:
+        """From ``value`` to ``location``."""
+        start = self.raw.elements[value]
+        path = self._shortest(start, location)
+        named = [e for e in path if e in (start, location) or self._is_named(e)]
+        found = [self._fact(x, y) for x, y in zip(named, named[1:])]
+        if len(named) == 1:
+            found.append(Fact(f"%{value.name}", str(self.db.describe(location)), value.node))
+        return found
+
+    def _shortest(self, start: Element, goal: Element) -> list[Element]:
+        before: dict[Element, Element] = {start: start}
+        queue = deque([start])
+        while queue and goal not in before:
+            e = queue.popleft()
+            further = self.raw.targets_of(e)
+            if e in self.raw.sites:  # on into what it holds
+                further = [*further, self.db.contents_element(e)]
+            for target in further:
+                if target not in before:
+                    before[target] = e
+                    queue.append(target)
+        path = [goal]
+        while path[-1] != start:
+            path.append(before[path[-1]])
+        return path[::-1]
+
+    def _is_named(self, e: Element) -> bool:
+        return e in self.value_of or e in self.raw.sites or e in self.holder_of or e in self.raw.unknown_atoms
+
+    def _name(self, e: Element) -> str:
+        if e in self.value_of:
+            return f"%{self.value_of[e].name}"
+        if e in self.holder_of:
+            return f"what {self.db.describe(self.holder_of[e])} holds"
+        if e in self.raw.unknown_atoms:
+            return f"any unknown {self.raw.unknown_atoms[e]}"
+        return str(self.db.describe(e))
+
+    def _fact(self, x: Element, y: Element) -> Fact:
+        subject, target = self.value_of.get(x), self.value_of.get(y)
+        if x in self.holder_of or (x in self.raw.sites and y in self.holder_of):
+            return Fact(self._name(x), self._name(y), self._storing(target), 3)
+        if x in self.raw.unknown_atoms and y in self.raw.wild_types:
+            differs = self.raw.wild_types[y] != self.raw.unknown_atoms[x]
+            return Fact(self._name(x), self._name(y), None, 4 if differs else 0)
+        if subject is None:
+            return Fact(self._name(x), self._name(y))
+        node = subject.node
+        if node is None and subject.block is not None:
+            node = subject.block.node
+        return Fact(self._name(x), self._name(y), node, _loop_case(subject, node, target))
+
+    def _storing(self, value: Value | None) -> Node | None:
+        """The node that stored ``value``, as far as its uses tell."""
+        if value is None:
+            return None
+        users = [user for user in value.users if not user.is_return]
+        writers = [user for user in users if self.db.is_mutable(user)]
+        makers = [user for user in users if user.kind.endswith("Construct")]
+        return next(iter([*writers, *makers]), None)
+
+
+def _loop_case(subject: Value, node: Node | None, target: Value | None) -> int:
+    if node is None or node.kind not in _LOOPS or target is None:
+        return 0
+    if subject.is_param and target in node.blocks[0].returns:
+        return 1
+    return 2 if not subject.is_param and target in node.inputs else 0

@@ -1,0 +1,66 @@
+"""Why two values may share memory."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from irc.alias import analyze
+from tests.alias.helpers import Case
+from tests.alias.programs import choices, program
+
+CASE = """
+graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::sigmoid(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %s : Tensor[] = aten::append(%l, %b)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %a, %b)
+    block0(%i : int, %u : Tensor, %v : Tensor):
+      %k : Tensor = aten::neg(%u)
+      -> (%t, %v, %k)
+  %view : Tensor = aten::t(%p)
+  return (%view)
+"""
+
+
+def test_the_facts_lead_to_one_location() -> None:
+    c = Case(CASE)
+    facts = [str(fact) for fact in c.db.why(c["e"], c["b"])]
+    assert facts == [
+        "%e may be what temporary %l : Tensor[] holds    by %e = aten::__getitem__(%l, %z)",
+        "what temporary %l : Tensor[] holds may be %b    by %s = aten::append(%l, %b)",
+        "%b may be temporary %b : Tensor    by %b = aten::sigmoid(%x)",
+    ]
+
+
+def test_loops_tell_which_edge_it_was() -> None:
+    c = Case(CASE)
+    assert [fact.case for fact in c.db.why(c["view"], c["a"])] == [0, 2, 0], "the loop may make no trip"
+    assert 1 in [fact.case for fact in c.db.why(c["v"], c["k"])], "by the back edge"
+
+
+def test_what_is_held_is_explained_too() -> None:
+    c = Case(CASE)
+    facts = c.db.why(c["l"], c["a"])
+    assert [fact.case for fact in facts][-2:] == [3, 0]
+    assert facts[-1].object == "temporary %a : Tensor"
+
+
+def test_no_facts_if_nothing_is_shared() -> None:
+    c = Case(CASE)
+    assert c.db.why(c["a"], c["b"]) == []
+    assert c.db.why(c["z"], c["z"]) == []
+
+
+@given(choices)
+@settings(max_examples=60, deadline=None)
+def test_there_are_facts_if_and_only_if_something_may_be_shared(numbers: list[int]) -> None:
+    graph = program(numbers)
+    db = analyze(graph)
+    values = list(graph.values())
+    for a in values:
+        for b in values:
+            assert bool(db.why(a, b)) == db.may_contain_alias(a, b), (str(graph), a, b)
