@@ -62,6 +62,7 @@ class PassContext:
         notes: refusals and remarks, in order.
         pass_name: the name of the running pass.
         limit: how many transformations may still be done; None for no limit (see ``allow``).
+        memory: what passes remember from one of their runs to the next, by keys of their own.
     """
 
     def __init__(self, module: Module | None = None, evaluate: Evaluate | None = None) -> None:
@@ -72,6 +73,8 @@ class PassContext:
         self.pass_name = ""
         self.limit: int | None = None
         self.last_allowed = ""
+        self.memory: dict[Any, Any] = {}
+        self._noted: set[Note] = set()
         self._dbs: dict[Graph, AliasDb] = {}
 
     # -- alias analysis --------------------------------------------------
@@ -110,8 +113,11 @@ class PassContext:
         self.stats[f"{self.pass_name}.{key}"] += n
 
     def note(self, where: Node | str, reason: str) -> None:
-        """Record why the running pass left ``where`` as it is."""
-        self.notes.append(Note(self.pass_name, where if isinstance(where, str) else describe(where), reason))
+        """Record why the running pass left ``where`` as it is; once, however often it says so."""
+        note = Note(self.pass_name, where if isinstance(where, str) else describe(where), reason)
+        if note not in self._noted:
+            self._noted.add(note)
+            self.notes.append(note)
 
     def allow(self, node: Node) -> bool:
         """Whether the running pass may do one more transformation, at ``node``; counts it if so.

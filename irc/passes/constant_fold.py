@@ -79,8 +79,10 @@ class _Folder:
         self.options = options
         self.rewriter = rewriter
         self.ctx = ctx
-        weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
-        self.room = max(options.max_growth, weights // _GROWTH_SHARE)
+        self.key = options, rewriter.graph
+        if self.key not in ctx.memory:  # one budget for all runs of a pipeline
+            weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
+            ctx.memory[self.key] = max(options.max_growth, weights // _GROWTH_SHARE)
         self.changed = False
         self.look_again = False
 
@@ -187,7 +189,7 @@ class _Folder:
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
         size = sum(stored_bytes(c) for c in contents if isinstance(c, Tensor))
         if size > _CONVERSION * replaced:
-            self.room -= size - replaced
+            self.ctx.memory[self.key] -= size - replaced
         return contents
 
     def _check_size(self, node: Node, size: int, replaced: int) -> None:
@@ -195,7 +197,7 @@ class _Folder:
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
             raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
-        if size > _CONVERSION * replaced and size - replaced > self.room:
+        if size > _CONVERSION * replaced and size - replaced > self.ctx.memory[self.key]:
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 
 
