@@ -63,7 +63,9 @@ def images(seed: int) -> np.ndarray:
 
 def test_operators_are_those_of_an_export() -> None:
     assert Counter(node.op_type for node in small().graph.node) == EXPORTED
-    assert Counter(node.op_type for node in small(batch_norm=True).graph.node) == EXPORTED + Counter(BatchNormalization=72)
+    assert Counter(node.op_type for node in small(batch_norm=True).graph.node) == EXPORTED + Counter(
+        BatchNormalization=72
+    )
 
 
 def test_the_model_is_valid_and_its_weights_float32() -> None:
