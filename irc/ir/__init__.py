@@ -4,11 +4,11 @@ from irc.ir.block import Block
 from irc.ir.builder import Builder
 from irc.ir.equal import structurally_equal
 from irc.ir.graph import Graph, Module
-from irc.ir.literals import Opaque
 from irc.ir.node import Node
-from irc.ir.parser import parse_graph, parse_module
 from irc.ir.tensor import Tensor, WeightTable
-from irc.ir.type_parser import parse_type
+from irc.ir.text.literals import Opaque
+from irc.ir.text.parser import parse_graph, parse_module
+from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Use, Value
 

@@ -62,11 +62,12 @@ def copy_graph(
 
 
 def copy_module(module: Module) -> Module:
-    """A module of copied graphs; the (immutable) tensors are shared, the table of them is not."""
+    """A module of copied graphs; the (immutable) tensors and objects are shared, the tables of them are not."""
     copy = Module()
     copy.weights.update(module.weights)
     copy.metadata.update(module.metadata)
     copy.defaults.update(module.defaults)
+    copy.objects.update(module.objects)
     copy.graphs.clear()
     for name, graph in module.graphs.items():
         copied = copy_graph(graph, copy.weights, copy)

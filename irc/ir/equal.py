@@ -9,8 +9,8 @@ from typing import Any, cast
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
-from irc.ir.printer import print_node
 from irc.ir.tensor import Tensor
+from irc.ir.text.printer import print_node
 from irc.ir.value import Value
 
 

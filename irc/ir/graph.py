@@ -11,6 +11,7 @@ from typing import Any
 from irc.errors import Error
 from irc.ir.block import Block, NodeList
 from irc.ir.node import Node
+from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
@@ -158,7 +159,7 @@ class Graph:
 
     def verify(self) -> None:
         """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR."""
-        from irc.ir.verifier import verify
+        from irc.ir.verify.verifier import verify
 
         verify(self)
 
@@ -169,7 +170,7 @@ class Graph:
         return copy_graph(self)
 
     def __str__(self) -> str:
-        from irc.ir.printer import print_graph
+        from irc.ir.text.printer import print_graph
 
         return print_graph(self)
 
@@ -184,6 +185,7 @@ class Module:
         metadata: strings about the model: producer, opset imports...
         defaults: inputs of ``main`` that a caller may leave out, and the tensor each then has
             (ONNX: initializers that are also listed as graph inputs, IR version 4 on).
+        objects: inputs of ``main`` that are objects which come with the model (TorchScript: ``self``).
     """
 
     def __init__(self, main: Graph | None = None) -> None:
@@ -193,6 +195,7 @@ class Module:
         self.graphs: dict[str, Graph] = {self.main.name: self.main}
         self.metadata: dict[str, str] = {}
         self.defaults: dict[str, Tensor] = {}
+        self.objects: dict[str, Object] = {}
 
     def add_graph(self, name: str) -> Graph:
         """A new, empty function called ``name``."""
@@ -214,6 +217,6 @@ class Module:
         return copy_module(self)
 
     def __str__(self) -> str:
-        from irc.ir.printer import print_module
+        from irc.ir.text.printer import print_module
 
         return print_module(self)

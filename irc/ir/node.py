@@ -117,7 +117,7 @@ class Node:
             return
         self._drop_use(old)
         self._add_use(value)
-        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1:])
+        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1 :])
 
     def append_input(self, value: Value) -> None:
         """Append an input."""

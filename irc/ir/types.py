@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irc.ir.names import dim_text
+from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error
-from irc.ir.parser import parse_module
-from irc.ir.printer import print_module
 from irc.ir.tensor import Tensor, WeightTable
-from irc.ir.verifier import verify
+from irc.ir.text.parser import parse_module
+from irc.ir.text.printer import print_module
+from irc.ir.verify.verifier import verify
 from irc.runtime.atomic import replacing
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report

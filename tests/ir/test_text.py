@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import irc.ir.printer as printer
+import irc.ir.text.printer as printer
 from irc.errors import Error
 from irc.ir import (
     Builder,

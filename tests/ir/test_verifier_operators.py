@@ -6,7 +6,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
-from irc.ir.verifier import verify
+from irc.ir.verify.verifier import verify
 from tests.ir.helpers import body, marked, refused
 
 

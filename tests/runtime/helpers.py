@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irc.ir import Graph, Module
-from irc.ir.parser import parse_module
+from irc.ir.text.parser import parse_module
 from irc.runtime.execution import Counters
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from irc.ir.names import quote
 from irc.ir.tensor import Tensor
+from irc.ir.text.names import quote
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from irc.ir import types
-from irc.ir.lexer import Scanner, terminal
 from irc.ir.limits import MAX_LITERAL_DEPTH
-from irc.ir.literals import Opaque
-from irc.ir.scalar_parser import SCALAR, scalar_value
 from irc.ir.tensor import WeightTable
-from irc.ir.tensor_parser import TensorParser
-from irc.ir.type_parser import TypeParser
+from irc.ir.text.lexer import Scanner, terminal
+from irc.ir.text.literals import Opaque
+from irc.ir.text.scalar_parser import SCALAR, scalar_value
+from irc.ir.text.tensor_parser import TensorParser
+from irc.ir.text.type_parser import TypeParser
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 
 _INTS = terminal(r"\[(-?\d{1,18}(?:,[ ]?-?\d{1,18})*+)?\]")

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from irc.ir.attribute_parser import AttributeParser
 from irc.ir.bulk import no_collection
 from irc.ir.graph import Graph, Module
-from irc.ir.graph_parser import GraphParser, Refs
-from irc.ir.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.tensor import Array, Tensor, WeightTable
-from irc.ir.type_parser import TypeParser
+from irc.ir.text.attribute_parser import AttributeParser
+from irc.ir.text.graph_parser import GraphParser, Refs
+from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.type_parser import TypeParser
 
 _GRAPH_NAME = rf'[A-Za-z_][\w.]*|"{STRING_BODY}"'
 # TorchScript's own parser takes any word in place of "graph"; irc reads it as the graph's name.

@@ -12,7 +12,7 @@ import re
 from typing import NoReturn
 
 from irc.errors import Error
-from irc.ir.names import unquote
+from irc.ir.text.names import unquote
 
 WS = r"(?:[ \t\r\n]++|\#[^\n]*+)*+"
 """White space and comments. Possessive, so that no text makes it backtrack."""

@@ -13,16 +13,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from irc.errors import Error
-from irc.ir.attribute_rules import check_attributes
 from irc.ir.block import Block
-from irc.ir.diagnostics import node_error
 from irc.ir.graph import Graph
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
 from irc.ir.node import Node
-from irc.ir.onnx_rules import check_onnx
-from irc.ir.operator_rules import check_form
-from irc.ir.schema_rules import check_schema
 from irc.ir.value import Value
+from irc.ir.verify.attribute_rules import check_attributes
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.onnx_rules import check_onnx
+from irc.ir.verify.operator_rules import check_form
+from irc.ir.verify.schema_rules import check_schema
 
 
 def verify(graph: Graph, *, operators: bool = True) -> None:

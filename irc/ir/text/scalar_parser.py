@@ -6,8 +6,8 @@ import re
 import struct
 from typing import Any
 
-from irc.ir.lexer import STRING_BODY, Scanner, terminal
-from irc.ir.tensor_elements import NanBits
+from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.tensor_elements import NanBits
 
 _END = r"(?=\s*[,\])}:>])"
 # Possessive, as digits without end must not take quadratic time to refuse.

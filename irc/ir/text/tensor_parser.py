@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from irc.ir.lexer import STRING_BODY, Scanner, terminal
-from irc.ir.literals import Opaque
-from irc.ir.scalar_parser import SCALAR, element_value
 from irc.ir.tensor import Array, Tensor, WeightTable
-from irc.ir.tensor_elements import array_of
-from irc.ir.type_parser import TypeParser
+from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.literals import Opaque
+from irc.ir.text.scalar_parser import SCALAR, element_value
+from irc.ir.text.tensor_elements import array_of
+from irc.ir.text.type_parser import TypeParser
 from irc.ir.types import DType, TensorType, Type
 
 _TENSOR = terminal(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 from irc.ir import types
-from irc.ir.diagnostics import node_error
 from irc.ir.graph import Graph
 from irc.ir.limits import MAX_LITERAL_DEPTH
-from irc.ir.literals import Opaque, literal_text
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.type_relation import accepts
+from irc.ir.text.literals import Opaque, literal_text
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, UnionType
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import accepts
 
 _PLAIN: frozenset[type] = frozenset({int, float, str, bool, complex, type(None), Opaque})
 

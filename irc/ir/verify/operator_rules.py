@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irc.ir import types
-from irc.ir.attribute_rules import check_constant
 from irc.ir.block import Block
-from irc.ir.diagnostics import node_error
 from irc.ir.graph import Graph
 from irc.ir.node import Node
-from irc.ir.type_relation import accepts
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
+from irc.ir.verify.attribute_rules import check_constant
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import accepts
 
 _GROUPS = frozenset(
     {

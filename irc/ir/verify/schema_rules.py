@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from irc.ir.diagnostics import node_error
 from irc.ir.node import Node
 from irc.ir.ops.resolution import resolve
-from irc.ir.type_relation import Bindings, accepts
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import Bindings, accepts
 
 
 def check_schema(node: Node) -> None:

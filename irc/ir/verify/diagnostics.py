@@ -5,7 +5,7 @@ from __future__ import annotations
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.node import Node
-from irc.ir.printer import NodeText, node_text, print_node
+from irc.ir.text.printer import NodeText, node_text, print_node
 
 _AROUND = 2
 """Lines of IR shown before the node; one less is shown after it."""

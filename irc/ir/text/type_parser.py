@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 
 from irc.ir import types
-from irc.ir.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.limits import MAX_TYPE_DEPTH
+from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 
 # Read with round or square brackets: Future[Tensor] and List[int] occur in dumps. With how many arguments each

@@ -1,0 +1,106 @@
+"""Objects that a graph is given with its weights: TorchScript's ``self``, a tree of named attributes.
+
+A module knows them by the graph input that they are (``Module.objects``). They
+say what the attributes are before the first run; running changes copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from irc.ir.tensor import Array, Tensor
+from irc.ir.types import ClassType, DType
+
+if TYPE_CHECKING:
+    from irc.ir.graph import Module
+    from irc.ir.value import Value
+
+
+class Object:
+    """An object of a class.
+
+    Attributes:
+        type: its class.
+        attributes: name -> `Object`, ``Tensor`` or `Strided` (both named: equal names are one memory), a Python
+            number, string or None, or a list, tuple or dict of these.
+    """
+
+    __slots__ = ("attributes", "type")
+
+    def __init__(self, type: ClassType, attributes: dict[str, Any] | None = None) -> None:
+        self.type = type
+        self.attributes: dict[str, Any] = {} if attributes is None else attributes
+
+    def __repr__(self) -> str:
+        return f"<object {self.type}: {', '.join(self.attributes)}>"
+
+
+class Strided(NamedTuple):
+    """A tensor that shows elements of a storage which other attributes show too, or not all of one.
+
+    Attributes:
+        storage: all elements, one-dimensional.
+        shape: its sizes.
+        strides: for each dimension, how many elements of the storage lie between neighbours.
+        offset: where in the storage it begins.
+    """
+
+    storage: Tensor
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.storage.dtype
+
+    def of(self, storage: Array) -> Array:
+        """The same elements of another array of the storage's shape: a view."""
+        steps = tuple(s * storage.itemsize for s in self.strides)
+        view = np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps)
+        view.flags.writeable = storage.flags.writeable
+        return view
+
+
+UNKNOWN = object()
+"""What `known_attribute` answers for values it knows nothing of. (None is a value.)"""
+
+
+def known_attribute(value: Value, module: Module | None) -> Any:
+    """What ``value`` is before the first run, if it is an object of the module or read from one, else `UNKNOWN`."""
+    names: list[str] = []
+    while value.node is not None:
+        if value.node.kind != "prim::GetAttr":
+            return UNKNOWN
+        names.append(value.node.attributes.get("name", ""))
+        (value,) = value.node.inputs
+    if module is None or value.block is not module.main.block:
+        return UNKNOWN
+    found: Any = module.objects.get(value.name, UNKNOWN)
+    while names and found is not UNKNOWN:
+        found = found.attributes.get(names.pop(), UNKNOWN) if isinstance(found, Object) else UNKNOWN
+    return found
+
+
+def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
+    """All tensors among the attributes of an object, or in any value of one."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Tensor | Strided):
+            yield item
+        elif isinstance(item, Object):
+            stack.extend(item.attributes.values())
+        elif isinstance(item, dict):
+            stack.extend(cast("dict[Any, Any]", item).values())
+        elif isinstance(item, list | tuple):
+            stack.extend(cast("list[Any]", item))
+
+
+def storage_of(tensor: Tensor | Strided) -> Tensor:
+    """The tensor whose name stands for the memory."""
+    return tensor.storage if isinstance(tensor, Strided) else tensor

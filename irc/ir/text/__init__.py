@@ -1,0 +1,1 @@
+"""The text form: lexer, parsers by what they read, printer."""

@@ -1,0 +1,1 @@
+"""The verifier: structure and visibility, then rules by operator, attribute and schema."""
