@@ -1,0 +1,58 @@
+"""The worked example of docs/writing-a-pass.md does what the page says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from irc.ir import parse_graph
+from irc.passes import PassManager, create_instruments, registry
+from tests.passes.helpers import CHECKS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "writing-a-pass.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def square(tmp_path, monkeypatch):
+    (tmp_path / "square.py").write_text(blocks("python")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    yield
+    sys.modules.pop("square", None)
+
+
+def test_use(square, capsys):
+    exec(compile(blocks("python")[1], "use.py", "exec"), {})  # the page's own text
+    out = capsys.readouterr().out
+    said = [line.split("# ")[1] for line in blocks("python")[1].splitlines() if line.startswith("print(")]
+    assert all(text in out for text in said), out
+
+
+def test_filecheck_example(square):
+    from square import Square
+
+    (text,) = blocks("ir")
+    graph = parse_graph(text)
+    PassManager([Square()], create_instruments(CHECKS)).run(graph)
+    wanted = [line.split(": ", 1)[1].strip() for line in text.splitlines() if line.startswith("# CHECK-NEXT")]
+    assert [line.strip() for line in str(graph).splitlines()[1:]] == wanted
+
+
+def test_every_instrument_and_rewriter_call_named_exists():
+    from irc.passes import INSTRUMENTS, Rewriter, instruments
+
+    table = PAGE[PAGE.index("| name | what it does |") :]
+    named = re.findall(r"`([a-z-]+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+    assert set(named) == set(INSTRUMENTS)
+    for name in re.findall(r"`([A-Z]\w+)\(", table):
+        assert hasattr(instruments, name)
+    calls = PAGE[PAGE.index("| call | what it does |") : PAGE.index("`replace` keeps")]
+    for name in re.findall(r"`(\w+)\(", calls):
+        assert hasattr(Rewriter, name)
