@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from irc.alias.attributes import known_memory
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
@@ -38,8 +39,12 @@ class AliasDbBuilder(Recorder):
 
     def record(self) -> None:
         """Record the whole graph."""
+        is_main = self.module is not None and self.module.main is self.graph
+        objects = self.module.objects if self.module is not None and is_main else {}
         for value in self.graph.inputs:
-            if value.name in self.noalias and has_memory(value.type):
+            if value.name in objects:
+                self.own(value, known_memory(self, objects[value.name], value.name))
+            elif value.name in self.noalias and has_memory(value.type):
                 self.own(value, self.facts.location(Site(Kind.DONATED, value, value.type)))
             else:
                 self.bind(value, self.unknown(value.type))

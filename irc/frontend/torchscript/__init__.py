@@ -1,0 +1,93 @@
+"""TorchScript to modules: IR text, and live ``torch.jit`` objects where torch is installed.
+
+Errors are ``irc.Error`` with one of these codes:
+
+=======  ===================================================================
+IRC110   to IRC114: the text is not well formed (file, line, column, caret)
+IRC140   what is given is no TorchScript
+IRC141   attributes that the graph reads, and nobody gives a value for
+IRC142   an attribute that irc cannot hold
+IRC143   a tensor that irc cannot hold
+=======  ===================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from irc.frontend.torchscript.attributes import Read, bind_attributes
+from irc.ir import Graph, Module
+from irc.ir.text.parser import parse_module
+from irc.ir.types import BOOL, Type
+
+__all__ = ["import_torchscript"]
+
+
+def import_torchscript(
+    source: Any, weights: Mapping[str, Any] | None = None, *, training: bool = False, filename: str = "<text>"
+) -> Module:
+    """The module of a TorchScript graph.
+
+    Attributes that the graph reads from ``self`` (``prim::GetAttr``) are
+    known to the module by their paths, such as ``"stem.0.weight"``. Two
+    attributes that are one piece of memory stay one. The pass ``freeze``
+    makes constants of those that nothing changes.
+
+    Inputs lose the ``.1`` that TorchScript appends to their names where that
+    leaves them different; a result without a name of its own is called
+    ``output``.
+
+    Args:
+        source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
+            ``torch.jit.ScriptFunction`` or a ``torch._C.Graph``. Tensors of live modules are copied.
+        weights: attribute path -> array, tensor or Python value, for text and bare graphs; also what ``@"name"``
+            in text refers to. Without it, the graph is imported as it stands, for analysis.
+        training: what attributes called ``training`` are that ``weights`` does not give.
+        filename: what errors call the text.
+
+    Raises:
+        irc.Error: see above.
+    """
+    read = None if weights is None else _reader(weights, training)
+    if isinstance(source, str):
+        module = _parse(source, weights or {}, filename)
+    else:
+        from irc.frontend.torchscript.live import graph_of, module_of, reader_of
+
+        graph, script = graph_of(source)
+        module = module_of(graph, filename)
+        if script is not None:
+            read = reader_of(script)
+    if read is not None:
+        bind_attributes(module, read)
+    _name_interface(module.main)
+    return module
+
+
+def _parse(text: str, weights: Mapping[str, Any], filename: str) -> Module:
+    module = parse_module(text, filename=filename)
+    named = {name: weights[name] for name in module.weights if name in weights}
+    return parse_module(text, named, filename) if named else module
+
+
+def _reader(weights: Mapping[str, Any], training: bool) -> Read:
+    def read(path: tuple[str, ...], type: Type) -> Any:
+        dotted = ".".join(path)
+        if dotted not in weights and path[-1] == "training" and type == BOOL:
+            return training
+        return weights[dotted]
+
+    return read
+
+
+def _name_interface(graph: Graph) -> None:
+    """Give inputs and outputs names that a caller would write."""
+    names = [value.name for value in graph.inputs]
+    for value in graph.inputs:
+        stem, _, number = value.name.rpartition(".")
+        if stem and number.isdecimal() and stem not in names:
+            value.name = stem
+    for value in graph.outputs:
+        if value.node is not None and value.name.isdecimal():
+            value.name = "output"

@@ -1,0 +1,185 @@
+"""Live ``torch.jit`` modules, functions and graphs. Torch is imported by whoever made them, never by irc alone.
+
+A graph comes over as its text, which keeps names, types and scopes; what text
+rounds or leaves out, the contents of constant tensors, is then taken from the
+graph's nodes, which stand in the same order.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.frontend.torchscript.attributes import Read
+from irc.ir import Graph, Module, Node
+from irc.ir.tensor import Array, Tensor
+from irc.ir.text.parser import parse_module
+from irc.ir.types import DType, Type
+
+_INLINE_ELEMENTS = 16
+"""Constants with more elements become weights."""
+
+# torch's numbers of element types (c10/core/ScalarType.h), where an attribute is a dtype.
+_DTYPES: list[str] = [
+    *("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
+    *("complex32", "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16"),
+]
+# Element types that torch cannot hand to NumPy, and integers of their size.
+_AS_INTEGERS = {
+    DType.BFLOAT16: "int16",
+    DType.FLOAT8E4M3FN: "int8",
+    DType.FLOAT8E4M3FNUZ: "int8",
+    DType.FLOAT8E5M2: "int8",
+    DType.FLOAT8E5M2FNUZ: "int8",
+    DType.FLOAT8E8M0: "int8",
+}
+_BY_NAME = {dtype.numpy_name: dtype for dtype in _AS_INTEGERS}
+
+
+def graph_of(source: Any) -> tuple[Any, Any]:
+    """The ``torch._C.Graph`` of a live object, with methods inlined, and the module it is of, or None.
+
+    Raises:
+        Error: IRC140 if it is nothing that has a graph.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        if isinstance(source, torch.jit.ScriptModule):
+            if not hasattr(source, "inlined_graph"):
+                raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
+            return source.inlined_graph, source._c
+        if isinstance(source, torch.jit.ScriptFunction):
+            return source.inlined_graph, None
+        if isinstance(source, torch._C.Graph):
+            return source, None
+        if isinstance(source, torch.nn.Module):
+            raise Error("IRC140", "this is a module of plain PyTorch: give torch.jit.script(module), or a trace of it")
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
+    raise Error("IRC140", f"expected IR text, a torch.jit module or function, or a torch graph, not a {kind}")
+
+
+def module_of(graph: Any, filename: str) -> Module:
+    """The module of a live graph, with the exact contents of its constants."""
+    module = parse_module(str(graph), filename=filename)
+    _complete(module.main, graph)
+    return module
+
+
+def reader_of(script: Any) -> Read:
+    """Reads attributes of a live module."""
+
+    def read(path: tuple[str, ...], type: Type) -> Any:
+        owner = script
+        for name in path:
+            if not owner.hasattr(name):
+                raise KeyError(name)
+            owner = owner.getattr(name)
+        return _plain(owner, ".".join(path))
+
+    return read
+
+
+def _plain(value: Any, path: str) -> Any:
+    """A value of torch's as one of NumPy's or Python's."""
+    torch = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        return array_of(value, f"attribute {path!r}")
+    if isinstance(value, torch.device):
+        return str(value)
+    if isinstance(value, torch.dtype):
+        return _DTYPES.index(str(value).removeprefix("torch."))
+    if isinstance(value, list | tuple):
+        items = [_plain(v, path) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {k: _plain(v, path) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def array_of(tensor: Any, where: str) -> Array:
+    """The elements of a torch tensor, in the same memory where they are on the CPU.
+
+    Raises:
+        Error: IRC143 if NumPy cannot hold them (sparse, quantized, on no device).
+    """
+    tensor = tensor.detach()
+    name = str(tensor.dtype).removeprefix("torch.")
+    try:
+        tensor = tensor.resolve_conj().resolve_neg().cpu()
+        dtype = _BY_NAME.get(name)
+        if dtype is None:
+            return tensor.numpy()
+        integers = getattr(sys.modules["torch"], _AS_INTEGERS[dtype])
+        return tensor.view(integers).numpy().view(dtype.numpy)
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise Error("IRC143", f"irc cannot hold this tensor of {name}: {error}", where) from None
+
+
+# -- constants -----------------------------------------------------------------
+
+
+def _complete(graph: Graph, live: Any) -> None:
+    """Give the constants of ``graph`` the contents that those of ``live`` have."""
+    stack = [(graph, live)]
+    while stack:
+        mine, its = stack.pop()
+        for node, other in zip(mine.walk(), _walk(its), strict=True):
+            if node.kind == "prim::Constant":
+                _complete_constant(node, other)
+            subgraph = node.attributes.get("Subgraph")
+            if isinstance(subgraph, Graph):
+                stack.append((subgraph, other.g("Subgraph")))
+
+
+def _walk(live: Any) -> Iterator[Any]:
+    """All nodes in pre-order, as ``Graph.walk`` goes."""
+    stack = [iter(live.nodes())]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        yield node
+        stack.extend(iter(block.nodes()) for block in reversed(list(node.blocks())))
+
+
+def _complete_constant(node: Node, live: Any) -> None:
+    if not live.hasAttribute("value"):
+        return
+    kind = live.kindOf("value")
+    if kind == "t":
+        node.attributes["value"] = _constant(node, live.t("value"))
+    elif kind == "ts":
+        node.attributes["value"] = [_constant(node, tensor) for tensor in live.ts("value")]
+    elif kind == "ival":
+        value = _with_tensors(node, live.output().toIValue())
+        if value is not None:
+            node.attributes["value"] = value
+
+
+def _with_tensors(node: Node, value: Any) -> Any:
+    """A constant's value with its tensors; None if it holds something that text alone stands for."""
+    torch = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        return _constant(node, value)
+    if value is None or isinstance(value, bool | int | float | complex | str):
+        return value
+    if isinstance(value, list | tuple):
+        items = [_with_tensors(node, v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {k: _with_tensors(node, v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return None
+
+
+def _constant(node: Node, tensor: Any) -> Tensor:
+    where = f"%{node.output.name} = prim::Constant"
+    array = np.array(array_of(tensor, where), copy=True)
+    found = Tensor.of(array)
+    if found.numel > _INLINE_ELEMENTS and not found.is_splat:
+        return node.graph.weights.add(node.output.name, found)
+    return found

@@ -1,0 +1,125 @@
+"""Which tensors share memory: arrays, by their addresses, to named tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.objects import Strided
+from irc.ir.tensor import Array, Tensor
+from irc.ir.types import DType
+
+
+def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dict[str, Tensor | Strided]:
+    """A tensor for each array, with copied contents.
+
+    Arrays that are one piece of memory, seen the same way, become one tensor;
+    arrays that overlap in any other way become views of one storage. Each is
+    named after the first of its arrays.
+
+    Args:
+        arrays: arrays by name.
+        taken: names that may not be used.
+
+    Raises:
+        Error: IRC143 if arrays of different element types overlap.
+    """
+    names = _Names(taken)
+    found: dict[str, Tensor | Strided] = {}
+    for group in _overlapping(arrays):
+        first = arrays[group[0]]
+        key = names.unique(group[0])
+        for other in group[1:]:
+            if arrays[other].dtype != first.dtype:
+                message = f"it shares memory with {group[0]!r}, whose elements are of another type"
+                raise Error("IRC143", message, f"attribute {other!r}")
+        if all(_view(arrays[name]) == _view(first) for name in group) and _is_dense(first):
+            tensor = Tensor(_dtype(first, group[0]), first.shape, name=key, array=first.copy(order="K"))
+            found.update(dict.fromkeys(group, tensor))
+        else:
+            found.update(_views({name: arrays[name] for name in group}, key))
+    return {name: found[name] for name in arrays}
+
+
+def _views(arrays: dict[str, Array], key: str) -> dict[str, Strided]:
+    """Views of one storage that holds all that lies between the first and the last element of ``arrays``."""
+    bounds = [_bounds(array) for array in arrays.values()]
+    low, high = min(a for a, _ in bounds), max(b for _, b in bounds)
+    name, array = next(iter(arrays.items()))
+    item = array.itemsize
+    storage = np.zeros((high - low) // item, array.dtype)
+    views: dict[str, Strided] = {}
+    tensor = Tensor(_dtype(array, name), storage.shape, name=key, array=storage)
+    for name, array in arrays.items():
+        start, _ = _bounds(array)
+        steps = tuple(s // item for s in array.strides)
+        offset = (_address(array) - low) // item
+        if (start - low) % item or any(s % item or s < 0 for s in array.strides):
+            raise Error("IRC143", "its elements lie at odd places in memory; copy it first", f"attribute {name!r}")
+        views[name] = Strided(tensor, array.shape, steps, offset)
+        np.copyto(views[name].of(storage), array)
+    return views
+
+
+class _Names:
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+
+    def unique(self, name: str) -> str:
+        found, n = name, 0
+        while found in self._taken:
+            n += 1
+            found = f"{name}.{n}"
+        self._taken.add(found)
+        return found
+
+
+def _overlapping(arrays: Mapping[str, Array]) -> list[list[str]]:
+    """Names of arrays whose ranges of memory overlap, in groups."""
+    groups: list[list[str]] = []
+    end = -1
+    order = {name: i for i, name in enumerate(arrays)}
+    for name in sorted(arrays, key=lambda n: (arrays[n].size > 0, _bounds(arrays[n]))):  # empty ones first
+        low, high = _bounds(arrays[name])
+        if low < end and arrays[name].size:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+        end = max(end, high) if arrays[name].size else end
+    return [sorted(group, key=order.__getitem__) for group in groups]
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return low, high
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _view(array: Array) -> Any:
+    return _address(array), array.shape, array.strides, array.dtype
+
+
+def _is_dense(array: Array) -> bool:
+    """Whether the elements fill their range of memory, each at a place of its own."""
+    low, high = _bounds(array)
+    extent = 1
+    for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size > 1:
+            if stride != extent * array.itemsize:
+                return False
+            extent *= size
+    return not array.size or high - low == math.prod(array.shape) * array.itemsize
+
+
+def _dtype(array: Array, name: str) -> DType:
+    try:
+        return DType.from_numpy(array.dtype)
+    except KeyError:
+        raise Error("IRC143", f"irc has no element type for {array.dtype}", f"attribute {name!r}") from None
