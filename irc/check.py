@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.ops import Effects, effects_of
 from irc.ir.types import TensorType
+from irc.oracles import Feeds, Oracle, Unable, oracles, values_of
 from irc.runtime.model import CompiledModel
-from irc.runtime.values import Array, is_sequence
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from irc.ir import Value
 
-Feeds = Mapping[str, Any]
-Run = Callable[[Feeds, Sequence[str]], dict[str, Any]]
-"""Computes the values of the given names, of which outputs and intermediate values may be asked for."""
+AT_ONCE = 32
+"""How many intermediate values are compared at once: all of them may not fit in memory."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class CheckResult:
     """How far a model is from its oracle.
 
@@ -36,19 +33,31 @@ class CheckResult:
         error: largest difference to it, relative to the largest element of the output concerned.
         inputs: how many input sets were compared.
         sizes: named dimensions and the sizes that were assumed for them.
+        unable: better oracles that could not run the model, and why.
     """
 
     oracle: str
     error: float
     inputs: int
     sizes: dict[str, int]
+    unable: dict[str, str]
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         assumed = f" (assumed {sizes})" if sizes else ""
-        return (
-            f"agrees with {self.oracle} on {self.inputs} seeded inputs{assumed}, off by {self.error:.1e} of the scale"
-        )
+        others = "".join(f"; not with {name}: {why}" for name, why in self.unable.items())
+        many = f"{self.inputs} sets of inputs" if self.inputs > 1 else "one set of inputs"
+        return f"agrees with {self.oracle} on {many}{assumed}, off by {self.error:.1e} of the scale{others}"
+
+
+class Tolerance(NamedTuple):
+    """How far a result may be off: ``rtol`` of each element plus ``atol`` of the largest one.
+
+    Integers must be equal, those of 8 bits and less (quantised numbers) to the last place.
+    """
+
+    rtol: float = 1e-3
+    atol: float = 1e-5
 
 
 def check_model(
@@ -56,170 +65,89 @@ def check_model(
     source: Any,
     *,
     seeds: Sequence[int] = (0, 1),
-    rtol: float = 1e-3,
-    atol: float = 1e-5,
+    tolerance: Tolerance | None = None,
     sizes: Mapping[str, int] | None = None,
+    given: Mapping[str, Array] | None = None,
 ) -> CheckResult:
-    """Compare ``model`` with an oracle on seeded inputs.
+    """Compare ``model`` with an oracle.
 
-    The oracle is ONNX Runtime if it is installed and can run the model, else
-    ``onnx.reference`` if the model is new enough for it to be right, else irc's own plan of the model without any pass.
+    The oracle is ONNX Runtime if it is installed and can run the model, else ``onnx.reference`` if the model is one
+    that it computes right, else irc's own plan of the model without any pass.
 
     Args:
         model: the compiled model.
         source: what it was compiled from.
-        seeds: one input set each.
-        rtol: tolerated difference, relative to each element.
-        atol: tolerated difference, relative to the largest element of the output.
+        seeds: one set of inputs each.
+        tolerance: how far results may be off.
         sizes: sizes of named dimensions; 1 for others.
+        given: values of inputs by name; the others are made up.
 
     Raises:
-        Error: IRC330 if an output differs; names the first value that does.
+        Error: IRC330 if an output differs; names the first value that does. IRC332 if the model is random. IRC102 if
+            an input cannot be made up, IRC4xx if the model does not run on what was.
     """
-    name, oracle = choose_oracle(source)
+    _refuse_random(model.module)
+    tolerance = tolerance or Tolerance()
+    fixed = dict(given or {})
+    made_up = [argument for argument in model.inputs if argument.name not in fixed]
+    if not any(not argument.optional for argument in made_up):
+        seeds = seeds[:1]
+    feeds = [{**seeded_inputs(made_up, seed, sizes), **fixed} for seed in seeds]
+    found = [model.run(feed) for feed in feeds]
+    wanted = [output.name for output in model.outputs]
+    oracle, expected, unable = _ask(source, feeds, wanted)
     worst = 0.0
-    for seed in seeds:
-        feeds = seeded_inputs(model.inputs, seed, sizes)
-        wanted = [o.name for o in model.outputs]
-        expected = oracle(feeds, wanted)
-        found = model.run(feeds)
+    for seed, feed, ours, theirs in zip(seeds, feeds, found, expected, strict=True):
         for output in wanted:
-            error, right = difference(found[output], expected[output], rtol, atol)
+            error, right = difference(ours[output], theirs[output], tolerance)
             worst = max(worst, error)
             if not right:
-                raise Error(
-                    "IRC330",
-                    f"output {output!r} differs from {name} by {error:.1e} of its scale for seed {seed}; "
-                    f"{_first_difference(model, oracle, feeds, rtol, atol)}",
-                    f"output {output!r}",
-                )
-    return CheckResult(name, worst, len(seeds), assumed_sizes(model.inputs, sizes))
+                how = _how(ours[output], theirs[output], error)
+                first = _first_difference(model.graph, oracle, feed, tolerance)
+                message = f"the compiled model is wrong: for seed {seed} this output {how}, compared with {oracle.name}"
+                raise Error("IRC330", f"{message}; {first}", f"output {output!r}")
+    return CheckResult(oracle.name, worst, len(feeds), assumed_sizes(made_up, sizes), unable)
 
 
-def difference(found: Any, expected: Any, rtol: float, atol: float) -> tuple[float, bool]:
-    """Largest difference relative to the largest element, and whether all elements are within tolerance.
+def difference(found: Any, expected: Any, tolerance: Tolerance) -> tuple[float, bool]:
+    """Largest difference relative to the largest element, and whether all elements are within the tolerance.
 
-    Lists and None compare by element; NaN equals NaN, infinities themselves.
+    Lists, maps and None compare by element; NaN equals NaN, infinities themselves.
     """
     if is_sequence(expected) and is_sequence(found):
-        pairs = [difference(f, e, rtol, atol) for f, e in zip(found, expected, strict=False)]
+        pairs = [difference(f, e, tolerance) for f, e in zip(found, expected, strict=False)]
         return max((p[0] for p in pairs), default=0.0), len(found) == len(expected) and all(p[1] for p in pairs)
+    if is_mapping(expected) and is_mapping(found):
+        keys = list(expected)
+        error, right = difference([found.get(k) for k in keys], [expected[k] for k in keys], tolerance)
+        return error, right and found.keys() == expected.keys()
     if expected is None or found is None:
         return 0.0, expected is found
-    a: Array = np.asarray(found)
-    b: Array = np.asarray(expected)
-    if a.shape != b.shape or a.dtype != b.dtype:
+    return _array_difference(np.asarray(found), np.asarray(expected), tolerance)
+
+
+def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, bool]:
+    if a.shape != b.shape or not _same_type(a, b):
         return float("inf"), False
     if a.dtype.kind in "OUSTb" or a.size == 0:
         return 0.0, bool(np.array_equal(a, b))
+    if a.dtype.kind in "iu" and a.dtype.itemsize > 1 and not np.array_equal(a, b):
+        gap = np.abs(a.astype(np.float64) - b.astype(np.float64)).max()
+        return float(gap / (np.abs(b.astype(np.float64)).max() or 1.0)), False
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    last_place = 1.0 if a.dtype.kind in "iu" else 0.0
     a, b = a.astype(wide), b.astype(wide)
     finite = np.isfinite(b)
     scale = float(np.abs(b[finite]).max(initial=0.0))
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return float("inf"), False
     gap = np.abs(a[finite] - b[finite])
-    right = bool((gap <= atol * scale + rtol * np.abs(b[finite])).all())
-    return float(gap.max(initial=0.0)) / (scale or 1.0), right
+    allowed = tolerance.atol * scale + tolerance.rtol * np.abs(b[finite]) + last_place
+    return float(gap.max(initial=0.0)) / (scale or 1.0), bool((gap <= allowed).all())
 
 
-def choose_oracle(source: Any) -> tuple[str, Run]:
-    """The best oracle for ``source`` on this machine, and its name for the user."""
-    if not isinstance(source, Module | Graph):
-        proto = _proto(source)
-        if find_spec("onnxruntime"):
-            run = _onnxruntime(proto)
-            if run is not None:
-                return "ONNX Runtime", run
-        if _reference_is_right(proto):
-            return "onnx.reference", _reference(proto)
-    return "irc without passes", _unoptimised(source)
-
-
-def _proto(source: Any) -> ModelProto:
-    import onnx
-
-    if isinstance(source, onnx.ModelProto):
-        return source
-    path: str = os.fspath(source)
-    return onnx.load(path)  # type: ignore[reportUnknownMemberType]  # annotated with an incomplete PathLike
-
-
-def _with_outputs(proto: ModelProto, names: Sequence[str]) -> ModelProto:
-    """A copy of ``proto`` that also gives the intermediate values ``names``."""
-    import onnx
-
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    present = {o.name for o in copy.graph.output}
-    copy.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in present)
-    return copy
-
-
-def _onnxruntime(proto: ModelProto) -> Run | None:
-    """ONNX Runtime on ``proto``; None if it cannot run this model at all."""
-    import onnxruntime
-
-    runtime: Any = onnxruntime  # it ships no types
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    sessions: dict[tuple[str, ...], Any] = {}
-
-    def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        key = tuple(names)
-        if key not in sessions:
-            model = _with_outputs(proto, names).SerializeToString()
-            sessions[key] = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return dict(zip(names, sessions[key].run(list(names), dict(feeds)), strict=True))
-
-    try:
-        outputs = tuple(o.name for o in proto.graph.output)
-        sessions[outputs] = runtime.InferenceSession(
-            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-    except Exception:  # it has many exceptions of its own for models that it does not support: the next oracle serves
-        return None
-    return run
-
-
-FIRST_RIGHT_OPSET = 14
-"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
-
-
-def _reference_is_right(proto: ModelProto) -> bool:
-    from onnx import defs
-
-    opsets = {o.domain: o.version for o in proto.opset_import}
-    main = max(opsets.get("", 0), opsets.get("ai.onnx", 0))
-    return main >= FIRST_RIGHT_OPSET and all(defs.has(node.op_type, node.domain) for node in proto.graph.node)
-
-
-def _reference(proto: ModelProto) -> Run:
-    from onnx.reference import ReferenceEvaluator
-
-    def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        evaluator = ReferenceEvaluator(_with_outputs(proto, names))
-        return dict(zip(names, evaluator.run(list(names), dict(feeds)), strict=True))  # type: ignore[reportUnknownMemberType]
-
-    return run
-
-
-def _unoptimised(source: Any) -> Run:
-    from irc.compiler import load_module
-
-    module, _ = load_module(source)
-    return lambda feeds, names: values_of(module.main, feeds, names)
-
-
-def values_of(graph: Graph, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-    """Run ``graph`` and give values of its top block by name, intermediate ones included."""
-    copy = graph.copy()
-    module = Module(copy)
-    if graph.module is not None:
-        module.defaults.update(graph.module.defaults)
-        module.graphs.update({n: g for n, g in graph.module.graphs.items() if g is not graph})
-    copy.set_outputs([copy.value(n) for n in names])
-    return CompiledModel(module).run(feeds)
+def _same_type(a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype or (a.dtype.kind in "OUST" and b.dtype.kind in "OUST")
 
 
 def comparable(graph: Graph) -> list[Value]:
@@ -233,16 +161,50 @@ def comparable(graph: Graph) -> list[Value]:
     ]
 
 
-def _first_difference(model: CompiledModel, oracle: Run, feeds: Feeds, rtol: float, atol: float) -> str:
-    """Which of the values that both sides have differs first."""
-    for value in comparable(model.graph):
-        found = values_of(model.graph, feeds, [value.name])[value.name]
+def _ask(source: Any, feeds: Sequence[Feeds], wanted: Sequence[str]) -> tuple[Oracle, list[Any], dict[str, str]]:
+    """The first oracle that can run the model, what it computes, and why those before it could not."""
+    unable: dict[str, str] = {}
+    for oracle in oracles(source):
         try:
-            expected = oracle(feeds, [value.name])[value.name]
-        except Exception:  # the oracle has no value of that name, whatever it raises to say so
-            continue
-        error, right = difference(found, expected, rtol, atol)
+            return oracle, [oracle.run(feed, wanted) for feed in feeds], unable
+        except Unable as reason:
+            unable[oracle.name] = str(reason)
+    raise AssertionError("irc without passes is an oracle for every model")
+
+
+def _refuse_random(module: Module) -> None:
+    for node in (node for graph in module.graphs.values() for node in graph.walk()):
+        if effects_of(node) & Effects.RANDOM:
+            name = f"%{node.outputs[0].name}" if node.outputs else node.kind
+            raise Error("IRC332", f"the model cannot be checked: {node.kind} gives other results in every run", name)
+
+
+def _how(found: Any, expected: Any, error: float) -> str:
+    if is_array(found) and is_array(expected) and (found.shape, found.dtype) != (expected.shape, expected.dtype):
+        return f"is {describe(found)} instead of {describe(expected)}"
+    return f"is off by {error:.1e} of its scale"
+
+
+def _first_difference(graph: Graph, oracle: Oracle, feeds: Feeds, tolerance: Tolerance) -> str:
+    """Which of the values that both sides have differs first."""
+    for value, found, expected in _both(graph, oracle, feeds):
+        error, right = difference(found, expected, tolerance)
         if not right:
             kind = value.node.kind if value.node else "input"
-            return f"the first value that does is %{value.name}, of {kind}, by {error:.1e} of its scale"
-    return "no intermediate value that both sides have does"
+            return f"the first value that differs is %{value.name}, of {kind}: it {_how(found, expected, error)}"
+    return "no intermediate value that both sides have differs"
+
+
+def _both(graph: Graph, oracle: Oracle, feeds: Feeds) -> Iterator[tuple[Value, Any, Any]]:
+    """The values that both sides have, in order, as they compute them."""
+    known = set(oracle.values)
+    shared = [value for value in comparable(graph) if value.name in known]
+    for start in range(0, len(shared), AT_ONCE):
+        values = shared[start : start + AT_ONCE]
+        names = [value.name for value in values]
+        try:
+            expected = oracle.run(feeds, names)
+        except Unable:  # it does not give some of these: look on among the others
+            continue
+        found = values_of(graph, feeds, names)
+        yield from ((value, found[value.name], expected[value.name]) for value in values)

@@ -126,7 +126,7 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.operators_after = count_operators(graph)
     report.passes = [PassTiming(*run) for run in passed.passes]
     report.stats = dict(passed.stats)
-    report.refusals = [Refusal(note.pass_name, note.where, note.reason) for note in passed.notes]
+    report.refusals = [Refusal(note.pass_name, note.where, note.reason) for note in dict.fromkeys(passed.notes)]
     report.groups = [
         FusionGroup(node.outputs[0].name, [op.kind for op in operators(node)])
         for node in graph.walk()

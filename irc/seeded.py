@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+MAX_ELEMENTS = 2**28
+"""Larger inputs are not made up: a model may state any size."""
 
 
 def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
@@ -26,7 +30,7 @@ def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, 
         sizes: sizes of named dimensions; those not given here, and unnamed ones, are 1.
 
     Raises:
-        Error: IRC102, an input is not a tensor of numbers or has no shape.
+        Error: IRC102, an input is not a tensor of numbers, has no shape, or is too large.
     """
     rng = np.random.default_rng(seed)
     return {a.name: _draw(rng, a, sizes or {}) for a in arguments if not a.optional}
@@ -42,11 +46,13 @@ def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]
     type = argument.type
     where = f"input {argument.name!r}"
     if not isinstance(type, TensorType) or type.dtype is None or type.shape is None:
-        raise Error("IRC102", f"only tensors of known type and rank can be made up, not {type}", where)
+        raise Error("IRC102", f"values can be made up for tensors of known type and rank only, not {type}", where)
     dtype = type.dtype
     if dtype is DType.STRING or "Complex" in dtype.label:
         raise Error("IRC102", f"values of type {dtype.label} cannot be made up", where)
     shape = [d if isinstance(d, int) else sizes.get(d, 1) if d else 1 for d in type.shape]
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise Error("IRC102", f"{type} has {math.prod(shape)} elements; at most {MAX_ELEMENTS} are made up", where)
     if dtype is DType.BOOL or dtype.is_integer:
         drawn = rng.integers(0, 2 if dtype is DType.BOOL or dtype.bits < 4 else 8, shape)
     elif len(shape) < 3:

@@ -13,24 +13,29 @@ from collections.abc import Sequence
 
 from irc.errors import Error
 
+INTERRUPTED = 128 + 2
+"""What a shell makes of a program that SIGINT ended."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit status."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    """Run one command; return the exit status. SystemExit after ``--help`` (0) and for wrong usage (2)."""
+    _replace_closed_streams()
+    options = _parser().parse_args(argv)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
     except Error as error:
-        print(f"irc: {error}", file=sys.stderr)
+        return _fail(str(error))
+    except BrokenPipeError:  # whoever reads our results has seen enough
+        _discard_stdout()
         return 1
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except MemoryError as error:
+        return _fail(f"out of memory: {error}")
+    except OSError as error:  # files are looked after where they are used; what is left is stdout, on a full disk
+        _discard_stdout()
+        return _fail(f"cannot write the results: {error.strerror or error}")
     except KeyboardInterrupt:
-        print("irc: interrupted", file=sys.stderr)
-        return 130
+        return _fail("interrupted", INTERRUPTED)
     return status
 
 
@@ -38,9 +43,33 @@ def _parser() -> argparse.ArgumentParser:
     from irc import __version__
     from irc.cli import bench, compile, inspect, opt, run
 
-    parser = argparse.ArgumentParser(prog="irc", description="A compiler toolkit for ML graphs.")
+    parser = argparse.ArgumentParser(
+        prog="irc",
+        description="A compiler for ML graphs.",
+        epilog="irc COMMAND --help explains a command, with examples.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"irc {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for module in (compile, run, opt, inspect, bench):
         module.add_commands(commands)
     return parser
+
+
+def _fail(message: str, status: int = 1) -> int:
+    from irc.cli.output import printable
+
+    print(f"irc: {printable(message)}", file=sys.stderr)
+    return status
+
+
+def _replace_closed_streams() -> None:
+    """Python sets streams that are closed to None; and the next file opened would become the program's stdout."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # for the life of the program
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered nowhere, or the interpreter complains when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,57 +5,60 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
-from irc.cli import common
+from irc.cli import models, options
 from irc.errors import Error
 
 Runner = Callable[[], Any]
 
+EXAMPLES = """\
+  irc bench model.onnx                           against ONNX Runtime, if it is installed
+  irc bench model.onnx --against none --runs 50  irc alone"""
 
-def add_commands(commands: common.Commands) -> None:
+
+def add_commands(commands: options.Commands) -> None:
     """Add ``bench``."""
-    parser = commands.add_parser("bench", help="time a model")
-    parser.add_argument("model", metavar="MODEL", help="ONNX file, .irc file, or IR text (.ir)")
+    parser = options.add_command(commands, "bench", "time a model, next to other runtimes", EXAMPLES)
+    options.add_model(parser)
     parser.add_argument(
-        "--against", action="append", choices=sorted(PEERS), default=[], help="another runtime, on the same inputs"
+        "--against",
+        action="append",
+        choices=[*PEERS, "none"],
+        help="another runtime, on the same inputs (default: onnxruntime if installed)",
     )
-    parser.add_argument("--runs", type=int, default=10, help="timed runs of each, taken in turns (default 10)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs")
-    common.add_pipeline(parser)
-    common.add_sizes(parser)
+    parser.add_argument(
+        "--runs", type=options.whole_number, default=10, help="timed runs of each, taken in turns (default 10)"
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
+    options.add_inputs(parser)
+    options.add_pipeline(parser)
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
-    from irc.seeded import assumed_sizes, seeded_inputs
+    from irc.cli.arrays import complete, read_inputs
+    from irc.cli.output import emit, progress
 
-    if options.runs < 1:
-        raise Error("IRC102", "at least one run is needed", f"--runs {options.runs}")
-    sizes = common.sizes_of(options)
-    model = common.compiled(options.model, options)
-    feeds = seeded_inputs(model.inputs, options.seed, sizes)
-    assumed = assumed_sizes(model.inputs, sizes)
-    if assumed:
-        print("assumed " + ", ".join(f"{n}={s}" for n, s in assumed.items()), file=sys.stderr)
-    runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
-    for name in options.against:
-        module, prepare = PEERS[name]
-        if find_spec(module) is None:
-            print(f"{name} is not installed: left out", file=sys.stderr)
-        else:
-            runners[name] = prepare(options.model, feeds)
-    times = race(runners, options.runs)
+    with progress() as tell:
+        model = models.compiled(given.model, given.passes, tell)
+        feeds = complete(model, read_inputs(model, given.input), given.seed, options.sizes_of(given))
+        runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
+        for name in _peers(given):
+            runners[name] = PEERS[name](given.model, feeds)
+        tell("running")
+        times = race(runners, given.runs)
+    width = max(map(len, times))
     for name, seconds in times.items():
-        print(f"{name:16}{seconds * 1e3:10.2f} ms{seconds / times['irc']:10.2f} of irc's")
+        emit(f"{name:<{width}} {seconds * 1e3:12,.3f} ms {seconds / times['irc']:8.2f} x irc")
     return 0
 
 
-def race(runners: dict[str, Runner], runs: int) -> dict[str, float]:
+def race(runners: Mapping[str, Runner], runs: int) -> dict[str, float]:
     """Median seconds of each runner after one run to warm up; they take turns, so that disturbances hit all alike."""
     samples: dict[str, list[float]] = {name: [] for name in runners}
     for turn in range(runs + 1):
@@ -67,25 +70,50 @@ def race(runners: dict[str, Runner], runs: int) -> dict[str, float]:
     return {name: median(seconds) for name, seconds in samples.items()}
 
 
+def _peers(given: argparse.Namespace) -> list[str]:
+    """The other runtimes to time. Those asked for must be there; the default one may be missing."""
+    if given.against is None:
+        is_onnx = not models.is_text(given.model) and not models.is_compiled(given.model)
+        return ["onnxruntime"] if is_onnx and find_spec("onnxruntime") else []
+    names = [name for name in dict.fromkeys(given.against) if name != "none"]
+    if names and (models.is_text(given.model) or models.is_compiled(given.model)):
+        raise Error("IRC331", f"{', '.join(names)} can only run ONNX files: leave out --against", given.model)
+    missing = [name for name in names if not find_spec(name.partition(".")[0])]
+    if missing:
+        print(f"irc: {', '.join(missing)} is not installed: left out", file=sys.stderr)
+    return [name for name in names if name not in missing]
+
+
 def _onnxruntime(path: str, feeds: dict[str, Any]) -> Runner:
     import onnxruntime
 
-    try:
-        session: Any = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    except Exception as error:  # it has exceptions of its own for each way a model can be wrong or unsupported
-        raise Error("IRC331", f"ONNX Runtime cannot load it: {str(error).splitlines()[0]}", path) from None
-    return lambda: session.run(None, feeds)
+    runtime: Any = onnxruntime  # it ships no types
+    settings = runtime.SessionOptions()
+    settings.log_severity_level = 4
+    session = _foreign(
+        "onnxruntime", path, lambda: runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+    )
+    return lambda: _foreign("onnxruntime", path, lambda: session.run(None, feeds))
 
 
 def _reference(path: str, feeds: dict[str, Any]) -> Runner:
     from onnx.reference import ReferenceEvaluator
 
-    evaluator = ReferenceEvaluator(path)
-    return lambda: evaluator.run(None, feeds)  # type: ignore[reportUnknownMemberType]
+    evaluator: Any = _foreign("onnx.reference", path, lambda: ReferenceEvaluator(path))
+    return lambda: _foreign("onnx.reference", path, lambda: evaluator.run(None, feeds))
 
 
-PEERS: dict[str, tuple[str, Callable[[str, dict[str, Any]], Runner]]] = {
-    "onnxruntime": ("onnxruntime", _onnxruntime),
-    "onnx.reference": ("onnx", _reference),
+def _foreign(name: str, path: str, action: Callable[[], Any]) -> Any:
+    """What ``action`` gives; what another runtime raises, of whatever class, is an Error IRC331."""
+    try:
+        return action()
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Error("IRC331", f"{name} cannot run it: {reason}", path) from None
+
+
+PEERS: dict[str, Callable[[str, dict[str, Any]], Runner]] = {
+    "onnxruntime": _onnxruntime,
+    "onnx.reference": _reference,
 }
-"""Other runtimes: the package that each needs, and how it is made ready."""
+"""Other runtimes, and how each is made ready; the first part of a name is the package it needs."""

@@ -4,67 +4,90 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irc.cli import common
-from irc.errors import Error
+from irc.cli import models, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from irc.ir import Module
+    from irc.runtime.model import CompiledModel
+
+INSTRUMENTS = {
+    "timing": "time of each pass",
+    "print-after-all": "the IR after each pass",
+    "print-after-change": "the IR after each pass that changed it",
+    "verify-each": "verify the IR after each pass",
+    "verify-alias": "compare the alias analysis with a new one after each pass",
+}
+"""What can watch the passes, each an option; they write to stderr."""
+
+EXAMPLES = """\
+  irc compile model.onnx                         report on what irc makes of the model
+  irc compile model.onnx -o model.irc --check    write it if it computes what the oracle does
+  irc compile model.onnx --explain               also say what was not fused, and why"""
 
 
-def add_commands(commands: common.Commands) -> None:
+def add_commands(commands: options.Commands) -> None:
     """Add ``compile``."""
-    parser = commands.add_parser("compile", help="optimise a model, report on it, write it as .irc")
-    parser.add_argument("model", metavar="MODEL", help="ONNX file, or IR text (.ir)")
+    parser = options.add_command(commands, "compile", "optimise a model, report on it, write it as .irc", EXAMPLES)
+    options.add_model(parser, "ONNX file, or IR text (.ir, .txt, - for stdin)")
     parser.add_argument("-o", "--output", metavar="OUT.irc", help="where to write the compiled model")
-    common.add_pipeline(parser)
-    common.add_sizes(parser)
-    parser.add_argument("--check", action="store_true", help="compare with an oracle on seeded inputs")
-    parser.add_argument("--explain", action="store_true", help="say why fusions and other rewrites were refused")
+    options.add_pipeline(parser)
+    parser.add_argument("--explain", action="store_true", help="say which rewrites and fusions were refused, and why")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout instead of a table")
-    parser.add_argument("--timing", action="store_true", help="time of each pass, on stderr")
-    parser.add_argument("--print-after-all", action="store_true", help="the IR after each pass, on stderr")
-    parser.add_argument("--print-after-change", action="store_true", help="the IR after each pass that changed it")
-    parser.add_argument("--verify-each", action="store_true", help="verify the IR after each pass")
-    parser.add_argument("--verify-alias", action="store_true", help="compare the alias analysis with a new one")
-    parser.set_defaults(run=run)
+    check = parser.add_argument_group("checking")
+    check.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes",
+    )
+    options.add_inputs(check)
+    watch = parser.add_argument_group("watching the passes, on stderr")
+    for name, purpose in INSTRUMENTS.items():
+        watch.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
+    parser.set_defaults(run=run, instruments=[])
 
 
-INSTRUMENTS = ("timing", "print_after_all", "print_after_change", "verify_each", "verify_alias")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
+    from irc.cli.output import emit, progress
     from irc.compiler import compile
     from irc.passes import create_instruments
 
-    if options.output:
-        if Path(options.output).suffix != ".irc":
-            raise Error("IRC503", "the name of a compiled model must end in .irc", options.output)
-        common.existing_folder(options.output)
-    names = [name.replace("_", "-") for name in INSTRUMENTS if getattr(options, name)]
-    is_text = options.model == "-" or Path(options.model).suffix in common.TEXT_SUFFIXES
-    source = common.read_module(options.model) if is_text else options.model
-    progress = common.progress()
-    model = compile(source, options.passes, instruments=create_instruments(names), progress=progress)
-    model.report.name = options.model
-    if options.check:
-        from irc.check import check_model
-
-        progress("checking")
-        model.report.notes.append(str(check_model(model, source, sizes=common.sizes_of(options))))
-    if options.output:
-        progress("writing")
-        model.save(options.output)
-        size = Path(options.output).stat().st_size
-        model.report.notes.append(f"written to {options.output}, {size / 1e6:,.1f} MB")
-    if options.json:
-        json.dump(model.report.to_dict(), sys.stdout, indent=2)
-        print()
+    if given.output:
+        models.check_output(given.output, (".irc",), given.model)
+    instruments = create_instruments(given.instruments)
+    with progress(silent=bool(instruments)) as tell:
+        source = models.source(given.model)
+        model = compile(source, given.passes, instruments=instruments, progress=tell)
+        model.report.name = given.model
+        if given.check:
+            _check(model, source, given, tell)
+        if given.output:
+            tell("writing")
+            model.save(given.output)
+            size = Path(given.output).stat().st_size
+            model.report.notes.append(f"written to {given.output}, {size / 1e6:,.1f} MB")
+    if given.json:
+        emit(json.dumps(model.report.to_dict(), indent=2))
     else:
         from irc.cli.tables import print_report
 
         print_report(model.report)
-    if options.explain:
-        for refusal in model.report.refusals:
-            print(f"{refusal.pass_name}: {refusal.where} {refusal.reason}", file=sys.stderr)
+    if given.explain:
+        from irc.cli.tables import print_refusals
+
+        print_refusals(model.report)
     return 0
+
+
+def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
+    from irc.check import check_model
+    from irc.cli.arrays import read_inputs
+
+    tell("checking")
+    inputs = read_inputs(model, given.input)
+    model.report.notes.append(str(check_model(model, source, sizes=options.sizes_of(given), given=inputs)))

@@ -3,46 +3,64 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from irc.cli import common
+from irc.cli import models, options
 from irc.errors import Error
 
+if TYPE_CHECKING:
+    from irc.ir import Graph, Value
 
-def add_commands(commands: common.Commands) -> None:
+PRINT_EXAMPLES = """\
+  irc print model.onnx > model.ir                as imported
+  irc print model.irc                            as optimised"""
+
+ALIAS_EXAMPLES = """\
+  irc alias graph.ir                             what each value may point to, and who writes it
+  irc alias graph.ir --format dot | dot -Tsvg    the same as a picture
+  irc alias graph.ir --why x y                   the facts that make two values share memory"""
+
+
+def add_commands(commands: options.Commands) -> None:
     """Add ``print`` and ``alias``."""
-    shown = commands.add_parser("print", help="print a model as IR text")
-    shown.add_argument("model", metavar="MODEL", help="ONNX file, .irc file, or IR text (.ir)")
+    shown = options.add_command(commands, "print", "print a model as IR text", PRINT_EXAMPLES)
+    options.add_model(shown)
     shown.set_defaults(run=print_ir)
 
-    alias = commands.add_parser("alias", help="which values may share memory")
-    alias.add_argument("model", metavar="MODEL", help="ONNX file, .irc file, or IR text (.ir)")
-    alias.add_argument("--format", choices=("text", "dot"), default="text")
+    alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
+    options.add_model(alias)
+    alias.add_argument("--format", choices=("text", "dot"), default="text", help="text (default), or Graphviz's dot")
     alias.add_argument("--why", nargs=2, metavar=("A", "B"), help="why two values may share memory")
     alias.set_defaults(run=print_alias)
 
 
-def print_ir(options: argparse.Namespace) -> int:
+def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text."""
-    print(str(common.read_module(options.model)).rstrip("\n"))
+    from irc.cli.output import emit
+
+    emit(str(models.read_module(given.model)).rstrip("\n"))
     return 0
 
 
-def print_alias(options: argparse.Namespace) -> int:
+def print_alias(given: argparse.Namespace) -> int:
     """Print the alias graph, or why two values alias."""
     from irc.alias import analyze
+    from irc.cli.output import emit
 
-    module = common.read_module(options.model)
+    module = models.read_module(given.model)
     db = analyze(module.main, module)
-    if options.why:
-        for name in options.why:
-            if not module.main.has_value(name):
-                raise Error("IRC311", f"the graph has no value {name!r}", options.model)
-        a, b = (module.main.value(name) for name in options.why)
-        facts = db.why(a, b)
-        for fact in facts:
-            print(fact)
-        if not facts:
-            print(f"%{a.name} and %{b.name} never share memory")
+    if given.why:
+        a, b = (_value(module.main, name, given.model) for name in given.why)
+        facts = [str(fact) for fact in db.why(a, b)]
+        emit("\n".join(facts) if facts else f"%{a.name} and %{b.name} never share memory")
     else:
-        print(db.to_dot() if options.format == "dot" else str(db))
+        emit(db.to_dot() if given.format == "dot" else str(db))
     return 0
+
+
+def _value(graph: Graph, name: str, where: str) -> Value:
+    """The value called ``name``, which may be written with %; IRC311 if there is none."""
+    for spelled in (name, name.removeprefix("%")):
+        if graph.has_value(spelled):
+            return graph.value(spelled)
+    raise Error("IRC311", f"the graph has no value {name!r}; irc print shows the names of all", where)

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from irc.cli import common
+from irc.cli import models, options
+
+EXAMPLES = """\
+  irc opt graph.ir -p cse,dce                    the graph after two passes
+  irc print model.onnx | irc opt - -p default --instrument print-after-change"""
 
 
-def add_commands(commands: common.Commands) -> None:
+def add_commands(commands: options.Commands) -> None:
     """Add ``opt``."""
-    parser = commands.add_parser("opt", help="run passes over IR text")
-    parser.add_argument("file", metavar="FILE.ir", help="IR text, or - for standard input; also ONNX and .irc files")
-    parser.add_argument("-p", "--passes", default="", metavar="PIPELINE", help='such as "cse,dce,fuse{max-size=8}"')
+    parser = options.add_command(commands, "opt", "run passes over IR text", EXAMPLES)
+    options.add_model(parser, "IR text (.ir, .txt, - for stdin); also ONNX and .irc files")
+    options.add_pipeline(parser, "")
     parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
     parser.add_argument(
-        "--instrument", action="append", default=[], metavar="NAME", help="verify-each, timing, print-after-all..."
+        "--instrument",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="what watches the passes: verify-each, timing, print-after-all...; several times for several",
     )
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
+    from irc.cli.output import emit
     from irc.compiler import named_pipeline
     from irc.passes import PassManager, create_instruments
 
-    if options.output:
-        common.existing_folder(options.output)
-    manager = PassManager(named_pipeline(options.passes), create_instruments(options.instrument))
-    module = common.read_module(options.file)
+    if given.output:
+        models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
+    manager = PassManager(named_pipeline(given.passes), create_instruments(given.instrument))
+    module = models.read_module(given.model)
     module.verify()
     manager.run(module)
     module.verify()
-    text = str(module)
-    if options.output:
-        from irc.runtime.file import replacing
+    text = str(module).rstrip("\n") + "\n"
+    if given.output:
+        from irc.runtime.atomic import replacing
 
-        with replacing(options.output) as file:
+        with replacing(given.output) as file:
             file.write(text.encode())
     else:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        emit(text)
     return 0

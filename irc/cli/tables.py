@@ -1,20 +1,133 @@
-"""Reports as tables for people, on stderr."""
+"""Reports for people, on stderr: the table of `irc compile`, and its explanations."""
 
 from __future__ import annotations
 
-from rich.box import SIMPLE
-from rich.console import Console
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.runtime.report import Report
+from irc.cli.output import printable
+from irc.runtime.report import PassTiming, Report
+
+MOST_KINDS = 16
+"""How many kinds of operators the table lists before it sums up the rest."""
+
+MOST_GROUPS = 8
+"""Likewise, kinds of fusion groups."""
 
 
 def print_report(report: Report) -> None:
-    """Print a report on stderr."""
-    table = Table(box=SIMPLE, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in report.rows():
-        table.add_row(label, Text(text))  # plain Text: names in models may look like markup
-    Console(stderr=True).print(table)
+    """Print a report on stderr, in colour if that is a terminal."""
+    grid = Table.grid(padding=(0, 2, 1, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, content in _sections(report):
+        grid.add_row(label, _text(content) if isinstance(content, str) else content)
+    Console(stderr=True, highlight=False).print(grid)
+
+
+def _sections(report: Report) -> Iterable[tuple[str, RenderableType]]:
+    stages = ", ".join(f"{stage} {_milliseconds(seconds)} ms" for stage, seconds in report.seconds.items())
+    yield "model", f"{report.name}\n{stages}"
+    yield "operators", _operators(report)
+    if report.passes:
+        yield "passes", _passes(report.passes)
+    yield "fusion", _groups(report)
+    yield "memory", report.memory_text()
+    yield "aliasing", report.alias_text()
+    if report.fallbacks:
+        kinds = ", ".join(f"{kind} ({n})" for kind, n in report.fallbacks.items())
+        yield "slow", f"no kernel of irc's own, so onnx.reference computes them: {kinds}"
+    if report.notes:
+        yield "notes", "\n".join(report.notes)
+
+
+def _operators(report: Report) -> RenderableType:
+    """A row for each kind, those that changed most first; constants are not counted."""
+    before, after = Counter(report.operators_before), Counter(report.operators_after)
+    kinds = sorted(before | after, key=lambda kind: (-abs(before[kind] - after[kind]), -before[kind], kind))
+    table = _table("operator", ">before", ">after")
+    for kind in kinds[:MOST_KINDS]:
+        table.add_row(_text(kind.removeprefix("onnx::")), f"{before[kind]:,}", f"{after[kind]:,}")
+    rest = kinds[MOST_KINDS:]
+    if rest:
+        table.add_row(
+            f"{len(rest)} other kinds",
+            f"{sum(before[kind] for kind in rest):,}",
+            f"{sum(after[kind] for kind in rest):,}",
+        )
+    table.add_section()
+    table.add_row("in all", f"{before.total():,}", f"{after.total():,}")
+    table.add_row("top level", f"{report.nodes_before:,}", f"{report.nodes_after:,}")
+    return Group(table, _text("top level: without what is inside groups and blocks", "dim"))
+
+
+class _Runs(NamedTuple):
+    name: str
+    runs: int
+    seconds: float
+    changed: int
+
+
+def _passes(timings: list[PassTiming]) -> RenderableType:
+    table = _table("pass", ">ms", ">runs", ">changed")
+    for runs in _by_pass(timings):
+        table.add_row(_text(runs.name), _milliseconds(runs.seconds), str(runs.runs), str(runs.changed or "-"))
+    table.add_section()
+    table.add_row("in all", _milliseconds(sum(t.seconds for t in timings)), str(len(timings)), "")
+    return table
+
+
+def _by_pass(timings: list[PassTiming]) -> list[_Runs]:
+    """One entry for each pass, in the order of their first runs."""
+    names = dict.fromkeys(t.name for t in timings)
+    each = {name: [t for t in timings if t.name == name] for name in names}
+    return [_Runs(name, len(ts), sum(t.seconds for t in ts), sum(t.changed for t in ts)) for name, ts in each.items()]
+
+
+def _groups(report: Report) -> RenderableType:
+    lines = [report.fusion_text()]
+    kinds = report.group_kinds()
+    lines += [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
+    if len(kinds) > MOST_GROUPS:
+        lines.append(f"      and {len(kinds) - MOST_GROUPS} other kinds")
+    return _text("\n".join(lines))
+
+
+def print_refusals(report: Report) -> None:
+    """Print on stderr what was left as it was, and why: by pass, then by node."""
+    lines: list[str] = []
+    passes = dict.fromkeys(refusal.pass_name for refusal in report.refusals)
+    for name in passes:
+        refusals = [refusal for refusal in report.refusals if refusal.pass_name == name]
+        lines.append(f"{name}: {len(refusals)} left as they were")
+        for where in dict.fromkeys(refusal.where for refusal in refusals):
+            lines.append(f"  {where}")
+            lines += [f"    {refusal.reason}" for refusal in refusals if refusal.where == where]
+    print(printable("\n".join(lines) if lines else "no pass refused anything"), file=sys.stderr)
+
+
+def _table(*headers: str) -> Table:
+    """An empty table; columns whose header begins with ``>`` are for numbers."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header in headers:
+        if header.startswith(">"):
+            table.add_column(header[1:], justify="right", no_wrap=True)
+        else:
+            table.add_column(header, overflow="fold")
+    return table
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Plain text: names in models may look like markup or hold control characters."""
+    return Text(printable(text), style)

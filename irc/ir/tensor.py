@@ -114,7 +114,10 @@ class Tensor:
                 self._load = None
             elif self._array is None:  # or another thread has just loaded it
                 raise Error(
-                    "IRC306", "the contents of this weight are not known: pass weights= with the text", self.name
+                    "IRC306",
+                    "IR text does not hold the contents of this weight: parse_graph(text, weights=...) takes them, "
+                    "and .irc files keep them",
+                    f"weight {self.name!r}",
                 )
         return self._array
 

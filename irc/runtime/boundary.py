@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.values import Array, arrays_in, map_arrays
 
@@ -64,7 +65,10 @@ def _read_only(array: Array) -> Array:
 def _copied(array: Array, counters: Counters) -> Array:
     counters.copies += 1
     counters.copied_bytes += array.nbytes
-    return array.copy()
+    try:
+        return array.copy()
+    except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
+        raise Error("IRC403", f"out of memory: {error}") from None
 
 
 def _repeats(array: Array) -> bool:

@@ -103,7 +103,7 @@ class CompiledModel:
         chosen = list(outputs)
         for name in chosen:
             if name not in names:
-                raise Error("IRC411", f"the model has no output {name!r}; {_suggest(name, names)}")
+                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, names)}")
         return [names.index(name) for name in dict.fromkeys(chosen)]
 
     def _accept(self, feeds: Feeds, donate: Collection[str], counters: Counters) -> list[Any]:
@@ -112,7 +112,7 @@ class CompiledModel:
         names = [i.name for i in self.inputs]
         for name in feeds:
             if name not in names:
-                raise Error("IRC410", f"the model has no input {name!r}; {_suggest(name, names)}")
+                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, names)}")
         absent = [i for i in self.inputs if not i.optional and i.name not in feeds]
         if absent:
             each = ", ".join(f"{i.name!r} ({i.type})" for i in absent)
@@ -151,7 +151,8 @@ def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
                 raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)
 
 
-def _suggest(name: object, names: list[str]) -> str:
+def suggestion(name: object, names: list[str]) -> str:
+    """The one of ``names`` that is most like ``name``, or which there are, as the end of a message."""
     close = difflib.get_close_matches(str(name), names, 1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -101,42 +101,48 @@ class Report:
     def rows(self) -> list[tuple[str, str]]:
         """The report as label and text, for people to read."""
         before, after = sum(self.operators_before.values()), sum(self.operators_after.values())
-        passes = [
-            f"{run.name} {run.seconds * 1e3:.1f} ms{'' if run.changed else ' (no change)'}" for run in self.passes
-        ]
+        runs = [f"{run.name} {run.seconds * 1e3:.1f} ms{'' if run.changed else ' (no change)'}" for run in self.passes]
+        kinds = [f"{n} x {operators}" for operators, n in self.group_kinds().items()]
         rows = [
             ("model", self.name),
             ("operators", f"{before:,} before, {after:,} after"),
             ("nodes", f"{self.nodes_before:,} before, {self.nodes_after:,} after (a fusion group counts one)"),
             ("time", ", ".join(f"{stage} {seconds * 1e3:.0f} ms" for stage, seconds in self.seconds.items())),
-            ("passes", "\n".join(passes)),
-            ("fusion groups", self._groups()),
-            ("alias analysis", ", ".join(f"{n:,} {what}" for what, n in self.alias.items())),
-            ("memory", self._memory()),
+            ("passes", "\n".join(runs)),
+            ("fusion", "\n".join([self.fusion_text(), *kinds])),
+            ("memory", self.memory_text()),
+            ("aliasing", self.alias_text()),
         ]
         if self.fallbacks:
-            kinds = ", ".join(f"{n} {kind}" for kind, n in self.fallbacks.items())
-            rows.append(("on onnx.reference", kinds))
+            rows.append(("on onnx.reference", ", ".join(f"{n} {kind}" for kind, n in self.fallbacks.items())))
         rows += [("note", note) for note in self.notes]
-        return rows
+        return [(label, text) for label, text in rows if text]
 
-    def _groups(self) -> str:
-        if not self.groups:
-            return "none"
-        shapes = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
-        common = "\n".join(f"{n} x {operators}" for operators, n in shapes.most_common(8))
-        more = f"\nand {len(shapes) - 8} other kinds" if len(shapes) > 8 else ""
+    def group_kinds(self) -> Counter[str]:
+        """How many fusion groups have which operators, most frequent first."""
+        kinds = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
+        return Counter(dict(kinds.most_common()))
+
+    def fusion_text(self) -> str:
+        """How much was fused, in a line."""
         inside = sum(len(group.operators) for group in self.groups)
-        return f"{len(self.groups)} with {inside} operators; {len(self.refusals)} mergers refused\n{common}{more}"
+        refused = sum(refusal.pass_name == "fuse" for refusal in self.refusals)
+        return f"{len(self.groups):,} groups with {inside:,} operators; {refused:,} mergers refused"
 
-    def _memory(self) -> str:
+    def memory_text(self) -> str:
+        """What running takes, in a line."""
         peak = "unknown, as shapes are" if self.memory.peak is None else f"{self.memory.peak / 1e6:,.1f} MB"
         return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values at most {peak}"
 
+    def alias_text(self) -> str:
+        """Facts of the alias analysis, in a line."""
+        return ", ".join(f"{n:,} {what}" for what, n in self.alias.items())
+
     def __str__(self) -> str:
-        width = max(len(label) for label, _ in self.rows())
+        rows = self.rows()
+        width = max((len(label) for label, _ in rows), default=0)
         lines: list[str] = []
-        for label, text in self.rows():
+        for label, text in rows:
             first, *others = text.split("\n")
             lines.append(f"{label:<{width}}  {first}")
             lines += [f"{'':<{width}}  {line}" for line in others]

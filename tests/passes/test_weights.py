@@ -242,5 +242,5 @@ graph():
 
 def test_error_of_a_missing_weight_names_it():
     graph = parse_graph(TRANSPOSED)
-    with pytest.raises(Error, match="IRC306: w: the contents of this weight are not known"):
+    with pytest.raises(Error, match="IRC306: weight 'w': IR text does not hold"):
         graph.value("w").node.attributes["value"].numpy()

@@ -1,0 +1,117 @@
+"""Arrays in and out: .npy files to inputs, outputs to .npz files and to lines for people."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.cli.options import Binding
+from irc.cli.output import printable
+from irc.errors import Error
+from irc.runtime.arguments import Argument
+from irc.runtime.atomic import replacing
+from irc.runtime.model import CompiledModel, suggestion
+from irc.runtime.values import Array, is_array, is_sequence
+from irc.seeded import assumed_sizes, seeded_inputs
+
+
+def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Array]:
+    """The arrays in the files ``given``, by the names of the inputs that they are for."""
+    arguments = {argument.name: argument for argument in model.inputs}
+    arrays: dict[str, Array] = {}
+    for name, path in given:
+        if name in arrays:
+            raise Error("IRC410", "this input is given twice", f"input {name!r}")
+        if name not in arguments:
+            raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, list(arguments))}")
+        arrays[name] = _as_stated(_read(path), arguments[name])
+    return arrays
+
+
+def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes."""
+    missing = [argument for argument in model.inputs if argument.name not in given]
+    made_up = seeded_inputs(missing, seed, sizes)
+    assumed = {name: size for name, size in assumed_sizes(missing, sizes).items() if name not in sizes}
+    if assumed:
+        each = ", ".join(f"{printable(name)}={size}" for name, size in assumed.items())
+        print(f"irc: assumed {each} (--dim changes that)", file=sys.stderr)
+    return {**made_up, **given}
+
+
+def _read(path: str) -> Array:
+    """The array in a ``.npy`` file, mapped, so that a file that claims too much takes no memory. Reads no pickles."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+        if start.startswith(b"PK"):
+            raise Error("IRC502", "this is a .npz archive: give each input a .npy file of its own", path)
+        if start != b"\x93NUMPY":
+            raise Error("IRC502", "this is not a .npy file (numpy.save writes them)", path)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        EOFError,
+        MemoryError,
+        RecursionError,
+    ) as error:  # its header is wrong
+        if "Python objects" in str(error):
+            message = "this array holds Python objects, and irc reads no pickles; save strings with dtype=str"
+        else:
+            message = f"this .npy file is damaged or truncated: {error or type(error).__name__}"
+        raise Error("IRC502", message, path) from None
+
+
+def _as_stated(array: Array, argument: Argument) -> Array:
+    """``array`` with the element type that .npy files have no name for, such as bfloat16, if that was meant."""
+    stated = argument.dtype
+    if array.dtype.kind == "V" and stated is not None and stated.itemsize == array.dtype.itemsize:
+        return array.view(stated)
+    return array
+
+
+def write_outputs(path: str, results: Mapping[str, Any]) -> None:
+    """Write tensors to a ``.npz`` file, one entry an output.
+
+    Raises:
+        Error: IRC503 if a value is no tensor or its name would be a path out of the folder it is unpacked to; IRC501
+            if the file cannot be written.
+    """
+    for name, value in results.items():
+        if not is_array(value):
+            raise Error("IRC503", "only tensors can be written to .npz, and this is none", f"output {name!r}")
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Error("IRC503", "this name cannot be the name of an entry in an archive", f"output {name!r}")
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, value in results.items():
+            array: Array = value.astype(str) if value.dtype.kind == "O" else value
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def summary(value: Any) -> str:
+    """A value in one line: type, shape and range of a tensor, length of a list."""
+    if is_array(value):
+        return _array_summary(value)
+    if is_sequence(value):
+        shown = ", ".join(summary(item) for item in value[:4])
+        return f"list of {len(value)}: [{shown}{', ...' if len(value) > 4 else ''}]"
+    return repr(value)
+
+
+def _array_summary(array: Array) -> str:
+    text = f"{array.dtype} {list(array.shape)}"
+    if array.size == 0:
+        return text
+    if array.size <= 8 or array.dtype.kind in "OUSTc":
+        return f"{text} {array.ravel()[:8].tolist()}{' ...' if array.size > 8 else ''}"
+    wide = array.astype(np.float64)
+    return f"{text} min {wide.min():.6g}, max {wide.max():.6g}, mean {wide.mean():.6g}"

@@ -1,0 +1,113 @@
+"""Options that several commands share, and how they are read. What is malformed is a usage error."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple, Protocol
+
+
+class Commands(Protocol):
+    """Argparse's table of subcommands, as far as it is used here."""
+
+    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
+        """Add a command."""
+        ...
+
+
+class Options(Protocol):
+    """A parser or a group of its options."""
+
+    def add_argument(self, *names: str, **kwargs: Any) -> Any:
+        """Add an option."""
+        ...
+
+
+class Binding(NamedTuple):
+    """``NAME=VALUE``."""
+
+    name: str
+    value: str
+
+
+def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
+    """A subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help."""
+    return commands.add_parser(
+        name,
+        help=purpose,
+        description=purpose[0].upper() + purpose[1:] + ".",
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_model(
+    parser: argparse.ArgumentParser, kinds: str = "ONNX file, .irc file, or IR text (.ir, .txt, - for stdin)"
+) -> None:
+    """The model that a command is about."""
+    parser.add_argument("model", metavar="MODEL", help=kinds)
+
+
+def add_pipeline(parser: argparse.ArgumentParser, default: str = "default") -> None:
+    """The option that chooses the passes."""
+    parser.add_argument(
+        "-p",
+        "--passes",
+        default=default,
+        metavar="PIPELINE",
+        help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {default or 'none'})",
+    )
+
+
+def add_inputs(parser: Options) -> None:
+    """The options that say what a model is run on."""
+    parser.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        type=_array_file,
+        metavar="NAME=FILE.npy",
+        help="the value of an input, as numpy.save writes it (several times for several inputs)",
+    )
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        type=_dimension,
+        metavar="NAME=SIZE",
+        help="size of a named dimension, for inputs that are made up (default 1)",
+    )
+
+
+def sizes_of(options: argparse.Namespace) -> dict[str, int]:
+    """The sizes of named dimensions given by ``--dim``."""
+    return {binding.name: int(binding.value) for binding in options.dim}
+
+
+def whole_number(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdecimal() or not 1 <= int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """The seed of a random generator."""
+    if not text.isdecimal() or len(text) > 30:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, not {text!r}")
+    return int(text)
+
+
+def _array_file(text: str) -> Binding:
+    name, _, path = text.partition("=")
+    if not name or not path:
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy, not {text!r}")
+    return Binding(name, path)
+
+
+def _dimension(text: str) -> Binding:
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal() or int(size) >= 2**31:
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number, not {text!r}")
+    return Binding(name, size)

@@ -1,0 +1,42 @@
+"""What goes to stdout, and what is said on stderr meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+
+def emit(text: str) -> None:
+    """Write a result to stdout, ending in a line end, as UTF-8 whatever the locale: other programs read it."""
+    line = text if text.endswith("\n") else text + "\n"
+    binary = getattr(sys.stdout, "buffer", None)
+    sys.stdout.flush()
+    if binary is None:  # what an embedding program has put in its place
+        sys.stdout.write(line)
+    else:
+        binary.write(line.encode("utf-8", "surrogateescape"))
+        binary.flush()
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters and lone surrogates escaped: models must not steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+@contextmanager
+def progress(silent: bool = False) -> Generator[Callable[[str], None]]:
+    """Something to call with a few words, shown on stderr if that is a terminal, until the next ones or the end.
+
+    Args:
+        silent: show nothing, because something else writes to stderr meanwhile.
+    """
+    if silent or not sys.stderr.isatty():
+        yield lambda message: None
+        return
+    try:
+        yield lambda message: print(f"\r\x1b[K{message}...\r", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
