@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import facts as f
@@ -74,7 +75,7 @@ class _Paths:
         start = self.raw.elements[value]
         path = self._shortest(start, location)
         named = [e for e in path if e in (start, location) or self._is_named(e)]
-        found = [self._fact(x, y) for x, y in zip(named, named[1:])]
+        found = [self._fact(x, y) for x, y in pairwise(named)]
         if len(named) == 1:
             found.append(Fact(f"%{value.name}", str(self.db.describe(location)), value.node))
         return found

@@ -187,14 +187,13 @@ class Heap(ABC):
         head = atom.name if isinstance(atom, ClassType) else atom if atom == types.ANY else atom.__class__
         # Entered before anything is pointed to: that may register further types, which then see this one.
         facts.by_head.setdefault(head, []).append(atom)
-        for other_head, others in list(facts.by_head.items()):
-            if head == other_head or types.ANY in (head, other_head):
-                for other in list(others):
-                    common = meet(atom, other)
-                    if common is not None:
-                        wild = self._wild(common)
-                        self.point(element, wild)
-                        self.point(facts.unknown[other], wild)
+        comparable = facts.by_head.keys() if atom == types.ANY else dict.fromkeys((head, types.ANY))
+        for other in [other for h in comparable for other in facts.by_head.get(h, ())]:
+            common = meet(atom, other)
+            if common is not None:
+                wild = self._wild(common)
+                self.point(element, wild)
+                self.point(facts.unknown[other], wild)
         for location in list(facts.escaped):
             if overlap(facts.type_of(location), atom):
                 self.point(element, location)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irc.ir.block import Block
 from irc.ir.node import Node
+from irc.ir.value import Value
 
 _BRANCHES = frozenset({"prim::If"})
 
@@ -88,3 +89,55 @@ def _outermost_loop(block: Block) -> Block | None:
 def _shares_loop(block: Block, node: Node) -> bool:
     loop = _outermost_loop(block)
     return loop is not None and node.ancestor_in(loop) is not None
+
+
+def may_be_used_after(value: Value, node: Node) -> bool:
+    """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
+
+    A use that only follows after ``value`` is defined anew, on a later trip of
+    a loop that its definition is in, does not count; nor do uses by ``node``
+    itself, unless it runs again before.
+    """
+    home = value.block
+    way = _way_up(node, home)
+    if home is None or not way:
+        return False  # not in sight of ``node``: whoever uses it later defines it first
+    top = way[-1]
+    if value.node is not None and not value.node.is_before(top):
+        return False  # defined later
+    repeated = max((i for i, n in enumerate(way) if i and n.kind not in _BRANCHES), default=0)
+    return any(_follows(user, way, repeated) for user in value.iter_users())
+
+
+_READ_AT_ENTRY = frozenset({"prim::If", "prim::Loop", "onnx::Loop"})
+"""Operators that read their inputs before anything inside them runs, and not again."""
+
+
+def _way_up(node: Node, home: Block | None) -> list[Node]:
+    """``node``, what it is nested in, and so on up to the one that stands in ``home``; empty if none does."""
+    way: list[Node] = []
+    at: Node | None = node
+    while at is not None:
+        way.append(at)
+        if at.block is home:
+            return way
+        at = at.block.node if at.block is not None else None
+    return []
+
+
+def _follows(user: Node, way: list[Node], repeated: int) -> bool:
+    """Whether ``user``, in or below the block of the last node of ``way``, may run after the first one has.
+
+    ``repeated`` is the position in ``way`` of the outermost loop, 0 if there is none: it may run its inside again.
+    """
+    for i in range(len(way) - 1, -1, -1):
+        at = way[i]
+        assert at.block is not None
+        beside = user.ancestor_in(at.block)
+        if beside is None:
+            return i < repeated  # in another branch of the node around
+        if beside is not at:
+            return i < repeated or at.is_before(beside)
+        if user is at:
+            return i < repeated or (i > 0 and at.kind not in _READ_AT_ENTRY)
+    return i < repeated

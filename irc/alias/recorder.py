@@ -94,8 +94,8 @@ class Recorder(Heap):
         return self.define(value) if found is None else found
 
     def bind(self, value: Value, element: Element) -> None:
-        """``value`` denotes what ``element`` does (nothing, if its type has no memory)."""
-        self.facts.elements[value] = self.facts.same(element) if has_memory(value.type) else NOTHING
+        """``value`` denotes what ``element`` does."""
+        self.facts.elements[value] = self.facts.same(element)
 
     def own(self, value: Value, element: Element) -> None:
         """``element``, which no other value has, is that of ``value``."""

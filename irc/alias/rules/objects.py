@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irc.alias.facts import NOTHING
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, Rule
 from irc.ir import types
@@ -78,13 +79,13 @@ def _same(rec: Recorder, node: Node) -> None:
     """All outputs may be, or be views of, the first input."""
     element = rec.element(node.inputs[0])
     for output in node.outputs:
-        rec.bind(output, element)
+        rec.bind(output, element if has_memory(output.type) else NOTHING)
 
 
 def _pass_through(rec: Recorder, node: Node) -> None:
     """Output i may be input i."""
     for output, value in zip(node.outputs, node.inputs):
-        rec.bind(output, rec.element(value))
+        rec.bind(output, rec.element(value) if has_memory(output.type) else NOTHING)
     for output in node.outputs[len(node.inputs) :]:
         rec.fresh(output)
 

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Element, Field
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder, Rule
+from irc.alias.recorder import Recorder, Rule, Steps
 from irc.alias.rules.calls import opaque
 from irc.ir import types
 from irc.ir.node import Node
 from irc.ir.ops import Effects, effects_of, resolve
-from irc.ir.schema import WILDCARD, AliasInfo, Schema
-from irc.ir.types import DictType, FutureType, ListType, OptionalType, TupleType, Type
+from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
+from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar, UnionType
 from irc.ir.value import Value
 
 _Steps = tuple[int, ...]
@@ -112,7 +112,7 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
     """One rule for all overloads of an operator."""
     programs = {compile_schema(row) for row in rows}
     if len(programs) > 1:
-        return _by_overload(programs)
+        return _by_overload(rows)
     program = programs.pop()
     if not program.writes and not program.escapes and not program.stores and not program.results:
         return None
@@ -128,15 +128,62 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
     return lambda rec, node: run(rec, node, program)
 
 
-def _by_overload(programs: set[Program]) -> Rule:
-    def rule(rec: Recorder, node: Node):
-        schema = resolve(node)
-        if schema is None:
-            return opaque(rec, node)
-        run(rec, node, compile_schema(schema))
-        return None
+def _by_overload(rows: Sequence[Schema]) -> Rule:
+    """The rule of an operator whose overloads do different things.
+
+    Mostly the sorts of the arguments (tensor, list, number...) tell them
+    apart; only where they do not, the overload is looked for by types.
+    """
+    known: dict[tuple[type[Type], ...], Rule] = {}
+
+    def rule(rec: Recorder, node: Node) -> Steps | None:
+        sorts = tuple([v.type.__class__ for v in node.inputs])
+        found = known.get(sorts)
+        if found is None:
+            found = known[sorts] = _rule_for(rows, sorts)
+        return found(rec, node)
 
     return rule
+
+
+def _rule_for(rows: Sequence[Schema], sorts: tuple[type[Type], ...]) -> Rule:
+    """The rule for arguments of these sorts."""
+    fitting = [row for row in rows if _takes(row, sorts)]
+    if len({compile_schema(row) for row in fitting}) == 1:
+        return rule_of_schemas(fitting) or _fresh
+    return _by_types
+
+
+def _by_types(rec: Recorder, node: Node) -> Steps | None:
+    schema = resolve(node)
+    if schema is None:
+        return opaque(rec, node)
+    run(rec, node, compile_schema(schema))
+    return None
+
+
+def _fresh(rec: Recorder, node: Node) -> None:
+    for output in node.outputs:
+        rec.fresh(output)
+
+
+def _takes(schema: Schema, sorts: tuple[type[Type], ...]) -> bool:
+    """Whether arguments of these sorts may be meant for ``schema``."""
+    formals = [schema.argument(i) for i in range(len(sorts))]
+    if any(not a.has_default for a in schema.arguments[len(sorts) :]) and not schema.is_vararg:
+        return False
+    return all(formal is not None and _admits(formal, sort) for formal, sort in zip(formals, sorts))
+
+
+def _admits(formal: Argument, sort: type[Type]) -> bool:
+    type = formal.type
+    if sort in (OptionalType, UnionType) or isinstance(type, TypeVar | UnionType):
+        return True
+    if isinstance(type, OptionalType):
+        if sort is PrimType:  # None, perhaps
+            return True
+        type = type.elem
+    return isinstance(type, sort) or (formal.size is not None and sort is PrimType)
 
 
 def _view(argument: int) -> Rule:
@@ -169,7 +216,7 @@ def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
     if not effects:
         return rule
 
-    def both(rec: Recorder, node: Node):
+    def both(rec: Recorder, node: Node) -> Steps | None:
         actual = effects_of(node)
         if Effects.RANDOM in actual:
             rec.write(node, f.RANDOM)
@@ -177,9 +224,7 @@ def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
             rec.write(node, f.WORLD)
         if rule is not None:
             return rule(rec, node)
-        for output in node.outputs:
-            rec.fresh(output)
-        return None
+        return _fresh(rec, node)
 
     return both
 
