@@ -22,6 +22,7 @@ from irc.passes.folding import (
     tensor_bytes,
 )
 from irc.passes.registry import register
+from irc.passes.rewriter import IDENTITY
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -108,6 +109,8 @@ class _Folder:
             return  # dead, or there for its effects
         if node.kind in _ABOUT_SHAPE:
             self._shape(node)
+        elif node.kind == IDENTITY:
+            self._skip_identity(node)
         elif node.kind != CONSTANT and all(map(is_constant, node.inputs)):
             if self.rewriter.db.writes(node) or not self._is_read_only(node, node.inputs):
                 return
@@ -118,6 +121,12 @@ class _Folder:
                 return
             if results is not None:
                 self._replace(node, results)
+
+    def _skip_identity(self, node: Node) -> None:
+        """A copy of the constant would only be merged with it again; the Identity may be there for an output's name."""
+        if is_constant(node.inputs[0]) and self.ctx.allow(node) and self.rewriter.replace_node(node, node.inputs):
+            self.ctx.count("folded")
+            self.changed = True
 
     def _is_read_only(self, node: Node, read: Sequence[Value] = ()) -> bool:
         """Whether the results may be constants: nothing writes into them, nor into what they are computed from."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from irc.passes.registry import register
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
 
 _SAMPLES = 64
 """Elements of a tensor looked at to tell unequal ones apart before whole ones are compared."""
@@ -37,21 +36,45 @@ class ConstantPool:
         """Merge and hoist all constants."""
         rewriter = ctx.rewriter(graph)
         top = _Top(graph)
-        pool: dict[Any, list[Node]] = {}
+        pool = _Pool()
         changed = False
         for node in graph.walk():
             if node.kind != CONSTANT:
                 continue
-            same = pool.setdefault(_key(node), [])
-            if earlier := _equal(rewriter, same, node):
-                if ctx.allow(node) and rewriter.replace_node(node, earlier.outputs):
-                    ctx.count("merged")
-                    changed = True
-                    continue
+            earlier = None if rewriter.db.has_writers(node.output) else pool.equal(node)
+            if earlier is not None and rewriter.can_share(earlier.output, node.output) and ctx.allow(node):
+                merged = rewriter.replace_node(node, earlier.outputs)
             else:
-                same.append(node)
-            changed |= top.hoist(node, ctx)
+                merged = False
+            if merged:
+                ctx.count("merged")
+            changed |= merged or top.hoist(node, ctx)
         return changed
+
+
+class _Pool:
+    """The constants seen so far, by contents."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, Node] = {}
+        self._by_contents: dict[Any, Node] = {}
+
+    def equal(self, node: Node) -> Node | None:
+        """The first constant equal to ``node``; None if that is ``node``, which is then remembered."""
+        tensor = _weight(node)
+        if tensor is None:
+            return self._find(self._first, (node.output.type, attributes_key(node)), node)
+        key = tensor.type, _sample(tensor)
+        first = self._find(self._first, key, node)
+        if first is None:
+            return None
+        # Only of those that look alike are whole contents read.
+        self._find(self._by_contents, (key, _digest(first)), first)
+        return self._find(self._by_contents, (key, _digest(node)), node)
+
+    def _find(self, table: dict[Any, Node], key: Any, node: Node) -> Node | None:
+        found = table.setdefault(key, node)
+        return None if found is node else found
 
 
 class _Top:
@@ -78,41 +101,23 @@ class _Top:
         return moved
 
 
-def _key(node: Node) -> tuple[Any, ...]:
+def _weight(node: Node) -> Tensor | None:
+    """The weight that ``node`` holds, if its contents are known and are not all equal."""
     content = node.attributes.get("value")
-    if isinstance(content, Tensor) and content.name and not content.is_splat and not content.is_absent:
-        return (content.type, _sample(content))
-    return (node.output.type, attributes_key(node))
+    known = isinstance(content, Tensor) and content.name and not content.is_splat and not content.is_absent
+    return content if known else None
 
 
 def _sample(tensor: Tensor) -> Any:
     """A few elements' bits: tensors with different samples differ."""
-    if tensor.dtype is DType.STRING:
-        return tuple(tensor.numpy().flat[:_SAMPLES].tolist())
     flat = tensor.numpy().reshape(-1)
-    return flat[:: max(1, flat.size // _SAMPLES)].tobytes()
+    few = flat[:: max(1, flat.size // _SAMPLES)]
+    return tuple(few.tolist()) if tensor.dtype is DType.STRING else few.tobytes()
 
 
-def _equal(rewriter: Rewriter, candidates: list[Node], node: Node) -> Node | None:
-    """The one of ``candidates``, whose keys are those of ``node``, that ``node`` may be merged with."""
-    for earlier in candidates:
-        if _same_contents(earlier, node) and rewriter.can_share(earlier.output, node.output):
-            return earlier
-    return None
-
-
-def _same_contents(a: Node, b: Node) -> bool:
-    x, y = a.attributes.get("value"), b.attributes.get("value")
-    if not isinstance(x, Tensor) or not isinstance(y, Tensor) or not (x.name or y.name):
-        return True  # the key says all
-    if x.name == y.name:
-        return True
-    if x.is_splat or y.is_splat or x.dtype is DType.STRING:
-        return x.same_contents(y)
-    return all(np.array_equal(p, q) for p, q in zip(_chunks(x), _chunks(y), strict=True))
-
-
-def _chunks(tensor: Tensor, size: int = 1 << 20) -> Iterator[Any]:
-    """The bits of a tensor, a piece at a time, so that unequal tensors are told apart early."""
-    bits = np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8)
-    return (bits[i : i + size] for i in range(0, bits.size, size))
+def _digest(node: Node) -> Any:
+    """A cryptographic hash of a weight's contents: nobody can make two different ones that agree."""
+    tensor: Tensor = node.attributes["value"]
+    if tensor.dtype is DType.STRING:
+        return tuple(tensor.numpy().reshape(-1).tolist())
+    return blake2b(np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data, digest_size=32).digest()

@@ -35,7 +35,13 @@ def value_key(value: Any) -> Any:
         return (complex, struct.pack("<dd", value.real, value.imag))
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
-        return (type(items), tuple(value_key(item) for item in items))
+        kinds = set(map(type, items))
+        # Tree ensembles have lists of a million numbers.
+        if kinds == {float}:
+            return (type(items), float, struct.pack(f"<{len(items)}d", *items))
+        if kinds == {int}:
+            return (type(items), int, tuple(items))
+        return (type(items), tuple(map(value_key, items)))
     if isinstance(value, int | str) or value is None:
         return (type(value), value)
     try:

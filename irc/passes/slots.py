@@ -49,7 +49,7 @@ def slots(node: Node) -> list[Slot] | None:
 def cut_slots(node: Node, dead: list[Slot]) -> None:
     """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
     if node.kind == "onnx::Scan":
-        _cut_scan_attributes(node.attributes, slots(node) or [], dead)
+        _cut_scan_attributes(node.attributes, slots(node) or [], set(dead))
     for index in sorted((s.input for s in dead if s.input is not None), reverse=True):
         node.erase_input(index)
     for index in sorted((s.returned for s in dead if s.returned is not None), reverse=True):
@@ -102,7 +102,7 @@ _SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
 }
 
 
-def _cut_scan_attributes(attributes: dict[str, Any], all_slots: list[Slot], dead: list[Slot]) -> None:
+def _cut_scan_attributes(attributes: dict[str, Any], all_slots: list[Slot], dead: set[Slot]) -> None:
     scanned = [s for s in all_slots if s.input is not None and s.output is None]
     scans = [s for s in all_slots if s.input is None]
     for names, of in (

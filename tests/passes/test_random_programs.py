@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from irc.ir import Graph, Module
+from irc.passes import PassManager
 from irc.runtime.plan import lower
 from tests.passes.helpers import run_passes
 from tests.passes.programs import modules, programs
@@ -62,3 +63,10 @@ def test_what_passes_do_is_determined(graph):
     for copy in copies:
         run_passes(copy, pipeline)
     assert str(copies[0]) == str(copies[1])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+@given(programs())
+def test_passes_do_not_undo_each_other(graph):
+    report = PassManager("(canonicalize,constant-fold,constant-pool,cse,dce)*8").run(graph)
+    assert not [note for note in report.notes if "still changed" in note.reason]
