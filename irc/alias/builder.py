@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from irc.alias.attributes import known_memory
-from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
+from irc.alias.facts import Facts, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import RULES, Recorder
+from irc.alias.recorder import Noting
+from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
 from irc.ir.graph import Graph, Module
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from irc.alias.db import AliasDb
 
 
-class AliasDbBuilder(Recorder):
+class AliasDbBuilder(Noting):
     """Records constraints and nothing else; ``freeze`` solves them and returns the database that answers.
 
     Args:
@@ -29,9 +30,9 @@ class AliasDbBuilder(Recorder):
     """
 
     def __init__(self, graph: Graph, module: Module | None = None, noalias: Iterable[Value | str] = ()) -> None:
-        super().__init__(Facts(), WriteLog())
         self.graph = graph
         self.module = module or graph.module
+        super().__init__(Facts(), WriteLog(), Functions(self.module))
         self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)
         names = {v.name for v in graph.inputs}
         for name in sorted(self.noalias - names):
@@ -55,19 +56,3 @@ class AliasDbBuilder(Recorder):
         from irc.alias.db import AliasDb
 
         return AliasDb(self)
-
-    def define(self, value: Value) -> Element:
-        node = value.node
-        if node is None:
-            self.bind(value, self.unknown(value.type))
-            return self.facts.elements[value]
-        if has_memory(value.type) and RULES[node.kind] is not None:
-            raise Error("IRC201", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
-        return self.fresh(value)
-
-    def point(self, source: Element, target: Element) -> None:
-        if target != NOTHING:
-            self.facts.point(source, target)
-
-    def constrain(self, constraint: Constraint) -> None:
-        self.facts.constraints.append(constraint)

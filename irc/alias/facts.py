@@ -87,6 +87,7 @@ class Facts:
             and what has become unknown.
         unknown: type -> the element of a value of which nothing but its type is known.
         unknown_atoms: those elements, if the type is an atom -> that atom.
+        unknown_of: those elements, whatever the type -> the type.
         by_head: outermost constructor (or name of a class) -> the atoms with an unknown element.
         wild: atom -> the location of unknown memory of that type.
         wild_types: those locations -> that atom.
@@ -106,6 +107,7 @@ class Facts:
         self.constraints: list[Constraint] = []
         self.unknown: dict[Type, Element] = {}
         self.unknown_atoms: dict[Element, Type] = {}
+        self.unknown_of: dict[Element, Type] = {}
         self.by_head: dict[object, list[Type]] = {}
         self.wild: dict[Type, Element] = {}
         self.wild_types: dict[Element, Type] = {}

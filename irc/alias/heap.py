@@ -168,7 +168,8 @@ class Heap(ABC):
             return self.unknown_tensor
         found = self.facts.unknown.get(type)
         if found is None:
-            found = self.facts.unknown[type] = self.join(self._register(atom) for atom in atoms(type))
+            found = self.facts.unknown[type] = self.join([self._register(atom) for atom in atoms(type)])
+            self.facts.unknown_of.setdefault(found, type)
         return found
 
     def _register(self, atom: Type) -> Element:
@@ -183,7 +184,7 @@ class Heap(ABC):
         if found is not None:
             return found
         element = facts.unknown[atom] = facts.new()
-        facts.unknown_atoms[element] = atom
+        facts.unknown_atoms[element] = facts.unknown_of[element] = atom
         head = atom.name if isinstance(atom, ClassType) else atom if atom == types.ANY else atom.__class__
         # Entered before anything is pointed to: that may register further types, which then see this one.
         facts.by_head.setdefault(head, []).append(atom)

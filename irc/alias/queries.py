@@ -30,7 +30,7 @@ class Queries:
         self.graph = builder.graph
         self.module = builder.module
         self.noalias = builder.noalias
-        self._solver = Solver(builder.facts, builder.writes)
+        self._solver = Solver(builder.facts, builder.writes, builder.functions)
 
     @property
     def _dag(self) -> MemoryDAG:

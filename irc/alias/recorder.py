@@ -9,18 +9,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from irc.alias.facts import NOTHING, Element, Facts, Site
+from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
 from irc.alias.heap import Heap
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.write_index import WriteLog
+from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
 from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.alias.summaries import Functions
 
 Steps: TypeAlias = "Iterator[Block | Steps]"
 """What a rule for nodes with blocks or calls yields: blocks to analyse, in order, or further steps."""
@@ -43,11 +47,17 @@ RULES = _Rules()
 
 
 class Recorder(Heap):
-    """Binds values to elements, runs rules, and records what is written."""
+    """Binds values to elements, runs rules, and records what is written.
 
-    def __init__(self, facts: Facts, writes: WriteLog) -> None:
+    Attributes:
+        writes: where writes are noted.
+        functions: the summaries of functions that nodes may call.
+    """
+
+    def __init__(self, facts: Facts, writes: WriteLog, functions: Functions) -> None:
         super().__init__(facts)
         self.writes = writes
+        self.functions = functions
         self._acting: Node | None = None
 
     @abstractmethod
@@ -130,11 +140,14 @@ class Recorder(Heap):
         tensor = node.attributes.get("value")
         if not isinstance(tensor, Tensor) or not tensor.name:
             return self.facts.location(value)
-        element = self.facts.constants.get(tensor.name)
+        return self.facts.same(self.constant(tensor.name, value.type))
+
+    def constant(self, name: str, type: Type) -> Element:
+        """The location of the weight called ``name``."""
+        element = self.facts.constants.get(name)
         if element is None:
-            element = self.facts.location(Site(Kind.CONSTANT, tensor.name, value.type))
-            self.facts.constants[tensor.name] = element
-        return self.facts.same(element)
+            element = self.facts.constants[name] = self.facts.location(Site(Kind.CONSTANT, name, type))
+        return element
 
     # -- memory ----------------------------------------------------------
 
@@ -151,3 +164,23 @@ class Recorder(Heap):
             yield
         finally:
             self._acting = outer
+
+
+class Noting(Recorder):
+    """Notes pointers and constraints, and draws no conclusion from them."""
+
+    def define(self, value: Value) -> Element:
+        node = value.node
+        if node is None:
+            self.bind(value, self.unknown(value.type))
+            return self.facts.elements[value]
+        if has_memory(value.type) and RULES[node.kind] is not None:
+            raise Error("IRC201", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
+        return self.fresh(value)
+
+    def point(self, source: Element, target: Element) -> None:
+        if target != NOTHING:
+            self.facts.point(source, target)
+
+    def constrain(self, constraint: Constraint) -> None:
+        self.facts.constraints.append(constraint)

@@ -17,6 +17,7 @@ from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import atoms, content_types, has_memory, overlap
 from irc.alias.recorder import RULES, Recorder
 from irc.alias.sets import LocationSet, contains, members
+from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.ir import types
 from irc.ir.types import TensorType
@@ -32,7 +33,7 @@ class Solver(Recorder):
         grown: how often the locations of a known element grew.
     """
 
-    def __init__(self, facts: Facts, log: WriteLog) -> None:
+    def __init__(self, facts: Facts, log: WriteLog, functions: Functions) -> None:
         self.facts = facts
         self.dag = MemoryDAG(facts, self.all_contents)
         self.index = WriteIndex(log, self.dag)
@@ -40,7 +41,7 @@ class Solver(Recorder):
         self._watched: dict[Element, list[Constraint]] = {}
         self._pending: deque[tuple[Element, LocationSet]] = deque()
         self._draining = False
-        super().__init__(facts, self.index)
+        super().__init__(facts, self.index, functions)
         for constraint in facts.constraints:
             self._watch(constraint)
         for location in list(members(self.dag.locations(f.ESCAPED))):

@@ -106,7 +106,7 @@ class Updates(Queries):
 
     def _solve_again(self) -> None:
         builder = self._record()
-        self._solver = Solver(builder.facts, builder.writes)
+        self._solver = Solver(builder.facts, builder.writes, builder.functions)
         for value in self._declared_unknown:
             self._solver.become_unknown(self._solver.element(value))
         self.solves += 1

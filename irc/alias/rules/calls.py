@@ -5,6 +5,7 @@ from __future__ import annotations
 from irc.alias import facts as f
 from irc.alias.recorder import RULES as ALL_RULES
 from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.summaries import call, callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 
@@ -54,6 +55,12 @@ def subgraph(rec: Recorder, node: Node) -> Steps:
                 rec.facts.elements.pop(value, None)
 
 
+def _call_function(rec: Recorder, node: Node) -> Steps | None:
+    """A call of a function by name: what its summary says."""
+    name = callee(node)
+    return None if name is not None and call(rec, node, name) else opaque(rec, node)
+
+
 def _is_functional(graph: Graph) -> bool:
     """Whether nothing inside shares, writes or stores, and each output is fresh memory of its own."""
     outputs = graph.outputs
@@ -75,3 +82,4 @@ RULES: dict[str, Rule | None] = dict.fromkeys(
     ),
     subgraph,
 )
+RULES["prim::CallFunction"] = _call_function

@@ -1,0 +1,252 @@
+"""Calls of functions: each by itself, as if the function had been inlined."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from irc.alias import AliasDb, analyze
+from irc.ir import Module, Value, parse_module, types
+from irc.ir.builder import Builder
+from tests.alias.programs import TENSOR, choices, program
+
+FUNCTIONS = """
+graph view(%x : Tensor):
+  %y : Tensor = aten::t(%x)
+  return (%y)
+
+graph fresh(%x : Tensor):
+  %v : Tensor = aten::t(%x)
+  %y : Tensor = aten::relu(%v)
+  return (%y)
+
+graph write(%x : Tensor, %y : Tensor):
+  %v : Tensor = aten::t(%x)
+  %w : Tensor = aten::relu_(%v)
+  %local : Tensor = aten::neg(%y)
+  %u : Tensor = aten::relu_(%local)
+  return (%u)
+
+graph store(%l : Tensor[], %x : Tensor):
+  %s : Tensor[] = aten::append(%l, %x)
+  return ()
+
+graph first(%l : Tensor[]):
+  %z : int = prim::Constant[value=0]()
+  %e : Tensor = aten::__getitem__(%l, %z)
+  return (%e)
+
+graph pack(%x : Tensor, %y : Tensor):
+  %l : Tensor[] = prim::ListConstruct(%x)
+  %f : Tensor = aten::neg(%x)
+  %s : Tensor[] = aten::append(%l, %f)
+  %t : (Tensor[], Tensor) = prim::TupleConstruct(%l, %y)
+  return (%t)
+
+graph write_first(%l : Tensor[]):
+  %first : Function = prim::Constant[name="first"]()
+  %e : Tensor = prim::CallFunction(%first, %l)
+  %w : Tensor = aten::relu_(%e)
+  return (%w)
+
+graph keep(%x : Tensor):
+  %r : Tensor = foreign::op(%x)
+  %f : Tensor = aten::neg(%x)
+  return (%f)
+
+graph speak(%x : Tensor):
+   = prim::Print(%x)
+  return (%x)
+
+graph even(%n : int, %x : Tensor, %y : Tensor):
+  %odd : Function = prim::Constant[name="odd"]()
+  %t : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::If(%t)
+    block0():
+      %c : Tensor = prim::CallFunction(%odd, %n, %y, %x)
+      -> (%c)
+    block1():
+      -> (%x)
+  return (%r)
+
+graph odd(%n : int, %x : Tensor, %y : Tensor):
+  %even : Function = prim::Constant[name="even"]()
+  %w : Tensor = aten::relu_(%x)
+  %r : Tensor = prim::CallFunction(%even, %n, %x, %y)
+  return (%r)
+"""
+
+
+class Calls:
+    """A main graph with inputs x, y; ``call`` adds calls to it; then the first query analyses it."""
+
+    def __init__(self) -> None:
+        self.module: Module = parse_module("graph main():\n  return ()\n" + FUNCTIONS)
+        self.graph = self.module.main
+        self.x = self.graph.add_input(TENSOR, "x")
+        self.b = Builder(self.graph)
+        self.a = self.b.op("aten::relu", self.x)
+        self.c = self.b.op("aten::relu", self.x)
+        self._db: AliasDb | None = None
+
+    def call(self, name: str, *arguments: Value, results: tuple[types.Type, ...] = (TENSOR,)) -> tuple[Value, ...]:
+        function = self.b.op("prim::Constant", type=types.FUNCTION, attributes={"name": name})
+        return self.b.node("prim::CallFunction", [function, *arguments], results).outputs
+
+    @property
+    def db(self) -> AliasDb:
+        self._db = self._db or analyze(self.graph)
+        return self._db
+
+
+def test_views_and_fresh_results() -> None:
+    k = Calls()
+    (v,) = k.call("view", k.a)
+    (f,) = k.call("fresh", k.a)
+    (g,) = k.call("fresh", k.a)
+    assert k.db.may_alias(v, k.a)
+    assert not k.db.may_alias(v, k.c)
+    assert not k.db.may_alias(f, k.a)
+    assert not k.db.may_alias(f, g), "each call allocates its own"
+    assert not k.db.has_writers(k.a)
+    assert f.node is not None
+    assert not k.db.has_side_effects(f.node)
+
+
+def test_writes_are_those_of_this_call() -> None:
+    k = Calls()
+    (r,) = k.call("write", k.a, k.c)
+    assert k.db.has_writers(k.a)
+    assert not k.db.has_writers(k.c)
+    assert not k.db.may_alias(r, k.c)
+    assert r.node is not None
+    assert k.db.is_mutable(r.node)
+    assert k.db.writes_to_alias(r.node, k.a)
+    assert not k.db.writes_to_alias(r.node, k.c)
+
+
+def test_stores_and_loads_go_through_the_arguments() -> None:
+    k = Calls()
+    list_type = types.ListType(TENSOR)
+    one = k.b.op("prim::ListConstruct", type=list_type)
+    two = k.b.op("prim::ListConstruct", type=list_type)
+    k.call("store", one, k.a, results=())
+    k.call("store", two, k.c, results=())
+    (e,) = k.call("first", one)
+    (g,) = k.call("first", two)
+    assert k.db.may_alias(e, k.a)
+    assert not k.db.may_alias(e, k.c), "the calls are told apart"
+    assert k.db.may_alias(g, k.c)
+    assert k.db.has_writers(one)
+    assert k.db.may_contain_alias(one, k.a)
+    assert not k.db.may_contain_alias(two, k.a)
+
+
+def test_containers_that_a_function_makes() -> None:
+    k = Calls()
+    pair = types.TupleType((types.ListType(TENSOR), TENSOR))
+    (p,) = k.call("pack", k.a, k.c, results=(pair,))
+    (q,) = k.call("pack", k.c, k.c, results=(pair,))
+    held, second = k.b.node("prim::TupleUnpack", [p], pair.elems).outputs
+    (e,) = k.call("first", held)
+    (w,) = k.call("write_first", held)
+    assert k.db.may_alias(e, k.a)
+    assert not k.db.may_alias(e, k.c)
+    assert k.db.may_alias(second, k.c)
+    assert not k.db.may_alias(p, q)
+    assert k.db.has_writers(k.a), "through a call in a call"
+    assert not k.db.has_writers(k.c)
+    assert k.db.may_alias(w, e)
+
+
+def test_escapes_and_effects_inside() -> None:
+    k = Calls()
+    (f,) = k.call("keep", k.a)
+    k.call("speak", k.c)
+    (speak,) = [n for n in k.graph.nodes if n.kind == "prim::CallFunction"][1:]
+    u = k.b.op("prim::grad", k.x)
+    assert k.db.may_alias(u, k.a)
+    assert not k.db.may_alias(u, f)
+    assert not k.db.may_alias(u, k.c)
+    assert k.db.has_side_effects(speak)
+    assert k.db.has_writers(k.a)
+    assert not k.db.has_writers(k.c)
+
+
+def test_functions_that_call_each_other() -> None:
+    k = Calls()
+    n = k.b.constant(3)
+    (r,) = k.call("even", n, k.a, k.c)
+    fresh = k.b.op("aten::neg", k.x)
+    assert k.db.may_alias(r, k.a)
+    assert k.db.may_alias(r, k.c)
+    assert k.db.has_writers(k.c)
+    assert k.db.has_writers(k.a)
+    assert not k.db.may_alias(r, fresh)
+
+
+@pytest.mark.parametrize("name", ["nobody", None])
+def test_functions_that_are_not_known_are_opaque(name: str | None) -> None:
+    k = Calls()
+    function = k.b.op("prim::Constant", type=types.FUNCTION, attributes={} if name is None else {"name": name})
+    call = k.b.node("prim::CallFunction", [function, k.a], [TENSOR])
+    assert k.db.has_side_effects(call)
+    assert k.db.has_writers(k.a)
+    assert k.db.may_alias(call.output, k.a)
+    assert not k.db.may_alias(call.output, k.c)
+
+
+def doubling(depth: int, kind: str) -> Module:
+    """``f0`` calls nothing; each other function calls the one before it twice."""
+    parts = ["graph main(%x : Tensor):", f'  %f : Function = prim::Constant[name="f{depth}"]()']
+    result = {"tensor": "Tensor", "list": "Tensor[]"}[kind]
+    parts += [f"  %r : {result} = prim::CallFunction(%f, %x)", "  return (%r)"]
+    for i in range(depth + 1):
+        parts.append(f"\ngraph f{i}(%x : Tensor):")
+        if i == 0:
+            parts.append("  %r : Tensor = aten::relu(%x)")
+            if kind == "list":
+                parts.append("  %l : Tensor[] = prim::ListConstruct(%r)")
+        else:
+            parts.append(f'  %f : Function = prim::Constant[name="f{i - 1}"]()')
+            parts += [f"  %{v} : {result} = prim::CallFunction(%f, %x)" for v in "ab"]
+            parts.append(
+                "  %r : Tensor = aten::mul(%a, %b)" if kind == "tensor" else "  %l : Tensor[] = aten::add(%a, %b)"
+            )
+        parts.append("  return (%r)" if kind == "tensor" else "  return (%l)")
+    return parse_module("\n".join(parts))
+
+
+@pytest.mark.parametrize("kind", ["tensor", "list"])
+def test_thirty_functions_that_double_each_other(kind: str) -> None:
+    """2**30 calls: summaries stay small, and beyond a limit a function is opaque."""
+    module = doubling(30, kind)
+    db = analyze(module.main)
+    (result,) = module.main.outputs
+    assert db.counters()["elements"] < 10_000
+    if kind == "tensor":
+        assert not db.may_alias(result, module.main.inputs[0])
+
+
+@given(choices)
+@settings(max_examples=80, deadline=None)
+def test_a_call_is_the_function_inlined(numbers: list[int]) -> None:
+    """The same program, once as the main graph and once called by it."""
+    direct = program(numbers)
+    function = program(numbers)
+    module = Module()
+    function.name, function.module = "f", module
+    module.graphs["f"] = function
+    main = module.main
+    inputs = [main.add_input(v.type, v.name) for v in direct.inputs]
+    b = Builder(main)
+    constant = b.op("prim::Constant", type=types.FUNCTION, attributes={"name": "f"})
+    call = b.node("prim::CallFunction", [constant, *inputs], [v.type for v in direct.outputs])
+    main.set_outputs(call.outputs)
+    expected, found = analyze(direct), analyze(main)
+    outside = [*direct.inputs, *direct.outputs], [*inputs, *call.outputs]
+    for a, x in zip(*outside):
+        assert expected.has_writers(a) == found.has_writers(x), (str(direct), a)
+        for b_, y in zip(*outside):
+            assert expected.may_alias(a, b_) == found.may_alias(x, y), (str(direct), a, b_)
+            assert expected.may_contain_alias(a, b_) == found.may_contain_alias(x, y), (str(direct), a, b_)
