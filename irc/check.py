@@ -139,7 +139,7 @@ def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, 
     a, b = a.astype(wide), b.astype(wide)
     finite = np.isfinite(b)
     scale = float(np.abs(b[finite]).max(initial=0.0))
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
         return float("inf"), False
     gap = np.abs(a[finite] - b[finite])
     allowed = tolerance.atol * scale + tolerance.rtol * np.abs(b[finite]) + last_place

@@ -1,0 +1,303 @@
+"""What the commands do with good input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from irc.ir import parse_module
+from irc.passes import registry
+from irc.runtime.report import FusionGroup, PassTiming, Refusal, Report
+from tests.cli.helpers import Command, model, node, small_model, small_result
+
+GRAPH = """graph(%x : Float(2, 3)):
+  %axes : Long(1) = prim::Constant[value=tensor([0])]()
+  %a : Float(1, 2, 3) = onnx::Unsqueeze(%x, %axes)
+  %b : Float(1, 2, 3) = onnx::Relu(%a)
+  %c : Float(1, 2, 3) = onnx::Relu(%a)
+  %y : Float(1, 2, 3) = onnx::Add(%b, %c)
+  return (%y)
+"""
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)
+
+
+def test_compile_prints_a_table_on_stderr_alone(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx")
+    assert result.status == 0
+    assert result.out == ""
+    assert "\x1b" not in result.err, "no colour where there is no terminal"
+    for text in (r"model +m\.onnx", r"MatMul +1 +1", r"in all +3 +3", r"fuse +[\d.]+", "1 groups with 3", "weights"):
+        assert re.search(text, result.err), f"{text} is not in\n{result.err}"
+    assert os.listdir() == ["m.onnx"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_the_table_fits_the_terminal(columns: int, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    irc.write("m.onnx", small_model())
+    lines = irc("compile", "m.onnx").err.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any("MatMul" in line for line in lines)
+
+
+def test_compile_explain(irc: Command) -> None:
+    nodes = [node("Relu", "x", "a"), node("Add", "a a", "b"), node("MatMul", "a w", "c"), node("Add", "b c", "y")]
+    irc.write("m.onnx", model(nodes, {"x": [2, 2]}, ["y"], {"w": np.eye(2, dtype=np.float32)}))
+    err = irc("compile", "m.onnx", "--explain").err
+    explained = err[err.index("\nfuse: ") :]
+    assert re.search(r"\n  %\w+ = onnx::\w+.*\n    does not join %\w+: it .+", explained), explained
+
+
+def test_compile_json(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx", "--json")
+    report = Report.from_dict(json.loads(result.out))
+    assert result.err == ""
+    assert report.name == "m.onnx"
+    assert report.operators_after == {"onnx::Add": 1, "onnx::MatMul": 1, "onnx::Relu": 1}
+    assert {"inline", "cse", "fuse"} <= {timing.name for timing in report.passes}
+
+
+@pytest.mark.parametrize("option", ["--print-after-all", "--print-after-change", "--timing"])
+def test_what_watches_the_passes_writes_to_stderr(option: str, irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx", option)
+    assert (result.status, result.out) == (0, "")
+    assert re.search(
+        {"--timing": "inline .*fuse"}.get(option, "# after fuse.*prim::FusionGroup"), result.err, re.DOTALL
+    )
+
+
+def test_verification_after_each_pass(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    assert irc("compile", "m.onnx", "--verify-each", "--verify-alias").status == 0
+
+
+def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -> None:
+    irc.write("m.onnx", small_model())
+    irc.write("x.npy", x)
+    compiled = irc("compile", "m.onnx", "-o", "m.irc", "--check")
+    assert compiled.status == 0
+    assert re.search(
+        r"agrees with ONNX Runtime on 2 sets of inputs \(assumed batch=1\)", " ".join(compiled.err.split())
+    )
+    assert re.search(r"written to m.irc", compiled.err)
+    for name in ("m.irc", "m.onnx"):
+        result = irc("run", name, "--input", "x=x.npy", "-o", "y.npz")
+        assert result.status == 0
+        assert re.fullmatch(r"y: float32 \[4, 8\] min [\d.e-]+, max [\d.e-]+, mean [\d.e-]+\n", result.out)
+        np.testing.assert_allclose(np.load("y.npz")["y"], small_result(x), rtol=1e-5)
+
+
+def test_check_takes_inputs_and_sizes(irc: Command, x: np.ndarray) -> None:
+    irc.write("m.onnx", small_model())
+    irc.write("x.npy", x)
+    assert "(assumed batch=7)" in " ".join(irc("compile", "m.onnx", "--check", "--dim", "batch=7").err.split())
+    assert "on one set of inputs, off" in " ".join(irc("compile", "m.onnx", "--check", "-i", "x=x.npy").err.split())
+
+
+def test_run_makes_inputs_up(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    first, same, other = (irc("run", "m.onnx", "--seed", seed) for seed in "007")
+    assert first.out == same.out != other.out
+    assert first.err == "irc: assumed batch=1 (--dim changes that)\n"
+    sized = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=5")
+    assert sized.out.startswith("y: float32 [5, 8]")
+    assert sized.err == ""
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((0, 3), np.float32),
+        np.array(1.5, np.float32),
+        np.array(["a", "bc"]),
+        np.asfortranarray(np.ones((2, 3), np.float32)),
+        np.arange(3, dtype=">f4"),
+        np.ones(3, ml_dtypes.bfloat16),
+    ],
+)
+def test_arrays_of_every_kind_go_in_and_out(array: np.ndarray, irc: Command) -> None:
+    elem = TensorProto.STRING if array.dtype.kind == "U" else TensorProto.FLOAT
+    elem = TensorProto.BFLOAT16 if array.dtype == ml_dtypes.bfloat16 else elem
+    same = model([node("Identity", "x", "file")], {}, [])
+    for values, name in ((same.graph.input, "x"), (same.graph.output, "file")):
+        values.append(helper.make_tensor_value_info(name, elem, array.shape))
+    irc.write("m.onnx", same)
+    irc.write("x.npy", array)
+    result = irc("run", "m.onnx", "-i", "x=x.npy", "-o", "y.npz")
+    assert result.status == 0, result.err
+    found = np.load("y.npz")["file"]
+    np.testing.assert_array_equal(found.view(array.dtype) if found.dtype.kind == "V" else found, array)
+    # what one run wrote, the next one reads
+    np.save("again.npy", found)
+    assert irc("run", "m.onnx", "-i", "x=again.npy").out == result.out
+
+
+def test_outputs_whose_names_are_no_file_names(irc: Command) -> None:
+    made = model([node("Relu", "x", "a/b:0"), node("Neg", "x", "../c")], {"x": [1]}, ["a/b:0"])
+    irc.write("m.onnx", made)
+    assert irc("run", "m.onnx", "--seed", "0", "-o", "y.npz").status == 0
+    assert np.load("y.npz").files == ["a/b:0"]
+    made.graph.output.append(helper.make_tensor_value_info("../c", TensorProto.FLOAT, [1]))
+    irc.write("m.onnx", made)
+    result = irc("run", "m.onnx", "--seed", "0", "-o", "z.npz")
+    assert (result.status, os.path.exists("z.npz")) == (1, False)
+    assert "output '../c': this name cannot be" in result.err
+
+
+def test_outputs_that_are_no_tensors(irc: Command) -> None:
+    made = model([node("SequenceConstruct", "x x x x x", "s")], {"x": [1]}, [])
+    made.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [1]))
+    irc.write("m.onnx", made)
+    assert re.fullmatch(
+        r"s: list of 5: \[(float32 \[1\] \[[\d.-]+\], ){4}\.\.\.\]\n", irc("run", "m.onnx", "--seed", "0").out
+    )
+    result = irc("run", "m.onnx", "--seed", "0", "-o", "y.npz")
+    assert (result.status, os.path.exists("y.npz")) == (1, False)
+    assert "output 's'" in result.err
+
+
+def test_opt_reads_and_writes_ir_text(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    result = irc("opt", "g.ir", "-p", "cse,dce", "--instrument", "timing")
+    assert result.status == 0
+    assert result.err.startswith("pass")
+    module = parse_module(result.out)
+    assert [n.kind for n in module.main.nodes].count("onnx::Relu") == 1
+    assert str(module) == result.out
+    assert irc("opt", "g.ir", "-p", "cse,dce", "-o", "g.ir").out == ""
+    assert (irc.folder / "g.ir").read_text() == result.out, "in place, for text"
+
+
+def test_text_from_standard_input(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    irc.write("g.ir", GRAPH)
+    printed = irc("print", "g.ir").out
+    with open("g.ir") as text:
+        monkeypatch.setattr("sys.stdin", text)
+        assert irc("print", "-").out == printed
+    with open("g.ir") as text:
+        monkeypatch.setattr("sys.stdin", text)
+        assert irc("run", "-", "--seed", "0").out.startswith("y: float32 [1, 2, 3]")
+
+
+def test_print_shows_a_model_before_and_after(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    irc("compile", "m.onnx", "-o", "m.irc")
+    before, after = irc("print", "m.onnx").out, irc("print", "m.irc").out
+    assert "prim::FusionGroup" in after and "prim::FusionGroup" not in before
+    assert str(parse_module(before)) == before
+    assert str(parse_module(after)) == after
+
+
+def test_alias(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    assert "%a" in irc("alias", "g.ir").out
+    assert irc("alias", "g.ir", "--format", "dot").out.startswith("digraph")
+    assert "never" not in irc("alias", "g.ir", "--why", "x", "%a").out
+    assert irc("alias", "g.ir", "--why", "x", "y").out == "%x and %y never share memory\n"
+
+
+def test_bench(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    line = r"{} +[\d.]+ ms +[\d.]+ x irc\n"
+    beside = irc("bench", "m.onnx", "--runs", "2", "--against", "onnxruntime", "--against", "onnx.reference")
+    assert beside.status == 0
+    assert re.fullmatch("".join(map(line.format, ("irc", "onnxruntime", "onnx.reference"))), beside.out)
+    assert re.fullmatch(line.format("irc") + line.format("onnxruntime"), irc("bench", "m.onnx", "--runs", "1").out)
+    assert re.fullmatch(line.format("irc"), irc("bench", "m.onnx", "--runs", "1", "--against", "none").out)
+    irc("compile", "m.onnx", "-o", "m.irc")
+    assert re.fullmatch(line.format("irc"), irc("bench", "m.irc", "--runs", "1").out)
+
+
+def test_bench_of_what_another_runtime_refuses(irc: Command) -> None:
+    """onnx.reference knows no Scatter."""
+    old = model([node("Scatter", "x i x", "y")], {"x": [2]}, ["y"], {"i": np.array([1, 0])}, opset=9)
+    irc.write("m.onnx", old)
+    result = irc("bench", "m.onnx", "--runs", "1", "--against", "onnx.reference")
+    assert result.status == 1
+    assert result.err.startswith("irc: IRC331: m.onnx: onnx.reference cannot run it: ")
+    assert "Traceback" not in result.err
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A wrong pass: a - b becomes b - a."""
+
+    name: ClassVar[str] = "test-sabotage"
+
+    def run(self, graph, ctx) -> bool:
+        subtractions = [n for n in graph.walk() if n.kind == "onnx::Sub"]
+        for subtraction in subtractions:
+            a, b = subtraction.inputs
+            subtraction.replace_input(0, b)
+            subtraction.replace_input(1, a)
+        return bool(subtractions)
+
+
+@pytest.fixture
+def sabotage(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(registry, "_PASSES", {**registry._PASSES, Sabotage.name: Sabotage})
+    return Sabotage.name
+
+
+def test_a_model_that_fails_its_check_is_not_written(irc: Command, sabotage: str) -> None:
+    nodes = [node("Relu", "x", "a"), node("Sub", "a b", "d"), node("Tanh", "d", "t"), node("Neg", "t", "y")]
+    irc.write("m.onnx", model(nodes, {"x": [3]}, ["y"], {"b": np.ones(3, np.float32)}))
+    assert irc("compile", "m.onnx", "-o", "m.irc", "-p", sabotage).status == 0
+    os.remove("m.irc")
+    result = irc("compile", "m.onnx", "-o", "m.irc", "-p", sabotage, "--check")
+    assert result.status == 1
+    assert os.listdir() == ["m.onnx"]
+    wrong = r"irc: IRC330: output 'y': the compiled model is wrong: .*compared with ONNX Runtime; "
+    assert re.match(wrong + "the first value that differs is %d, of onnx::Sub", result.err), result.err
+
+
+def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str]) -> None:
+    from irc.cli.tables import print_refusals
+
+    print_refusals(Report(refusals=[Refusal("a", "%x", "one"), Refusal("b", "%x", "two"), Refusal("a", "%x", "three")]))
+    assert capsys.readouterr().err.splitlines() == [
+        "a: 2 left as they were",
+        "  %x",
+        "    one",
+        "    three",
+        "b: 1 left as they were",
+        "  %x",
+        "    two",
+    ]
+    print_refusals(Report())
+    assert capsys.readouterr().err == "no pass refused anything\n"
+
+
+def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from irc.cli.tables import MOST_GROUPS, MOST_KINDS, print_report
+
+    monkeypatch.setenv("COLUMNS", "100")
+    kinds = {f"onnx::Op{i}": i for i in range(1, MOST_KINDS + 6)}
+    groups = [FusionGroup(f"v{i}", ["onnx::Relu"] * (i + 1)) for i in range(MOST_GROUPS + 2)]
+    report = Report("[red]m\x1b", operators_before=kinds, groups=groups, fallbacks={"onnx::Det": 2}, notes=["a note"])
+    report.passes = [PassTiming("cse", 0.5, True), PassTiming("dce", 0.25, False), PassTiming("cse", 0.25, False)]
+    print_report(report)
+    err = capsys.readouterr().err
+    assert "[red]m\\x1b" in err, "names are no markup, and cannot steer the terminal"
+    assert re.search(r"5 other kinds +15 +0", err)
+    assert re.search(r"in all +231 +0", err)
+    assert "and 2 other kinds" in err
+    assert re.search(r"cse +750 +2 +1 ", err)
+    assert re.search(r"dce +250 +1 +- ", err)
+    assert "onnx::Det (2)" in err
+    assert "a note" in err

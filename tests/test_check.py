@@ -1,0 +1,209 @@
+"""Checks against oracles: who is asked, what is found."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import irc
+from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
+from irc.errors import Error
+from irc.ir import Graph
+from irc.seeded import MAX_ELEMENTS, assumed_sizes, seeded_inputs
+from tests.cli.helpers import model, node, small_model
+
+EXACT = Tolerance(0.0, 0.0)
+
+
+def chain(length: int = 3, wrong_at: int | None = None, opset: int = 17) -> onnx.ModelProto:
+    """``length`` additions of 1; one of them subtracts instead, if that is asked for."""
+    names = ["x", *(f"v{i}" for i in range(1, length)), "y"]
+    nodes = [node("Sub" if i == wrong_at else "Add", f"{a} one", b) for i, (a, b) in enumerate(pairwise(names), 1)]
+    return model(nodes, {"x": [2, 3]}, ["y"], {"one": np.ones(1, np.float32)}, opset=opset)
+
+
+@pytest.fixture
+def no_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # an import of it fails
+
+
+def test_onnx_runtime_is_asked_first() -> None:
+    result = check_model(irc.compile(small_model()), small_model())
+    assert result.oracle == "ONNX Runtime"
+    assert result.unable == {}
+    assert result.sizes == {"batch": 1}
+    assert 0 <= result.error < 1e-5
+
+
+@pytest.mark.usefixtures("no_onnxruntime")
+def test_then_onnx_reference() -> None:
+    result = check_model(irc.compile(small_model()), small_model())
+    assert result.oracle == "onnx.reference"
+    assert list(result.unable) == ["ONNX Runtime"]
+
+
+@pytest.mark.usefixtures("no_onnxruntime")
+@pytest.mark.parametrize(
+    ("proto", "why"),
+    [
+        (chain(opset=13), "not right for opset 13"),
+        (model([node("LRN", "x", "y", size=3)], {"x": [2, 4, 3]}, ["y"]), "not known to be right for LRN"),
+    ],
+)
+def test_then_irc_itself(proto: onnx.ModelProto, why: str) -> None:
+    result = check_model(irc.compile(proto), proto)
+    assert result.oracle == "irc without passes"
+    assert why in result.unable["onnx.reference"]
+    assert str(result).startswith("agrees with irc without passes on 2 sets of inputs, off by ")
+    assert "; not with ONNX Runtime: " in str(result)
+
+
+def test_graphs_and_modules_are_compared_with_their_own_plan() -> None:
+    module = irc.compile(chain()).module
+    assert check_model(irc.compile(module), module).oracle == "irc without passes"
+    graph: Graph = module.main
+    assert irc.compile(graph, check=True).report.notes[-1].startswith("agrees with irc without passes")
+
+
+@pytest.mark.parametrize("length", [3, 2 * AT_ONCE + 5])
+@pytest.mark.parametrize("oracle", ["ONNX Runtime", "onnx.reference"])
+def test_the_first_value_that_differs_is_named(length: int, oracle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if oracle != "ONNX Runtime":
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    wrong = irc.compile(chain(length, wrong_at=length - 1), passes="none")
+    with pytest.raises(Error) as caught:
+        check_model(wrong, chain(length))
+    assert caught.value.code == "IRC330"
+    assert caught.value.where == "output 'y'"
+    assert f"compared with {oracle}; the first value that differs is %v{length - 1}, of onnx::Sub" in str(caught.value)
+
+
+def test_another_shape_or_type_is_said_so() -> None:
+    transposed = model([node("Transpose", "x", "y")], {"x": [2, 3]}, ["y"])
+    same = model([node("Identity", "x", "y")], {"x": [2, 3]}, ["y"])
+    with pytest.raises(Error, match=r"is float32\[3, 2\] instead of float32\[2, 3\]"):
+        check_model(irc.compile(transposed), same)
+
+
+def test_random_models_cannot_be_checked() -> None:
+    proto = model([node("RandomNormalLike", "x", "r"), node("Add", "x r", "y")], {"x": [3]}, ["y"])
+    with pytest.raises(Error, match=r"IRC332: %r: .*onnx::RandomNormalLike"):
+        check_model(irc.compile(proto), proto)
+
+
+def test_given_inputs_are_used() -> None:
+    """Indices cannot be made up without knowing what they index."""
+    proto = model([node("Gather", "x i", "y")], {"x": [3]}, ["y"])
+    proto.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, [20]))
+    compiled = irc.compile(proto)
+    with pytest.raises(Error, match="IRC4"):
+        check_model(compiled, proto)
+    result = check_model(compiled, proto, given={"i": np.zeros(20, np.int64)})
+    assert result.oracle == "ONNX Runtime"
+
+
+def test_external_data(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save_model(small_model(), str(path), save_as_external_data=True, size_threshold=0, location="w.bin")
+    assert check_model(irc.compile(path), path).oracle == "ONNX Runtime"
+    assert check_model(irc.compile(str(path)), str(path)).oracle == "ONNX Runtime"
+
+
+@pytest.mark.usefixtures("no_onnxruntime")
+def test_external_data_for_the_reference(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save_model(small_model(), str(path), save_as_external_data=True, size_threshold=0, location="w.bin")
+    assert check_model(irc.compile(path), path).oracle == "onnx.reference"
+
+
+def test_results_read_well() -> None:
+    assert str(CheckResult("X", 1.5e-7, 2, {"n": 1, "m": 4}, {})) == (
+        "agrees with X on 2 sets of inputs (assumed n=1, m=4), off by 1.5e-07 of the scale"
+    )
+
+
+# -- difference ------------------------------------------------------------------
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([1.0, NAN, INF, -INF], [1.0, NAN, INF, -INF]),
+        ([1.0, 100.0], [1.0009, 100.0]),
+        ([1e-6, 1.0], [0.0, 1.0]),
+        ([], []),
+    ],
+)
+def test_equal_enough(found: list[float], expected: list[float]) -> None:
+    error, right = difference(np.array(found), np.array(expected), Tolerance())
+    assert right
+    assert error < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([1.0], [NAN]),
+        ([NAN], [1.0]),
+        ([INF], [-INF]),
+        ([INF], [1.0]),
+        ([1.0], [INF]),
+        ([1.0, 2.0], [1.01, 2.0]),
+        ([1.0], [[1.0]]),
+    ],
+)
+def test_not_equal_enough(found: list[float], expected: list[float]) -> None:
+    error, right = difference(np.array(found), np.array(expected), Tolerance())
+    assert not right
+    assert error > 1e-3
+
+
+def test_types_must_be_equal() -> None:
+    assert not difference(np.ones(2, np.float32), np.ones(2, np.float64), Tolerance())[1]
+    assert not difference(np.ones(2, bool), np.ones(2, np.int8), Tolerance())[1]
+    assert difference(np.array(["a"], object), np.array(["a"]), Tolerance())[1]
+    assert not difference(np.array(["a"], object), np.array(["b"]), Tolerance())[1]
+    assert difference(np.ones(2, ml_dtypes.bfloat16), np.ones(2, ml_dtypes.bfloat16), Tolerance())[1]
+
+
+def test_integers_are_exact_but_for_the_last_place_of_quantised_numbers() -> None:
+    for dtype, off, right in ((np.int64, 1, False), (np.int32, 1, False), (np.uint8, 1, True), (np.uint8, 2, False)):
+        a = np.array([100, 200], dtype)
+        assert difference(a, a, EXACT) == (0.0, True)
+        assert difference(a + np.array([off, 0], dtype), a, EXACT)[1] is right
+    big = np.array([2**62], np.int64)
+    assert not difference(big + 1, big, Tolerance())[1]
+
+
+def test_lists_maps_and_none() -> None:
+    one, two = np.ones(1), np.full(1, 2.0)
+    assert difference([one, None, {"a": one}], [one, None, {"a": one}], EXACT) == (0.0, True)
+    for found, expected in (
+        ([one], [one, one]),
+        ([two], [one]),
+        (None, one),
+        (one, None),
+        ({"a": one}, {"b": one}),
+        ({"a": two}, {"a": one}),
+        ({"a": one, "b": one}, {"a": one}),
+    ):
+        assert not difference(found, expected, EXACT)[1]
+
+
+# -- inputs that are made up -----------------------------------------------------
+
+
+def test_inputs_that_are_too_large_are_refused() -> None:
+    compiled = irc.compile(model([node("Relu", "x", "y")], {"x": ["n", "m"]}, ["y"]))
+    with pytest.raises(Error, match=r"IRC102.*elements"):
+        seeded_inputs(compiled.inputs, 0, {"n": MAX_ELEMENTS, "m": 2})
+    assert assumed_sizes(compiled.inputs, {"n": 3}) == {"n": 3, "m": 1}
