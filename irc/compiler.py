@@ -31,7 +31,7 @@ for _pass in (Canonicalize, Fuse, ShapeInference):
 set_default_evaluate(evaluate)
 
 PIPELINES = {
-    "default": "inline,(canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce",
+    "default": "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce",
     "none": "",
 }
 """Pipelines with a name of their own."""

@@ -6,6 +6,7 @@ from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
 from irc.passes.cse import Cse
 from irc.passes.dce import Dce
+from irc.passes.freeze import Freeze
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.manager import PassManager, PassReport, PassRun
@@ -20,6 +21,7 @@ __all__ = [
     "ConvBnFold",
     "Cse",
     "Dce",
+    "Freeze",
     "Inline",
     "Instrument",
     "Note",

@@ -9,6 +9,7 @@ share with each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,18 @@ def copy(value: Any, counters: Counters) -> Any:
 
 
 class Exit:
-    """Where the results of one run leave it."""
+    """Where the results of one run leave it.
 
-    def __init__(self, counters: Counters) -> None:
+    Args:
+        counters: where copies are counted.
+        kept: writable arrays that the model keeps for its next run.
+    """
+
+    def __init__(self, counters: Counters, kept: Iterable[Array] = ()) -> None:
         self._counters = counters
         self._left: dict[int, list[Array]] = {}  # by identity of the array that owns the memory
+        for array in kept:
+            self._left.setdefault(id(_owner(array)), []).append(array)
 
     def release(self, value: Any) -> Any:
         """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""

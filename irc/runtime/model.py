@@ -12,6 +12,7 @@ from irc.ir import Graph, Module
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.execution import Counters
+from irc.runtime.objects import State, check_known
 from irc.runtime.plan import lower
 from irc.runtime.values import describe, is_array
 from irc.runtime.writes import written_inputs
@@ -42,8 +43,12 @@ class CompiledModel:
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
+        check_known(self.module, self.graph)
         self._defaults = self.module.defaults if self.graph is self.module.main else {}
-        self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in self.graph.inputs)
+        self._state = State(self.module, self.graph)
+        self._order = tuple(v.name for v in self.graph.inputs)
+        given = [v for v in self.graph.inputs if v.name not in self._state.objects]
+        self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         self._plan = lower(self.graph)
@@ -72,9 +77,13 @@ class CompiledModel:
         wanted = self._wanted(outputs)
         counters = Counters()
         values = self._accept(feeds, donate, counters)
-        results = self._plan.run(values, counters)
-        out = boundary.Exit(counters)
-        released = {self.outputs[i].name: out.release(results[i]) for i in wanted}
+        with self._state.running():
+            try:
+                results = self._plan.run(values, counters)
+            finally:
+                self._state.settle()
+            out = boundary.Exit(counters, self._state.arrays())
+            released = {self.outputs[i].name: out.release(results[i]) for i in wanted}
         self.counters = counters
         return released
 
@@ -120,18 +129,19 @@ class CompiledModel:
         if donate:
             _check_donation(feeds, donate)
         sizes: Sizes = {}
-        values: list[Any] = []
-        for i, argument in enumerate(self.inputs):
+        values: dict[str, Any] = {}
+        for argument in self.inputs:
             name = argument.name
             given = feeds[name] if name in feeds else self._defaults[name].numpy()
             value = accept(given, argument, sizes)
             if name in donate:
-                values.append(value)
-            elif i in self._written:
-                values.append(boundary.copy(value, counters))
+                values[name] = value
+            elif name in self._written:
+                values[name] = boundary.copy(value, counters)
             else:
-                values.append(boundary.borrow(value))
-        return values
+                values[name] = boundary.borrow(value)
+        objects = self._state.objects
+        return [objects[name] if name in objects else values[name] for name in self._order]
 
 
 def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:

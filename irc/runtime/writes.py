@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from irc.ir.ops import is_functional, schemas
 from irc.runtime.binding import reachable_nodes
 
 if TYPE_CHECKING:
     from irc.ir import Graph
 
-_IN_PLACE_METHODS = frozenset(
-    f"__i{name}__" for name in "add and floordiv lshift mod mul or pow rshift sub xor".split()
-)
+_STATISTICS = frozenset(["aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"])
+"""Operators that write running statistics in training mode, which no annotation says."""
 
 
-def written_inputs(graph: Graph) -> frozenset[int]:
-    """The positions of the inputs whose memory a run may change; a superset of those that it does change.
+def written_inputs(graph: Graph) -> frozenset[str]:
+    """The names of the inputs whose memory a run may change; a superset of those that it does change.
 
     Inputs count as different memory: those found here are copied before a run.
     """
-    if not any(_writes(node.kind) for node in reachable_nodes(graph)):
+    if not any(_may_write(node.kind) for node in reachable_nodes(graph)):
         return frozenset()  # most graphs: no need to analyse them
     from irc.alias import analyze
 
     db = analyze(graph, noalias=graph.inputs)
-    return frozenset(i for i, value in enumerate(graph.inputs) if db.has_writers(value))
+    return frozenset(value.name for value in graph.inputs if db.has_writers(value))
 
 
-def _writes(kind: str) -> bool:
-    """Whether an operator is in place by its name: ``aten::add_``, ``onnx::Relu_``, ``aten::__iand__``."""
-    name = kind.rpartition("::")[2]
-    return name in _IN_PLACE_METHODS or (name.endswith("_") and not name.endswith("__"))
+def _may_write(kind: str) -> bool:
+    """Whether operators of ``kind`` may write: by their rows, or by their name (``Relu_``)."""
+    if is_functional(kind) or not (rows := schemas(kind)):
+        return kind.endswith("_") and not kind.endswith("__")
+    return kind in _STATISTICS or any(row.is_mutable for row in rows)
