@@ -1,0 +1,187 @@
+"""The command line as a process: its streams, its exit status, what it imports."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from irc.cli import INTERRUPTED
+from tests.cli.helpers import Command, small_model
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = [sys.executable, "-m", "irc.cli"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+
+GRAPH = """graph(%"größe" : Float(2)):
+  %y : Float(2) = onnx::Relu(%"größe")
+  return (%y)
+"""
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="streams are closed as POSIX shells do it")
+
+
+def sh(script: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """What a shell makes of ``script``, in which ``$irc`` is the command."""
+    words = " ".join(f"'{word}'" for word in COMMAND)
+    return subprocess.run(
+        ["sh", "-c", script.replace("$irc", words)], capture_output=True, env={**ENVIRONMENT, **environment}
+    )
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT, check=True)
+    return done.stdout.decode()
+
+
+def imports(arguments: list[str]) -> set[str]:
+    """The modules that a command imports."""
+    code = f"""
+import sys
+from irc.cli import main
+try:
+    status = main({arguments!r})
+except SystemExit as exit:
+    status = exit.code
+assert status == 0
+print("\\n", *sys.modules, file=sys.stdout)
+"""
+    return set(python(code).splitlines()[-1].split())
+
+
+def test_the_console_script_is_there() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, function = scripts["irc"].split(":")
+    assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_imports_nothing_heavy(option: str) -> None:
+    assert not imports([option]) & {"onnx", "rich", "networkx", "onnxruntime", "importlib.metadata"}
+
+
+def test_commands_import_only_what_they_use(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    of_compile = imports(["compile", "m.onnx", "-o", "m.irc"])
+    assert not of_compile & {"networkx", "onnxruntime", "onnx.reference"}
+    assert "onnx" in of_compile
+    assert not imports(["run", "m.irc", "--seed", "0"]) & {"onnx", "rich", "networkx", "onnxruntime"}
+
+
+def test_a_reader_that_has_seen_enough(irc: Command) -> None:
+    text = "".join(f"  %v{i} : Float(2) = onnx::Relu(%x)\n" for i in range(20_000))
+    irc.write("g.ir", f"graph(%x : Float(2)):\n{text}  return (%x)\n")
+    done = sh("$irc print g.ir | head -n 1")
+    assert done.stdout == b"graph(%x : Float(2)):\n"
+    assert done.stderr == b""
+
+
+def test_closed_streams(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    irc.write("m.onnx", small_model())
+    for script in ("$irc print g.ir >&-", "$irc print g.ir <&- >&- 2>&-"):
+        done = sh(script)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert sh("$irc compile m.onnx -o m.irc >&- 2>&-").returncode == 0
+    assert sh("$irc run m.irc --seed 0 2>&-").stdout.startswith(b"y: float32 [1, 8]"), "stderr is not stdout"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    irc.write("m.onnx", small_model())
+    done = sh("$irc print g.ir > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == b"irc: cannot write the results: No space left on device\n"
+    (irc.folder / "full.ir").symlink_to("/dev/full")
+    done = sh("$irc opt g.ir -o full.ir")
+    assert done.returncode == 1
+    assert done.stderr == b"irc: IRC501: full.ir: cannot write the file: No space left on device\n"
+
+
+def test_results_are_utf8_whatever_the_locale(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    for settings in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        done = sh("$irc print g.ir", **settings)
+        assert done.stdout.decode() == GRAPH
+        assert done.stderr == b""
+
+
+def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    irc.write("g.ir", GRAPH)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("irc.cli.inspect.models.read_module", interrupt)
+    result = irc("print", "g.ir")
+    assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
+
+
+def test_out_of_memory(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust(*_: object) -> None:
+        raise MemoryError("no room for 8 EiB")
+
+    monkeypatch.setattr("irc.cli.inspect.models.read_module", exhaust)
+    assert irc("print", "g.ir").err == "irc: out of memory: no room for 8 EiB\n"
+
+
+def on_terminal(*arguments: str) -> str:
+    """What a command writes to a terminal."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**ENVIRONMENT, "TERM": "xterm"}
+    with subprocess.Popen([*COMMAND, *arguments], stdout=theirs, stderr=theirs, stdin=theirs, env=environment):
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                block = os.read(ours, 65536)
+            except OSError:  # Linux's way to say that the other end is closed
+                break
+            if not block:
+                break
+            written += block
+    os.close(ours)
+    return written.decode()
+
+
+def shown(written: str) -> str:
+    """The lines that a terminal shows in the end, for programs that write, go back and erase to the right."""
+    lines: list[str] = []
+    for line in re.sub(r"\x1b\[[\d;]*m", "", written).split("\n"):
+        cells, column = "", 0
+        for part in re.split(r"(\r|\x1b\[K)", line):
+            if part == "\r":
+                column = 0
+            elif part == "\x1b[K":
+                cells = cells[:column]
+            else:
+                cells = cells[:column] + part + cells[column + len(part) :]
+                column += len(part)
+        lines.append(cells)
+    return "\n".join(lines)
+
+
+def test_the_terminal() -> None:
+    assert shown("a...\rbc\n\x1b[1mlong...\r\x1b[Kd\x1b[0m") == "bc..\nd"
+
+
+def test_progress_on_a_terminal_leaves_nothing_behind(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    written = on_terminal("compile", "m.onnx", "--check", "-o", "m.irc")
+    for stage in ("importing", "optimising", "lowering", "checking", "writing"):
+        assert f"{stage}..." in written
+        assert f"{stage}..." not in shown(written)
+    assert "\x1b[1m" in written, "labels are bold on a terminal"
+    assert shown(written).startswith("model ")
+    failed = on_terminal("compile", "m.onnx", "-p", "inline", "--check", "-i", "x=nowhere.npy")
+    assert "checking..." in failed
+    assert shown(failed).startswith("irc: IRC502: nowhere.npy: cannot read the file")
