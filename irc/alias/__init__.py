@@ -14,6 +14,7 @@ from irc.alias.db import AliasDb
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_types import overlap
 from irc.alias.rules import register as register_rule
+from irc.ir.bulk import no_collection
 from irc.ir.graph import Graph, Module
 from irc.ir.value import Value
 
@@ -31,6 +32,7 @@ def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value 
     Returns:
         The database that answers, and that updates keep right while the graph changes.
     """
-    builder = AliasDbBuilder(graph, module, noalias)
-    builder.record()
-    return builder.freeze()
+    with no_collection():
+        builder = AliasDbBuilder(graph, module, noalias)
+        builder.record()
+        return builder.freeze()

@@ -52,7 +52,7 @@ class MemoryDAG:
             if target is not None:
                 found = self._compute(element)
             else:
-                found = element if element in self.facts.sites else EMPTY
+                found = known[element] = element if element in self.facts.sites else EMPTY
         for link in chain:
             known[link] = found
         return found

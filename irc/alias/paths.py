@@ -24,18 +24,16 @@ def may_run_between(first: Node, middle: Node, last: Node) -> bool:
         # Different branches of one node, or the wrong order: only a loop around both leads from one to the other.
         loop = _outermost_loop(block)
         return loop is not None and middle.ancestor_in(loop) is not None
+    if start is not first and _shares_loop(block, middle):
+        return True  # ``first`` is inside another node, so trips of a loop around that may pass it by
     at = middle.ancestor_in(block)
     if at is None:
-        # Outside of the block, it runs between them only if a loop leads out and in again past ``first``.
-        return start is not first and _shares_loop(block, middle)
+        return False
     if at is start:
         return at is not middle and start is not first and _may_follow(first, middle, within=block)
     if at is end:
         return at is not middle and end is not last and _may_follow(middle, last, within=block)
-    if start.is_before(at) and at.is_before(end):
-        return True
-    # ``first`` runs again on every trip of a loop around the block, unless it is conditional.
-    return start is not first and _outermost_loop(block) is not None
+    return start.is_before(at) and at.is_before(end)
 
 
 def _may_follow(before: Node, after: Node, within: Block) -> bool:
@@ -140,4 +138,4 @@ def _follows(user: Node, way: list[Node], repeated: int) -> bool:
             return i < repeated or at.is_before(beside)
         if user is at:
             return i < repeated or (i > 0 and at.kind not in _READ_AT_ENTRY)
-    return i < repeated
+    return repeated > 0

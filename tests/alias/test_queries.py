@@ -139,6 +139,28 @@ graph(%x : Tensor, %t : bool, %n : int):
     assert not between("last", "first"), "no path leads back"
 
 
+def test_writes_between_a_conditional_node_and_a_later_one_in_a_loop() -> None:
+    """One trip takes the branch of ``first``, the next the one that writes."""
+    c = Case("""
+graph(%x : Tensor, %t : bool, %n : int):
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor = prim::Loop(%n, %t, %x)
+    block0(%k : int, %u : Tensor):
+      %i : Tensor = prim::If(%t)
+        block0():
+          %first : Tensor = aten::neg(%a)
+          -> (%first)
+        block1():
+          %w : Tensor = aten::relu_(%a)
+          -> (%w)
+      %last : Tensor = aten::neg(%a)
+      -> (%t, %u)
+  return (%l)
+""")
+    assert c.db.writes_between([c["a"]], c.node("first"), c.node("last"))
+    assert not c.db.writes_between([c["a"]], c.node("i"), c.node("last")), "the branch runs again first"
+
+
 # -- sharing -------------------------------------------------------------------
 
 
