@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import TensorType
-from irc.oracles import Feeds, Oracle, Unable, oracles, values_of
+from irc.oracles import Feeds, Oracle, Unable, ask, values_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs
@@ -95,7 +95,7 @@ def check_model(
     feeds = [{**seeded_inputs(made_up, seed, sizes), **fixed} for seed in seeds]
     found = [model.run(feed) for feed in feeds]
     wanted = [output.name for output in model.outputs]
-    oracle, expected, unable = _ask(source, feeds, wanted)
+    oracle, expected, unable = ask(source, feeds, wanted)
     worst = 0.0
     for seed, feed, ours, theirs in zip(seeds, feeds, found, expected, strict=True):
         for output in wanted:
@@ -159,17 +159,6 @@ def comparable(graph: Graph) -> list[Value]:
         for value in node.outputs
         if isinstance(value.type, TensorType) and value.has_uses
     ]
-
-
-def _ask(source: Any, feeds: Sequence[Feeds], wanted: Sequence[str]) -> tuple[Oracle, list[Any], dict[str, str]]:
-    """The first oracle that can run the model, what it computes, and why those before it could not."""
-    unable: dict[str, str] = {}
-    for oracle in oracles(source):
-        try:
-            return oracle, [oracle.run(feed, wanted) for feed in feeds], unable
-        except Unable as reason:
-            unable[oracle.name] = str(reason)
-    raise AssertionError("irc without passes is an oracle for every model")
 
 
 def _refuse_random(module: Module) -> None:

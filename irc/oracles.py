@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir import Graph, Module
 from irc.runtime.kernels.fallback import WRONG
@@ -43,6 +43,31 @@ def oracles(source: Any) -> Iterator[Oracle]:
         yield _onnxruntime(proto, folder)
         yield _reference(proto, folder)
     yield _unoptimised(source)
+
+
+class Answer(NamedTuple):
+    """What an oracle computes.
+
+    Attributes:
+        oracle: the first one that can run the model.
+        expected: for each set of inputs, the values asked for by name.
+        unable: the oracles before it, and why they could not run it.
+    """
+
+    oracle: Oracle
+    expected: list[dict[str, Any]]
+    unable: dict[str, str]
+
+
+def ask(source: Any, feeds: Sequence[Feeds], names: Sequence[str]) -> Answer:
+    """What the values called ``names`` of the model ``source`` should be for each of ``feeds``."""
+    unable: dict[str, str] = {}
+    for oracle in oracles(source):
+        try:
+            return Answer(oracle, [oracle.run(feed, names) for feed in feeds], unable)
+        except Unable as reason:
+            unable[oracle.name] = str(reason)
+    raise AssertionError("irc without passes is an oracle for every model")
 
 
 def values_of(graph: Graph, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:

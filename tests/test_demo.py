@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,12 @@ def test_the_demo_compiles_runs_and_checks_a_real_model(capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert "squeezenet" in out
     assert "the two outputs differ by" in out
+
+
+def test_the_demo_needs_no_other_runtime(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # an import of it fails
+    assert main() == 0
+    assert "off irc without passes by" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ def print_alias(given: argparse.Namespace) -> int:
 
 def _value(graph: Graph, name: str, where: str) -> Value:
     """The value called ``name``, which may be written with %; IRC311 if there is none."""
+    from irc.runtime.model import suggestion
+
     for spelled in (name, name.removeprefix("%")):
         if graph.has_value(spelled):
             return graph.value(spelled)
-    raise Error("IRC311", f"the graph has no value {name!r}; irc print shows the names of all", where)
+    names = [value.name for value in [*graph.inputs, *(v for node in graph.walk() for v in node.outputs)]]
+    raise Error("IRC311", f"the graph has no value {name!r}; {suggestion(name, names)}", where)

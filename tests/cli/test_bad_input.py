@@ -472,9 +472,9 @@ def made_up_inputs_of_a_huge_size(irc: Command):
 # -- others ----------------------------------------------------------------------
 
 
-@case("no value 'z'")
+@case("no value 'output'; did you mean 'output_1'")
 def asking_why_of_an_unknown_value(irc: Command):
-    return ["alias", irc.write("x.ir", GRAPH), "--why", "x", "z"]
+    return ["alias", irc.write("x.ir", GRAPH.replace("%y", "%output_1")), "--why", "x", "output"]
 
 
 @case("only run ONNX files")
