@@ -1,0 +1,98 @@
+"""Where these rows say other than PyTorch's, and why.
+
+``tests/differential`` compares every row with PyTorch's and allows just these differences.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import NamedTuple
+
+
+class Says(Enum):
+    """What a row says that PyTorch's does not."""
+
+    SHARES = "a result may share with an argument; PyTorch calls it fresh"
+    HOLDS = "a container holds what an argument does; PyTorch calls its elements fresh, or says nothing of them"
+    WHERE = "what is stored or taken is one container's; PyTorch calls it unknown from then on"
+    WRITES_LESS = "an argument is only read; PyTorch calls it written"
+    TYPE = "a type, more exactly"
+
+
+class Beyond(NamedTuple):
+    """Rows (``name.overload``, several apart by spaces, wildcards as in file names), what they say, and why so."""
+
+    rows: str
+    says: tuple[Says, ...]
+    why: str
+
+
+_SHARES, _HOLDS, _WHERE = (Says.SHARES,), (Says.HOLDS,), (Says.WHERE,)
+
+BEYOND = (
+    # -- tensors ---------------------------------------------------------
+    Beyond("aten::broadcast_tensors", _SHARES, "results are expanded views of the operands"),
+    Beyond("aten::meshgrid*", _SHARES, "results are expanded views of the operands"),
+    Beyond("aten::atleast_*", _SHARES, "an operand of enough dimensions is returned itself, else a view of it"),
+    Beyond("aten::type_as", _SHARES, "a tensor that has the type already is returned itself"),
+    Beyond("aten::data", _SHARES, "the tensor without its gradient, but with its memory"),
+    Beyond("aten::pixel_*shuffle", _SHARES, "for a factor of 1 it is one reshape, a view"),
+    Beyond("aten::channel_shuffle", _SHARES, "for one group it is one reshape, a view"),
+    Beyond("aten::*dropout", _SHARES, "in evaluation, or with p = 0, the input is returned itself"),
+    Beyond("aten::einsum", _SHARES, "of one operand it is a permutation or a diagonal, a view"),
+    Beyond("aten::unsafe_*", _SHARES, "'unsafe' means that PyTorch does not track that results are views; they are"),
+    # -- tensors taken apart: PyTorch lets the source escape --------------
+    Beyond("aten::chunk", _WHERE, "results are views of the source, which nobody else gets to know"),
+    Beyond("aten::split aten::split.Tensor aten::split.sizes aten::split_with_sizes", _WHERE, "as for chunk"),
+    Beyond("aten::tensor_split.*", _WHERE, "as for chunk"),
+    Beyond("aten::?split.*", _WHERE, "as for chunk"),
+    Beyond("aten::unbind.int", _WHERE, "as for chunk"),
+    # -- lists -----------------------------------------------------------
+    Beyond("aten::add.t", _HOLDS, "the result holds the elements of both lists"),
+    Beyond(
+        "aten::add_.t", (Says.SHARES, Says.HOLDS), "the list itself, which then holds the elements of the other too"
+    ),
+    Beyond("aten::extend.t", _HOLDS, "the list then holds the elements of the other too"),
+    Beyond("aten::mul.left_t", _HOLDS, "the result holds the elements of the list, several times"),
+    Beyond("aten::mul.right_", _HOLDS, "the result holds the elements of the list, several times"),
+    Beyond("aten::slice.t", _HOLDS, "the result holds elements of the list"),
+    Beyond("aten::list.t", _HOLDS, "a new list of the same elements"),
+    Beyond("aten::copy.*", _HOLDS, "a new container of the same elements"),
+    Beyond("aten::sorted.*", _HOLDS, "a new list of the same elements"),
+    Beyond("aten::append.t", _WHERE, "the element is stored into this list"),
+    Beyond("aten::insert.t", _WHERE, "the element is stored into this list"),
+    Beyond("aten::_set_item.*", _WHERE, "key and element are stored into this container"),
+    Beyond("aten::__getitem__.t aten::__getitem__.Dict_*", _WHERE, "the result is an element of this container"),
+    Beyond("aten::pop.*", _WHERE, "the result is an element of this container, or the default"),
+    Beyond("prim::m??.*_list", _SHARES, "the lesser or greater list itself is returned"),
+    # -- dictionaries ----------------------------------------------------
+    Beyond("aten::get.*", _WHERE, "the result is an element of this dictionary, or the default"),
+    Beyond("aten::setdefault.*", _WHERE, "key and default are stored into this dictionary; the result is an element"),
+    Beyond("aten::keys.*", _WHERE, "a new list of this dictionary's keys"),
+    Beyond("aten::values.*", _WHERE, "a new list of this dictionary's elements"),
+    Beyond("aten::items.*", _HOLDS, "new pairs of this dictionary's keys and elements"),
+    Beyond("aten::popitem.*", _HOLDS, "a new pair of a key and an element of this dictionary"),
+    Beyond("aten::dict.Dict_*", _HOLDS, "a new dictionary of the same elements"),
+    Beyond("aten::dict.*", _HOLDS, "the result holds what the pairs hold"),
+    Beyond(
+        "aten::update.*", (Says.HOLDS, Says.WRITES_LESS), "keys and elements are stored; the second dictionary is read"
+    ),
+    # -- types -----------------------------------------------------------
+    Beyond("prim::IfThenElse", (Says.TYPE,), "both branches are of the type of the result"),
+    Beyond("prim::tolist", (Says.TYPE,), "it has one result"),
+)
+
+
+@cache
+def beyond(name: str, overload: str) -> Beyond | None:
+    """What the row of that name and overload says beyond PyTorch's; None if they say the same."""
+    row = f"{name}.{overload}" if overload else name
+    return next((b for b in BEYOND if any(fnmatchcase(row, r) for r in b.rows.split())), None)
+
+
+def is_missed(name: str, overload: str) -> bool:
+    """Whether PyTorch's row misses that something is shared."""
+    found = beyond(name, overload)
+    return found is not None and not {Says.SHARES, Says.HOLDS}.isdisjoint(found.says)

@@ -1,0 +1,112 @@
+"""Arguments of operators that random ones hardly ever fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import torch
+
+_rand = torch.rand
+
+
+def _conv(n: int) -> Callable[[], list[Any]]:
+    return lambda: [_rand(1, 2, *[4] * n), _rand(2, 2, *[1] * n), _rand(2), [1] * n, [0] * n, [1] * n, 1]
+
+
+def _conv_padding(n: int) -> Callable[[], list[Any]]:
+    return lambda: [_rand(1, 2, *[4] * n), _rand(2, 2, *[1] * n), _rand(2), [1] * n, "same", [1] * n, 1]
+
+
+def _conv_transpose(n: int) -> Callable[[], list[Any]]:
+    return lambda: [_rand(1, 2, *[4] * n), _rand(2, 2, *[1] * n), _rand(2), [1] * n, [0] * n, [0] * n, 1, [1] * n]
+
+
+def _convolution(*more: Any) -> Callable[[], list[Any]]:
+    x, w = (1, 2, 4, 4), (2, 2, 1, 1)
+    return lambda: [_rand(x), _rand(w), _rand(2), [1, 1], [0, 0], [1, 1], False, [0, 0], 1, *more]
+
+
+def _rnn(gates: int, packed: bool, pair: bool = False) -> Callable[[], list[Any]]:
+    def arguments() -> list[Any]:
+        state = _rand(1, 2, 3)
+        data = [_rand(4, 3), torch.tensor([2, 2])] if packed else [_rand(2, 2, 3)]
+        params = [_rand(gates * 3, 3), _rand(gates * 3, 3), _rand(gates * 3), _rand(gates * 3)]
+        switches = [True, 1, 0.0, False, False, *([] if packed else [False])]
+        return [*data, [state, state.clone()] if pair else state, params, *switches]
+
+    return arguments
+
+
+def _cell(gates: int, pair: bool) -> Callable[[], list[Any]]:
+    def arguments() -> list[Any]:
+        state = _rand(2, 3)
+        weights = [_rand(gates * 3, 3), _rand(gates * 3, 3), _rand(gates * 3), _rand(gates * 3)]
+        return [_rand(2, 3), [state, state.clone()] if pair else state, *weights]
+
+    return arguments
+
+
+def _bag(*more: Any) -> Callable[[], list[Any]]:
+    return lambda: [_rand(4, 3), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), False, 0, False, None, False, *more]
+
+
+def _to(*device: Any) -> Callable[[], list[Any]]:
+    """To the same element type, or to another: types are integers here."""
+    dtypes = cycle([None, 6, 7])
+    return lambda: [_rand(2, 3), *device, next(dtypes), False, False]
+
+
+RECIPES: dict[str, Callable[[], list[Any]]] = {
+    **{f"aten::conv{n}d": _conv(n) for n in (1, 2, 3)},
+    **{f"aten::conv{n}d.padding": _conv_padding(n) for n in (1, 2, 3)},
+    "aten::conv_transpose1d": _conv_transpose(1),
+    "aten::conv_transpose2d.input": _conv_transpose(2),
+    "aten::conv_transpose3d.input": _conv_transpose(3),
+    "aten::convolution": _convolution(),
+    "aten::_convolution": _convolution(False, False, False, False),
+    "aten::_convolution.deprecated": _convolution(False, False, False),
+    "aten::narrow.Tensor": lambda: [_rand(4), 0, torch.tensor(1), 2],
+    "aten::to.prim_Device": _to(torch.device("cpu")),
+    "aten::to.prim_dtype": _to(),
+    "aten::view_as_complex": lambda: [_rand(3, 2)],
+    "aten::upsample_nearest1d": lambda: [_rand(1, 2, 4), [4], None],
+    "aten::upsample_nearest2d": lambda: [_rand(1, 2, 4, 4), [4, 4], None, None],
+    "aten::upsample_nearest2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], None],
+    "aten::upsample_nearest3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], None, None, None],
+    "aten::upsample_nearest3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], None],
+    "aten::upsample_bilinear2d": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None, None],
+    "aten::upsample_bilinear2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None],
+    "aten::upsample_trilinear3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None, None, None],
+    "aten::upsample_trilinear3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None],
+    "aten::grid_sampler": lambda: [_rand(1, 2, 4, 4), _rand(1, 4, 4, 2), 0, 0, True],
+    "aten::affine_grid_generator": lambda: [_rand(1, 2, 3), [1, 2, 4, 4], True],
+    "aten::embedding_bag": _bag(),
+    "aten::embedding_bag.padding_idx": _bag(None),
+    "aten::lstm.data": _rnn(4, packed=True, pair=True),
+    "aten::lstm.input": _rnn(4, packed=False, pair=True),
+    "aten::gru.data": _rnn(3, packed=True),
+    "aten::gru.input": _rnn(3, packed=False),
+    "aten::rnn_tanh.data": _rnn(1, packed=True),
+    "aten::rnn_tanh.input": _rnn(1, packed=False),
+    "aten::rnn_relu.data": _rnn(1, packed=True),
+    "aten::rnn_relu.input": _rnn(1, packed=False),
+    "aten::lstm_cell": _cell(4, pair=True),
+    "aten::gru_cell": _cell(3, pair=False),
+    "aten::bilinear": lambda: [_rand(2, 3), _rand(2, 3), _rand(4, 3, 3), _rand(4)],
+    "aten::scaled_dot_product_attention": lambda: [
+        *(_rand(1, 2, 3, 4) for _ in range(3)),
+        None,
+        0.0,
+        False,
+        None,
+        False,
+    ],
+    "aten::col2im": lambda: [_rand(1, 4, 4), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]],
+    "aten::addbmm": lambda: [_rand(3, 3), _rand(2, 3, 3), _rand(2, 3, 3), 1, 1],
+    "aten::addmv": lambda: [_rand(3), _rand(3, 3), _rand(3), 1, 1],
+    "aten::index_add_": lambda: [_rand(3, 3), 0, torch.tensor([0, 2]), _rand(2, 3), 1],
+    "aten::index.list_Tensor": lambda: [[torch.tensor(1)], torch.tensor(1)],
+    "aten::remove.Tensor": lambda: [[torch.tensor(1)], torch.tensor(1)],
+}
