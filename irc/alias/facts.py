@@ -171,13 +171,18 @@ class Facts:
             self.pointed_from.setdefault(target, []).append(source)
         return True
 
-    def retarget(self, source: Element, old: Element, new: Element) -> None:
-        """Let ``source`` point to ``new`` where it points to ``old``."""
-        have = self.targets[source]
-        self.targets[source] = new if have == old else [new if t == old else t for t in self.targets_of(source)]
-        if self.pointed_from is not None:
-            self.pointed_from[old] = [s for s in self.pointed_from[old] if s != source]
-            self.pointed_from.setdefault(new, []).append(source)
+    def redirect(self, old: Element, new: Element) -> None:
+        """Let whatever points to ``old`` point to ``new`` instead; but what ``new`` was copied from it keeps."""
+        sources = self.sources_of(old)
+        index = self.pointed_from
+        assert index is not None, "sources_of has made it"
+        moved = index.setdefault(new, [])
+        for source in sources:
+            if source != new:
+                have = self.targets[source]
+                self.targets[source] = new if have == old else [new if t == old else t for t in self.targets_of(source)]
+                moved.append(source)
+        index[old] = [source for source in sources if source == new]
 
     def targets_of(self, element: Element) -> list[Element]:
         """What ``element`` points to, itself not included."""

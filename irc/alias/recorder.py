@@ -46,6 +46,21 @@ class _Rules(dict[str, "Rule | None"]):
 RULES = _Rules()
 
 
+def rule_of(node: Node) -> Rule | None:
+    """The rule for ``node``; None if it writes nothing and all its outputs are fresh memory."""
+    rule = RULES[node.kind]
+    if rule is None and node.blocks:
+        from irc.alias.rules.calls import opaque  # functional operators have no blocks: this one means something else
+
+        return opaque
+    return rule
+
+
+def is_functional(node: Node) -> bool:
+    """Whether ``node`` writes nothing and all its outputs are fresh memory."""
+    return rule_of(node) is None
+
+
 class Recorder(Heap):
     """Binds values to elements, runs rules, and records what is written.
 
@@ -72,7 +87,7 @@ class Recorder(Heap):
 
     def analyse_node(self, node: Node) -> None:
         """Record what ``node`` does."""
-        rule = RULES[node.kind]
+        rule = rule_of(node)
         nested = rule and rule(self, node)
         if nested is not None:
             self._run(nested)
@@ -81,6 +96,8 @@ class Recorder(Heap):
         rules = RULES
         for node in block.nodes:
             rule = rules[node.kind]
+            if rule is None and node.blocks:
+                rule = rule_of(node)
             if rule is not None:
                 nested = rule(self, node)
                 if nested is not None:
@@ -174,8 +191,8 @@ class Noting(Recorder):
         if node is None:
             self.bind(value, self.unknown(value.type))
             return self.facts.elements[value]
-        if has_memory(value.type) and RULES[node.kind] is not None:
-            raise Error("IRC201", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
+        if has_memory(value.type) and not is_functional(node):
+            raise Error("IRC212", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
         return self.fresh(value)
 
     def point(self, source: Element, target: Element) -> None:

@@ -15,7 +15,7 @@ from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import atoms, content_types, has_memory, overlap
-from irc.alias.recorder import RULES, Recorder
+from irc.alias.recorder import Recorder, is_functional
 from irc.alias.sets import LocationSet, contains, members
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
@@ -50,14 +50,24 @@ class Solver(Recorder):
     # -- what rules record ----------------------------------------------
 
     def define(self, value: Value) -> Element:
-        node = value.node
-        if node is None:  # a parameter that nothing has bound
-            self.bind(value, self.unknown(value.type))
-        elif not has_memory(value.type) or RULES[node.kind] is None:
-            return self.fresh(value)
-        else:
-            self.analyse_node(node)
-        return self.facts.elements[value]
+        """The element of a value that nobody has told of: its node is analysed now, and those before it first."""
+        elements = self.facts.elements
+        pending = [value]
+        while pending:
+            v = pending[-1]
+            node = v.node
+            if v in elements:
+                pending.pop()
+            elif node is None:  # a parameter that nothing has bound
+                self.bind(v, self.unknown(v.type))
+            elif not has_memory(v.type) or is_functional(node):
+                self.fresh(v)
+            else:
+                before = [u for u in node.inputs if u not in elements]
+                pending += before
+                if not before:
+                    self.analyse_node(node)
+        return elements[value]
 
     def point(self, source: Element, target: Element) -> None:
         if target == NOTHING:
@@ -159,9 +169,7 @@ class Solver(Recorder):
         above = self._above(old)
         if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
-        for source in list(facts.sources_of(old)):
-            if source != new:  # what new was copied from it keeps
-                facts.retarget(source, old, new)
+        facts.redirect(old, new)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))
         self.index.redirect(old, new)

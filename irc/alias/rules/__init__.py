@@ -14,6 +14,7 @@ from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_ef
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
+from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 
@@ -21,7 +22,14 @@ _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RU
 def register(kind: str, rule: Rule | None) -> None:
     """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh."""
     _BY_KIND[kind] = rule
+    _forget(kind)
+
+
+def _forget(kind: str) -> None:
     RULES.pop(kind, None)
+
+
+on_change.append(_forget)
 
 
 def find_rule(kind: str) -> Rule | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from irc.alias import facts as f
-from irc.alias.recorder import RULES as ALL_RULES
-from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.recorder import Recorder, Rule, Steps, is_functional
 from irc.alias.summaries import call, callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
@@ -65,7 +64,7 @@ def _is_functional(graph: Graph) -> bool:
     """Whether nothing inside shares, writes or stores, and each output is fresh memory of its own."""
     outputs = graph.outputs
     return (
-        all(ALL_RULES[n.kind] is None for n in graph.nodes)
+        all(map(is_functional, graph.nodes))
         and all(v.node is not None and v.node.kind != "prim::Constant" for v in outputs)
         and len(set(outputs)) == len(outputs)
     )

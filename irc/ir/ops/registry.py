@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from irc.ir.ops import aten, irc, onnx_alias, prim
 from irc.ir.ops.effects import Effects
@@ -17,6 +17,10 @@ _SWITCHES: dict[str, str] = {}
 _FUNCTIONAL_NAMESPACES = ("onnx::", "ai.onnx.")
 
 
+on_change: list[Callable[[str], None]] = []
+"""Called with a kind whose rows have changed: by whoever keeps what follows from them."""
+
+
 def register(*rows: str, effects: Effects = Effects.NONE) -> None:
     """Add schema rows, further overloads of kinds that are known already included."""
     for row in rows:
@@ -25,6 +29,8 @@ def register(*rows: str, effects: Effects = Effects.NONE) -> None:
         _PARSED.pop(kind, None)
         if effects:
             _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | effects
+        for notify in on_change:
+            notify(kind)
 
 
 def schemas(kind: str) -> tuple[Schema, ...]:

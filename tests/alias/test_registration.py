@@ -1,0 +1,98 @@
+"""Operators that others add: by a schema row, or by a rule of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.alias import AliasDb, analyze, register_rule
+from irc.alias.recorder import Recorder
+from irc.errors import Error
+from irc.ir import Builder, Graph, Node, Value, types
+from irc.ir.ops import Effects
+from irc.ir.ops import register as register_schema
+
+T = types.TENSOR
+
+
+def graph_of(kind: str, results: int = 1) -> tuple[AliasDb, Value, Value, Node]:
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    a, c = b.op("aten::relu", x), b.op("aten::relu", x)
+    node = b.node(kind, [a, c], [T] * results)
+    return analyze(graph), a, c, node
+
+
+def test_without_annotations_an_operator_is_pure() -> None:
+    register_schema("third::pure(Tensor x, Tensor y) -> Tensor")
+    db, a, c, node = graph_of("third::pure")
+    assert not db.may_alias(node.output, [a, c])
+    assert not db.has_writers([a, c])
+    assert not db.has_side_effects(node)
+
+
+def test_sets_say_what_shares() -> None:
+    register_schema("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))")
+    db, a, c, node = graph_of("third::views", 3)
+    first, second, both = node.outputs
+    assert db.may_alias(first, a)
+    assert not db.may_alias(first, c)
+    assert db.may_alias(second, c)
+    assert db.may_alias(both, a)
+    assert db.may_alias(both, c)
+    assert db.has_writers(c)
+    assert not db.has_writers(a)
+
+
+def test_a_row_added_later_counts() -> None:
+    db, a, _, node = graph_of("third::late")
+    assert db.may_alias(node.output, a), "opaque while nothing is known"
+    register_schema("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT)
+    db, a, _, node = graph_of("third::late")
+    assert not db.may_alias(node.output, a)
+    assert db.has_side_effects(node)
+
+
+def test_a_rule_goes_before_a_row() -> None:
+    def swap(rec: Recorder, node: Node) -> None:
+        first, second = node.inputs
+        rec.bind(node.outputs[0], rec.element(second))
+        rec.bind(node.outputs[1], rec.element(first))
+
+    register_schema("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)")
+    register_rule("third::swap", swap)
+    db, a, c, node = graph_of("third::swap", 2)
+    assert db.may_alias(node.outputs[0], c)
+    assert not db.may_alias(node.outputs[0], a)
+
+
+def test_wrong_rows_are_refused_when_they_are_read() -> None:
+    register_schema("third::wrong(Tensor(a x) -> Tensor")
+    with pytest.raises(Error, match="IRC203"):
+        graph_of("third::wrong")
+
+
+def test_functional_operators_with_blocks_are_opaque() -> None:
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    a = b.op("aten::relu", x)
+    node = b.node("onnx::Unheard", [a], [T])
+    inner = Builder.at_end(node.add_block()).op("aten::relu_", a)
+    inner.block.set_returns([inner])
+    db = analyze(graph)
+    assert db.may_alias(node.output, a)
+    assert db.writes_to_alias(node, a)
+
+
+def test_a_chain_that_nobody_told_of_is_analysed_without_a_deep_stack() -> None:
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    a = b.op("aten::relu", x)
+    db = analyze(graph)
+    value = a
+    for _ in range(20_000):
+        value = b.op("aten::t", value)
+    assert db.may_alias(value, a)
+    db.check()
