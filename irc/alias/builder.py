@@ -36,7 +36,7 @@ class AliasDbBuilder(Noting):
         self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)
         names = {v.name for v in graph.inputs}
         for name in sorted(self.noalias - names):
-            raise Error("IRC301", "only an input of the graph can be known to share with nothing", f"%{name}")
+            raise Error("IRC341", "only an input of the graph can be known to share with nothing", f"%{name}")
 
     def record(self) -> None:
         """Record the whole graph."""

@@ -12,7 +12,7 @@ from irc.ir.value import Value
 
 
 def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
-    """Raise ``Error`` IRC302 if ``kept`` does not answer as ``fresh`` does.
+    """Raise ``Error`` IRC340 if ``kept`` does not answer as ``fresh`` does.
 
     Args:
         kept: the database that was updated.
@@ -99,4 +99,4 @@ def _compare_answer(query: str, where: str, kept: bool, fresh: bool, exact: bool
 
 def _require(holds: bool, message: str, where: str) -> None:
     if not holds:
-        raise Error("IRC302", f"the alias analysis no longer fits the graph: {message}", where)
+        raise Error("IRC340", f"the alias analysis no longer fits the graph: {message}", where)

@@ -140,7 +140,7 @@ class Updates(Queries):
             self.check()
 
     def check(self) -> None:
-        """Analyse the graph anew and compare the answers; ``Error`` IRC302 names the first difference.
+        """Analyse the graph anew and compare the answers; ``Error`` IRC340 names the first difference.
 
         An answer may be more cautious than the new one only while ``is_tight`` is false.
         """

@@ -49,9 +49,9 @@ def _read(path: str) -> Array:
         with open(path, "rb") as file:
             start = file.read(6)
         if start.startswith(b"PK"):
-            raise Error("IRC502", "this is a .npz archive: give each input a .npy file of its own", path)
+            raise Error("IRC504", "this is a .npz archive: give each input a .npy file of its own", path)
         if start != b"\x93NUMPY":
-            raise Error("IRC502", "this is not a .npy file (numpy.save writes them)", path)
+            raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
@@ -67,7 +67,7 @@ def _read(path: str) -> Array:
             message = "this array holds Python objects, and irc reads no pickles; save strings with dtype=str"
         else:
             message = f"this .npy file is damaged or truncated: {error or type(error).__name__}"
-        raise Error("IRC502", message, path) from None
+        raise Error("IRC504", message, path) from None
 
 
 def _as_stated(array: Array, argument: Argument) -> Array:

@@ -62,14 +62,14 @@ def compiled(
 
 
 def read_text(path: str) -> str:
-    """The text of a file, or of standard input for ``-``. IRC502 if it cannot be read."""
+    """The text of a file, or of standard input for ``-``. IRC502 if it cannot be read, IRC504 if it is none."""
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return data.decode("utf-8")
     except OSError as error:
         raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
     except UnicodeDecodeError as error:
-        raise Error("IRC502", f"this is not UTF-8 text (byte {error.start}), so not IR text", path) from None
+        raise Error("IRC504", f"this is not UTF-8 text (byte {error.start}), so not IR text", path) from None
 
 
 def check_output(path: str, suffixes: Sequence[str], source: str) -> None:

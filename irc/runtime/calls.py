@@ -20,7 +20,7 @@ def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
     functions may also be chosen by control flow.
     """
     if not ins:
-        raise Error("IRC304", "a call needs a function", label(node))
+        raise Error("IRC213", "a call needs a function", label(node))
     function, *arguments = ins
 
     def fill_in(dead: Slots) -> Step:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
     if len(ins) != 1 or len(node.blocks) != 2 or any(len(b.returns) != len(outs) for b in node.blocks):
-        raise Error("IRC304", "an If has one condition, and two blocks that return its outputs", label(node))
+        raise Error("IRC213", "an If has one condition, and two blocks that return its outputs", label(node))
     (condition,) = ins
     then, otherwise = (lowering.block(block) for block in node.blocks)
 
@@ -109,13 +109,13 @@ def _run_trip(body: Code, frame: Frame, carried: int, stacks: Sequence[Stack]) -
 
 
 def only_block(node: Node, params: int, returns: int) -> Block:
-    """The body of a loop; Error IRC304 unless it has so many parameters and at least so many returns."""
+    """The body of a loop; Error IRC213 unless it has so many parameters and at least so many returns."""
     if len(node.blocks) != 1:
-        raise Error("IRC304", f"a loop has one block, not {len(node.blocks)}", label(node))
+        raise Error("IRC213", f"a loop has one block, not {len(node.blocks)}", label(node))
     (block,) = node.blocks
     if len(block.params) != params or len(block.returns) < returns:
         raise Error(
-            "IRC304",
+            "IRC213",
             f"the body has {len(block.params)} parameters and {len(block.returns)} returns; "
             f"for {len(node.inputs)} inputs it needs {params} parameters and at least {returns} returns",
             label(node),

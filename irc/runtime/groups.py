@@ -17,9 +17,9 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     """Lower the attribute ``Subgraph`` into the frame of the graph around the group."""
     subgraph = node.attributes.get("Subgraph")
     if not isinstance(subgraph, Graph):
-        raise Error("IRC304", "a fusion group needs its graph as the attribute Subgraph", label(node))
+        raise Error("IRC215", "a fusion group needs its graph as the attribute Subgraph", label(node))
     if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
-        raise Error("IRC304", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
+        raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
     code = lowering.region(subgraph.block, reuse=True)
     code.units = 0  # the group is one unit, which the code around it counts
 

@@ -111,11 +111,11 @@ class Lowering:
         return code
 
     def slots(self, values: Iterable[Value]) -> Slots:
-        """The slots of ``values``; Error IRC303 if one is not defined where it is used."""
+        """The slots of ``values``; Error IRC212 if one is not defined where it is used."""
         try:
             return tuple([self._slots[v] for v in values])
         except KeyError as error:
-            raise Error("IRC303", f"%{error.args[0].name} is used where it is not defined") from None
+            raise Error("IRC212", f"%{error.args[0].name} is used where it is not defined") from None
 
     def _define(self, values: Iterable[Value], region: int | None = None) -> Slots:
         slots: list[int] = []

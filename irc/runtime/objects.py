@@ -105,12 +105,12 @@ class State:
 
 
 def check_known(module: Module, graph: Graph) -> None:
-    """Error IRC308 if an input is an object whose attributes nobody knows."""
+    """Error IRC141 if an input is an object whose attributes nobody knows."""
     known = module.objects if graph is module.main else {}
     for value in graph.inputs:
         if isinstance(value.type, ClassType) and value.name not in known:
             raise Error(
-                "IRC308",
+                "IRC141",
                 f"%{value.name} is an object of {value.type}, whose attributes are not known: "
                 "import_torchscript(text, weights={'path.of.attribute': ...}) tells them",
                 graph.name,

@@ -95,7 +95,7 @@ def lower(graph: Graph) -> Plan:
 
     def function(name: str) -> Plan:
         if graph.module is None or name not in graph.module.graphs:
-            raise Error("IRC302", f"the module has no function {name!r}")
+            raise Error("IRC325", f"the module has no function {name!r}")
         return plan_of(graph.module.graphs[name])
 
     plan = plan_of(graph)
@@ -105,5 +105,5 @@ def lower(graph: Graph) -> Plan:
         try:
             plans[current].fill(lowering, lowering.region(current.block))
         except RecursionError:
-            raise Error("IRC305", "blocks are nested too deeply", current.name) from None
+            raise Error("IRC216", "blocks are nested too deeply", current.name) from None
     return plan

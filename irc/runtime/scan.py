@@ -30,7 +30,7 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
     operands, ins = ins, ins[1:] if batched else ins
     scanned = node.attributes.get("num_scan_inputs", 0)
     if not 1 <= scanned <= len(ins):
-        raise Error("IRC304", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
+        raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
     states = len(ins) - scanned
     block = only_block(node, params=len(ins), returns=states)
     scan = _Scan(lowering.region(block), states, block.returns[states:], node)
@@ -55,7 +55,7 @@ class _Scan:
         def option(name: str, count: int) -> list[int]:
             given: list[int] = node.attributes.get(name) or [0] * count
             if len(given) != count:
-                raise Error("IRC304", f"{name} has {len(given)} elements; it needs {count}", label(node))
+                raise Error("IRC215", f"{name} has {len(given)} elements; it needs {count}", label(node))
             return given
 
         directions = "directions" if node.version == 8 else "scan_input_directions"

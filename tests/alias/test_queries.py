@@ -174,7 +174,7 @@ def test_inputs_may_share_unless_they_are_known_not_to() -> None:
     assert not d.alias("x", "y")
     assert not d.contain("x", "l")
     assert {x.kind for x in d.db.locations(d["x"])} == {Kind.DONATED}
-    with pytest.raises(Error, match="IRC301"):
+    with pytest.raises(Error, match="IRC341"):
         analyze(c.graph, noalias=["nobody"])
 
 

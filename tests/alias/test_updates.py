@@ -190,7 +190,7 @@ def test_nothing_erased_is_referred_to() -> None:
 def test_check_finds_what_was_not_told() -> None:
     c = Case(TEXT)
     c.node("vb").replace_input(0, c["a"])
-    with pytest.raises(Error, match="IRC302"):
+    with pytest.raises(Error, match="IRC340"):
         c.db.check()
     d = Case(TEXT)
     d.node("w").erase()
@@ -204,7 +204,7 @@ def test_rewrite_checks_when_it_closes() -> None:
     with c.db.rewrite():
         c["a"].replace_all_uses_with(c["b"])
         c.db.replace_value(c["a"], c["b"])
-    with pytest.raises(Error, match="IRC302"), c.db.rewrite():
+    with pytest.raises(Error, match="IRC340"), c.db.rewrite():
         c.node("va").replace_input(0, c["x"])
 
 

@@ -192,7 +192,7 @@ def test_functions_that_depend_on_types():
 def test_bad_values():
     with pytest.raises(Error, match="Det") as error:
         fallback.bind(node("onnx::Det", 1))(values(2, 3))
-    assert error.value.code == "IRC430"
+    assert error.value.code == "IRC404"
 
 
 def test_several_threads():

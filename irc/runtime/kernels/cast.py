@@ -56,7 +56,7 @@ def bit_cast(node: Node) -> Kernel:
 
     def run(x: Array) -> Array:
         if x.dtype.hasobject or dtype.hasobject or DType.from_numpy(x.dtype).bits != DType.from_numpy(dtype).bits:
-            raise Error("IRC424", f"elements of type {x.dtype} do not have the size of {dtype}")
+            raise Error("IRC421", f"elements of type {x.dtype} do not have the size of {dtype}")
         return x.copy().view(dtype)
 
     return run

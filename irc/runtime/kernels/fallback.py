@@ -136,7 +136,7 @@ class _Reference:
                     self.evaluators[key] = self.make_evaluator(copies)
                 found: list[Any] = self.evaluators[key].run(None, feeds)
             except Exception as error:  # whatever a foreign library raises for bad values
-                raise Error("IRC430", f"onnx.reference cannot compute {self.op_type}: {_first_line(error)}") from error
+                raise Error("IRC404", f"onnx.reference cannot compute {self.op_type}: {_first_line(error)}") from error
         results: list[Any] = []
         for i, y in enumerate(found):
             result = _normal(y, self._stated_dtype(i, copies))

@@ -52,7 +52,7 @@ kernel("prim::TupleUnpack")(_unpack)
 def tuple_index(node: Node) -> Kernel:
     def run(container: tuple[Any, ...], index: int) -> Any:
         if not -len(container) <= index < len(container):
-            raise Error("IRC420", f"there is no element {index} in a tuple of {len(container)}")
+            raise Error("IRC423", f"there is no element {index} in a tuple of {len(container)}")
         return container[index]
 
     return run
