@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.values import Array
@@ -56,21 +56,6 @@ def can_overwrite(kind: str, kernel: Kernel) -> bool:
     return kind in POINTWISE and "out" in inspect.signature(kernel).parameters
 
 
-RESULT_LIKE: dict[str, int | None] = {
-    "onnx::Where": 1,
-    "onnx::Cast": None,
-    "onnx::CastLike": 1,
-    "onnx::IsNaN": None,
-    "onnx::IsInf": None,
-    "onnx::Equal": None,
-    "onnx::Greater": None,
-    "onnx::GreaterOrEqual": None,
-    "onnx::Less": None,
-    "onnx::LessOrEqual": None,
-}
-"""Which input the result's element type equals, for pointwise operators where that is not input 0; None: no input."""
-
-
 def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:
     """Whether the result of a pointwise operator on ``inputs`` has the element type and shape of ``out``.
 
@@ -93,13 +78,22 @@ def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:
 def _writing_first(kernel: Kernel, like: int | None) -> Kernel:
     def run(*inputs: Any) -> Any:
         first = inputs[0]
-        if not fits(first, inputs, like):
-            if not first.flags.writeable:
-                raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
-            raise Error("IRC431", "an in-place operator's result must have its first input's shape and element type")
-        return kernel(*inputs, out=first)
+        if like != 0:
+            _require_fit(first, inputs, like)
+        try:
+            return kernel(*inputs, out=first)
+        except Exception:  # a result like its first input may only have the wrong shape, which NumPy refuses anyhow
+            _require_fit(first, inputs, like)
+            raise
 
     return run
+
+
+def _require_fit(first: Array, inputs: Sequence[Any], like: int | None) -> None:
+    if not fits(first, inputs, like):
+        if not first.flags.writeable:
+            raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
+        raise Error("IRC431", "an in-place operator's result must have its first input's shape and element type")
 
 
 def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.runtime.binding import RESULT_LIKE, can_overwrite, fits
+from irc.ir.ops.pointwise import RESULT_LIKE
+from irc.runtime.binding import can_overwrite, fits
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
 if TYPE_CHECKING:

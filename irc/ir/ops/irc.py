@@ -8,6 +8,8 @@ ROWS = (
     irc::append_(Tensor(a!) self, Tensor other) -> Tensor(a)
     # A copy of self with a slice of it, given by attributes starts and steps (one entry a dimension), replaced by src.
     irc::slice_scatter(Tensor self, Tensor src) -> Tensor
+    # The same, written into self itself.
+    irc::slice_scatter_(Tensor(a!) self, Tensor src) -> Tensor(a!)
     """,
 )
 

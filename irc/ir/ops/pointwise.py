@@ -95,6 +95,20 @@ OTHERS = frozenset(["Clip", "Where"])
 POINTWISE = frozenset(f"onnx::{name}" for name in UNARY | BINARY | VARIADIC | OTHERS)
 """The kinds of all pointwise operators. Their kernels take ``out=``."""
 
+RESULT_LIKE: dict[str, int | None] = {
+    "onnx::Where": 1,
+    "onnx::Cast": None,
+    "onnx::CastLike": 1,
+    "onnx::IsNaN": None,
+    "onnx::IsInf": None,
+    "onnx::Equal": None,
+    "onnx::Greater": None,
+    "onnx::GreaterOrEqual": None,
+    "onnx::Less": None,
+    "onnx::LessOrEqual": None,
+}
+"""Which input the result's element type equals, for operators where that is not input 0; None: no input."""
+
 LEGACY_BROADCAST = frozenset(
     ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor"]
 )

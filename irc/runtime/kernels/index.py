@@ -134,6 +134,17 @@ def scatter_nd(node: Node) -> Kernel:
 @kernel("irc::slice_scatter")
 def slice_scatter(node: Node) -> Kernel:
     """A copy of the first input in which the elements at ``start + i * step`` of each axis are the second input's."""
+    write = slice_scatter_(node)
+
+    def run(x: Array, updates: Array) -> Array:
+        return write(np.array(x, order="C"), updates)
+
+    return run
+
+
+@kernel("irc::slice_scatter_")
+def slice_scatter_(node: Node) -> Kernel:
+    """As ``irc::slice_scatter``, written into the first input itself."""
     starts: list[int] = node.attributes["starts"]
     steps: list[int] = node.attributes["steps"]
 
@@ -145,9 +156,10 @@ def slice_scatter(node: Node) -> Kernel:
                 "IRC421",
                 f"a slice of shape {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}",
             )
-        out = np.array(x, order="C")
-        out[tuple(map(slice, starts, ends, steps))] = updates
-        return out
+        if not x.flags.writeable:
+            raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
+        x[tuple(map(slice, starts, ends, steps))] = updates
+        return x
 
     return run
 

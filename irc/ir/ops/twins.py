@@ -1,0 +1,79 @@
+"""In-place twins: operators that can write their result into one of their inputs instead of into new memory.
+
+``onnx::Relu_`` computes what ``onnx::Relu`` does, into its first input. Which
+element of the result depends on which element of that input: the one at the
+same place. So a twin may write while it reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.ir import types
+from irc.ir.ops.pointwise import BINARY, RESULT_LIKE, VARIADIC, is_pointwise
+from irc.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+
+COMMUTATIVE = frozenset(f"onnx::{name}" for name in "Add Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor".split())
+"""Operators of two inputs that give the same bits if these change places, and a result of the inputs' type."""
+
+_KEEP_TYPE = frozenset({"aten::relu", "aten::neg", "aten::abs"})
+_KEEP_FLOATS = frozenset(f"aten::{name}" for name in "add div exp mul sigmoid sqrt sub tanh".split())
+TORCH = _KEEP_TYPE | _KEEP_FLOATS
+"""TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
+
+_SLICE = "irc::slice_scatter"
+
+_BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC) - {"onnx::PRelu", "onnx::SwiGLU"}
+
+_NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
+
+
+def twin_of(node: Node) -> str | None:
+    """The kind that computes what ``node`` does into its first input; None if there is none."""
+    kind = node.kind
+    if (is_pointwise(node) and RESULT_LIKE.get(kind, 0) == 0) or kind in TORCH or kind == _SLICE:
+        return f"{kind}_"
+    return None
+
+
+def may_take(node: Node, index: int) -> bool:
+    """Whether the result of ``node``, which has a twin, surely has the element type and shape of input ``index``.
+
+    For ONNX operators of one operand that is their nature; for others the
+    types of the inputs must tell.
+    """
+    if index > 0 and not (index == 1 and node.kind in COMMUTATIVE and len(node.inputs) == 2):
+        return False
+    target = node.inputs[index].type
+    if not isinstance(target, TensorType):
+        return False
+    others = [v.type for i, v in enumerate(node.inputs) if i != index]
+    if node.kind in TORCH:
+        return (node.kind in _KEEP_TYPE and not others) or _torch_keeps(target, others)
+    return node.kind not in _BROADCASTING or all(broadcasts_into(other, target) for other in others)
+
+
+def broadcasts_into(other: Type, target: TensorType) -> bool:
+    """Whether a tensor of type ``other`` surely broadcasts to the shape of ``target``."""
+    if not isinstance(other, TensorType) or other.shape is None:
+        return False
+    if target.shape is None or len(other.shape) > len(target.shape):
+        return other.shape == ()
+    pairs = zip(reversed(other.shape), reversed(target.shape))
+    return all(d == 1 or (d is not None and d == n) for d, n in pairs)
+
+
+def _torch_keeps(target: TensorType, others: list[Type]) -> bool:
+    """Whether arithmetic on a tensor of type ``target`` and ``others`` gives a tensor of that type.
+
+    Numbers do not widen a tensor of floats, nor do tensors of the same element type.
+    """
+    if target.dtype is None or not target.dtype.is_float:
+        return False
+    return all(
+        t in _NUMBERS or (isinstance(t, TensorType) and t.dtype is target.dtype and broadcasts_into(t, target))
+        for t in others
+    )

@@ -1,0 +1,150 @@
+"""Results written over operands that nothing needs any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.alias import Kind, Location
+from irc.alias.paths import may_be_used_after
+from irc.alias.sets import intersects, members
+from irc.ir import Graph, Node, Value
+from irc.ir.ops.twins import may_take, twin_of
+from irc.passes.holders import Holders
+from irc.passes.registry import register
+from irc.passes.whole import Whole
+
+if TYPE_CHECKING:
+    from irc.passes.base import PassContext
+
+_OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
+"""Memory that is the graph's to write."""
+
+
+@register
+@dataclass(frozen=True)
+class InPlace:
+    """Replace operators by their in-place twins: ``onnx::Relu(%x)`` by ``onnx::Relu_(%x)``.
+
+    Only where nothing can tell the difference: the operand is whole memory of
+    its own, made in the graph or donated; the result surely has its element
+    type and shape; the operator reads it at the same places only, through no
+    other operand; and no value that may be, or hold, that memory is used
+    later, on any path. Of two operands that may change places, the first
+    that is free is taken.
+    """
+
+    name: ClassVar[str] = "in-place"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Walk in order, until a walk finds nothing more: in loops, one decision may depend on a later one."""
+        overwriter = _Overwriter(graph, ctx)
+        while overwriter.walk():
+            pass
+        for node, reason in overwriter.refused.items():
+            ctx.note(node, f"not in place: {reason}")
+        if overwriter.done:
+            ctx.count("in_place", overwriter.done)
+        return bool(overwriter.done)
+
+
+class _Overwriter:
+    """One run of the pass.
+
+    Attributes:
+        refused: nodes that stay as they are -> why.
+        done: how many were replaced.
+    """
+
+    def __init__(self, graph: Graph, ctx: PassContext) -> None:
+        self.refused: dict[Node, str] = {}
+        self.done = 0
+        self._graph = graph
+        self._ctx = ctx
+        self._rewriter = ctx.rewriter(graph)
+        self._db = self._rewriter.db
+        self._holders = Holders(self._db)
+        self._whole = Whole(self._db)
+
+    def walk(self) -> bool:
+        """Look at every node once; whether any was replaced."""
+        before = self.done
+        self.refused.clear()
+        self._holders = Holders(self._db)  # anew: a walk drops holders that its later nodes need not know
+        for node in self._graph.walk():
+            kind = twin_of(node)
+            if kind is None or len(node.outputs) != 1 or not node.output.has_uses:
+                continue
+            reasons: list[str] = []
+            for index in range(len(node.inputs)):
+                reason = self._refusal(node, index)
+                if reason is None:
+                    if self._ctx.allow(node):
+                        self._replace(node, kind, index)
+                    break
+                reasons.append(reason)
+            else:
+                self.refused[node] = reasons[0]
+        return self.done > before
+
+    def _refusal(self, node: Node, index: int) -> str | None:
+        """Why ``node`` may not write its result into operand ``index``; None if it may."""
+        value = node.inputs[index]
+        if not may_take(node, index):
+            return f"its result may have another shape or element type than %{value.name}"
+        db = self._db
+        memory = db.location_set(value)
+        reason = _ownership(value, db.locations(value))
+        if reason is not None:
+            return reason
+        if not self._whole.is_whole(value):
+            return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
+        if any(intersects(db.reach_set(v), memory) for i, v in enumerate(node.inputs) if i != index):
+            return f"%{value.name} is read through another operand too"
+        if any(location in db.facts.escaped for location in members(memory)):
+            return f"unknown code may know %{value.name}"
+        return self._later_use(node, value)
+
+    def _later_use(self, node: Node, value: Value) -> str | None:
+        """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
+        memory = self._db.location_set(value)
+        finished: list[Value] = []
+        for holder in self._holders.of(memory):
+            if holder is node.output:
+                continue  # in a loop, the result of the trip before
+            if holder.is_param and holder.block is self._graph.block and not self._is_donated(holder):
+                return f"the caller may know it through %{holder.name}"
+            if may_be_used_after(holder, node):
+                return f"%{holder.name} is used later"
+            if node.block is self._graph.block and (holder.node is None or holder.node.is_before(node)):
+                finished.append(holder)
+        self._holders.forget(finished, memory)  # keeps long chains of in-place operators linear
+        return None
+
+    def _is_donated(self, value: Value) -> bool:
+        return all(location.kind is Kind.DONATED for location in self._db.locations(value))
+
+    def _replace(self, node: Node, kind: str, index: int) -> None:
+        target, result = node.inputs[index], node.output
+        operands = [target, *(v for i, v in enumerate(node.inputs) if i != index)]
+        memory, freed = self._db.location_set(target), self._db.location_set(result)
+        twin = node.graph.create(
+            kind, operands, [result.type], attributes=dict(node.attributes), version=node.version, name=node.name
+        )
+        twin.scope = node.scope
+        with self._db.rewrite():
+            self._rewriter.insert(twin, before=node)
+            self._rewriter.replace(result, twin.output, keep_name=True)
+            self._rewriter.erase(node)
+        self._holders.moved(freed, memory)
+        self._holders.replaced(result, twin.output)
+        self._whole.add(twin.output)
+        self.done += 1
+
+
+def _ownership(value: Value, memory: frozenset[Location]) -> str | None:
+    """Why ``memory`` that ``value`` may denote is not the graph's to write; None if it is."""
+    if not memory:
+        return f"it is not known what %{value.name} is"
+    kept = next((location for location in memory if location.kind not in _OWN), None)
+    return kept and f"%{value.name} may be a {kept.kind.value}"

@@ -1,0 +1,105 @@
+"""Which values are the whole of their memory: each element once, in the order of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.alias import Kind
+from irc.ir.ops import schemas
+from irc.passes.slots import GROUP, bodies, slots
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.ir import Node, Value
+
+_RESHAPES = frozenset(
+    [
+        *(f"onnx::{name}" for name in "Dropout Flatten Identity Reshape Squeeze Unsqueeze".split()),
+        *(
+            f"aten::{name}"
+            for name in "alias contiguous detach flatten reshape squeeze unflatten unsqueeze view".split()
+        ),
+        "prim::unchecked_cast",
+    ]
+)
+"""Operators whose first result has all elements of the first input, in their order, each once."""
+
+_MAKERS = ("onnx::", "aten::", "irc::", "ai.onnx.")
+"""Namespaces of operators whose kernels give fresh results in C order."""
+
+
+class Whole:
+    """Answers, with a memo; whoever adds values that are whole says so (``add``).
+
+    Slices, transposes and expanded tensors are not whole: to write into them
+    would keep something larger alive, be slow, or write one place twice.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+        self._known: dict[Value, bool] = {}
+
+    def add(self, value: Value) -> None:
+        """``value`` is whole."""
+        self._known[value] = True
+
+    def is_whole(self, value: Value) -> bool:
+        """Whether ``value`` surely is the whole of its memory, whichever it is."""
+        known = self._known.get(value)
+        if known is not None:
+            return known
+        seen = {value}
+        pending = [value]
+        while pending:
+            at = pending.pop()
+            if self._known.get(at) or self._is_fresh(at):
+                continue
+            sources = _sources(at)
+            if not sources or any(self._known.get(v) is False for v in sources):
+                self._known[value] = False
+                return False
+            new = [v for v in sources if v not in seen]
+            seen.update(new)
+            pending += new
+        self._known.update(dict.fromkeys(seen, True))
+        return True
+
+    def _is_fresh(self, value: Value) -> bool:
+        """Whether the node of ``value`` allocates it."""
+        node = value.node
+        if node is None or not (node.kind.startswith(_MAKERS) or node.kind == GROUP):
+            return False
+        memory = self._db.locations(value)
+        return len(memory) == 1 and all(m.kind is Kind.TEMPORARY and m.site is value and not m.path for m in memory)
+
+
+def _sources(value: Value) -> list[Value]:
+    """The values, whole if they are, that ``value`` may be the same as; empty if that is not known."""
+    node = value.node
+    if node is None:
+        owner = value.block.node if value.block is not None else None
+        return [] if owner is None else _carried(owner, param=value.index)
+    if node.blocks:
+        return _carried(node, output=value.index)
+    if value.index == 0 and node.inputs and (node.kind in _RESHAPES or _writes_first(node)):
+        return [node.inputs[0]]
+    return []
+
+
+def _writes_first(node: Node) -> bool:
+    """Whether the result of ``node`` is its first input, which it writes."""
+    return node.kind.endswith("_") and any(
+        row.returns and row.returns[0].alias is not None and row.returns[0].alias.write for row in schemas(node.kind)
+    )
+
+
+def _carried(node: Node, *, param: int | None = None, output: int | None = None) -> list[Value]:
+    """What a parameter or a result of a branch or loop may be: what was given, and what the blocks return."""
+    for slot in slots(node) or ():
+        if slot.returned is None or (slot.param if param is not None else slot.output) != (
+            param if param is not None else output
+        ):
+            continue
+        given = [] if slot.input is None else [node.inputs[slot.input]]
+        return [*given, *(body.returns[slot.returned] for body in bodies(node))]
+    return []
