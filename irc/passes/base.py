@@ -100,6 +100,14 @@ class PassContext:
         else:
             self._dbs.pop(graph, None)
 
+    def function_changed(self, function: Graph) -> None:
+        """Forget what is known of memory in graphs that may call ``function``: it knows what calls of it did."""
+        calls = any(node.kind == "prim::CallFunction" for node in function.walk())  # perhaps itself, in the end
+        own = None if calls else self._dbs.get(function)
+        self._dbs.clear()
+        if own is not None:
+            self._dbs[function] = own
+
     def rewriter(self, graph: Graph) -> Rewriter:
         """The means to change ``graph`` that keeps its alias analysis and output names right."""
         from irc.passes.rewriter import Rewriter

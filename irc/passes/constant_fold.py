@@ -16,6 +16,7 @@ from irc.passes.folding import (
     Refused,
     argument,
     evaluation_bytes,
+    multiplications,
     output_types,
     splat_result,
     stored_bytes,
@@ -23,6 +24,7 @@ from irc.passes.folding import (
 )
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
+from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 _CONVERSION = 2
 """A result may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
+
+_MAX_MULTIPLICATIONS = 1 << 33
+"""About a second's work. Constants of a few megabytes are enough for a convolution that takes days."""
 
 _GROWTH_SHARE = 8
 """One part in so many that a model may grow by, if that is more than ``max_growth``."""
@@ -130,11 +135,10 @@ class _Folder:
 
     def _is_read_only(self, node: Node, read: Sequence[Value] = ()) -> bool:
         """Whether the results may be constants: nothing writes into them, nor into what they are computed from."""
-        db, graph = self.rewriter.db, node.graph
+        db = self.rewriter.db
         if db.has_writers((*node.outputs, *read)):
             return False
-        is_function = graph.module is not None and graph.module.main is not graph
-        return not is_function or not db.escapes(node.outputs)
+        return not is_function(node.graph) or not db.escapes(node.outputs)
 
     def _replace(self, node: Node, results: list[Any]) -> None:
         if not self.ctx.allow(node):
@@ -165,7 +169,10 @@ class _Folder:
             self.ctx.drop_alias_db(node.graph)  # it knows writes by the nodes around them
         for inner in taken:
             inner.move_before(node)
-        self.rewriter.replace_node(node, returns, keep_names=True)
+        inside = set(taken)
+        for old, new in zip(node.outputs, returns, strict=True):
+            self.rewriter.replace(old, new, keep_name=new.node in inside)
+        self.rewriter.erase_with_constants(node)
         self.ctx.count("branches")
         self.changed = True
         return taken
@@ -206,6 +213,8 @@ class _Folder:
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
             raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
+        if multiplications(node, size) > _MAX_MULTIPLICATIONS:
+            raise Refused(f"it takes more than {_MAX_MULTIPLICATIONS} multiplications")
         if size > _CONVERSION * replaced and size - replaced > self.ctx.memory[self.key]:
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 

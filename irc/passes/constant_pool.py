@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -117,6 +116,8 @@ def _sample(tensor: Tensor) -> Any:
 
 def _digest(node: Node) -> Any:
     """A cryptographic hash of a weight's contents: nobody can make two different ones that agree."""
+    from hashlib import blake2b  # slow to import, seldom needed
+
     tensor: Tensor = node.attributes["value"]
     if tensor.dtype is DType.STRING:
         return tuple(tensor.numpy().reshape(-1).tolist())

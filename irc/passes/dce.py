@@ -9,7 +9,7 @@ from irc.ir import Graph, Node, Tensor
 from irc.passes.liveness import Liveness
 from irc.passes.registry import register
 from irc.passes.slots import Slot, bodies, cut_slots
-from irc.passes.walking import with_subgraphs
+from irc.passes.walking import is_function, with_subgraphs
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -99,10 +99,10 @@ def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
 
 def _drop_weights(graph: Graph) -> None:
     """Drop the weights that no graph of the module refers to. (The text of a graph does not show them.)"""
-    module = graph.module
-    if module is not None and module.main is not graph:
+    if is_function(graph):
         return  # once a module is enough
-    graphs = [graph] if module is None else module.graphs.values()
+    module = graph.module
+    graphs = [graph] if module is None or module.weights is not graph.weights else module.graphs.values()
     used = {
         tensor.name
         for g in graphs

@@ -74,6 +74,40 @@ def _bytes(type: Type, node: Node) -> int:
     return bound(first) * item
 
 
+def multiplications(node: Node, size: int) -> int:
+    """About how many multiplications ``size`` bytes of results take, if the operator sums products; else 0."""
+    if node.kind not in _CONTRACTING:
+        return 0
+    tensors = [t for v in node.inputs if (t := constant_tensor(v)) is not None]
+    item = max((t.dtype.numpy.itemsize for t in tensors), default=1)
+    terms = _CONTRACTING[node.kind]
+    return size // item * (max((t.numel for t in tensors), default=0) if terms is None else terms(tensors))
+
+
+def _window(tensors: list[Tensor]) -> int:
+    return math.prod(tensors[1].shape[1:])
+
+
+def _transposed_window(tensors: list[Tensor]) -> int:
+    return math.prod((*tensors[1].shape[:1], *tensors[1].shape[2:]))
+
+
+def _columns(tensors: list[Tensor]) -> int:
+    return max(tensors[0].shape[-2:], default=1)
+
+
+_OTHERS = "Attention ConvInteger DeformConv DFT Einsum GRU LSTM MatMulInteger QLinearConv QLinearMatMul RNN STFT"
+
+_CONTRACTING: dict[str, Callable[[list[Tensor]], int] | None] = {
+    "onnx::Conv": _window,
+    "onnx::ConvTranspose": _transposed_window,
+    "onnx::Gemm": _columns,
+    "onnx::MatMul": _columns,
+    **dict.fromkeys(f"onnx::{name}" for name in _OTHERS.split()),
+}
+"""How many products make one element of the result; None: at most as many as the largest input has elements."""
+
+
 def stored_bytes(tensor: Tensor) -> int:
     """How many bytes a constant tensor keeps: one element if all are equal."""
     return tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes

@@ -13,6 +13,7 @@ from irc.passes import registry
 from irc.passes.base import Evaluate, Note, Pass, PassContext
 from irc.passes.instruments import Instrument
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
+from irc.passes.walking import is_function
 
 
 class PassRun(NamedTuple):
@@ -151,5 +152,7 @@ class _Run:
             raise
         if changed:
             self.version += 1
+            if is_function(graph):
+                ctx.function_changed(graph)
         self.settled[graph, p] = self.version
         return changed

@@ -9,6 +9,7 @@ from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.types import TENSOR, Dim, TensorType, Type
 from irc.passes.constants import CONSTANT
+from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -32,7 +33,7 @@ class Rewriter:
     def __init__(self, graph: Graph, ctx: PassContext) -> None:
         self.graph = graph
         self.ctx = ctx
-        self._keeps_output_names = graph.module is None or graph.module.main is graph
+        self._is_function = is_function(graph)
 
     @property
     def db(self) -> AliasDb:
@@ -99,9 +100,7 @@ class Rewriter:
             return True
         if db.has_writers(a) or db.has_writers(b):
             return False
-        module = self.graph.module
-        is_function = module is not None and module.main is not self.graph
-        return not is_function or db.safe_to_change_aliasing([a], [b])
+        return not self._is_function or db.safe_to_change_aliasing([a], [b])
 
     def replace(self, old: Value, new: Value, *, keep_name: bool = False) -> bool:
         """Make every use of ``old`` a use of ``new``, which must hold the same contents and dominate the uses.
@@ -122,10 +121,10 @@ class Rewriter:
             return False
         refine(new, old)
         end = self.graph.block.return_node
-        is_output = self._keeps_output_names and end in old.users
+        is_output = not self._is_function and end in old.users
         if is_output and (new.node is None or new.block is not self.graph.block or end in new.users):
             return self._replace_behind_identity(old, new, end)
-        may_rename = new.node is not None and not (self._keeps_output_names and end in new.users)
+        may_rename = new.node is not None and not (not self._is_function and end in new.users)
         self._redirect(old, new, old.users)
         if is_output or (keep_name and may_rename):
             new.name = old.name

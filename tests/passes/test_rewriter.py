@@ -113,6 +113,21 @@ graph f(%x : Float(2)):
     finish(rewriter)
 
 
+def test_copies_of_a_main_graph_keep_output_names():
+    module = parse_module("""
+graph(%x : Float(2)):
+  %y : Float(2) = onnx::Identity(%x)
+  return (%y)
+
+graph f(%x : Float(2)):
+  return (%x)
+""")
+    copy = module.main.copy()
+    rewriter = PassContext(module).rewriter(copy)
+    assert not rewriter.replace_node(copy.value("y").node, copy.inputs)
+    assert copy.outputs[0].name == "y"
+
+
 def test_keep_name():
     graph, rewriter = setup(CHAIN)
     new = rewriter.op("onnx::Abs", graph.inputs[0], before=graph.value("a").node, type=FLOAT, name="n")

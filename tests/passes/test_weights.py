@@ -96,6 +96,27 @@ graph():
     assert len(report.notes) == 4
 
 
+def test_what_would_take_days_is_left_to_the_run():
+    text = """
+graph():
+  %x : Float(1, 1, 3000, 3000) = prim::Constant[value=@"x"]()
+  %w : Float(1, 1, 2999, 2999) = prim::Constant[value=@"w"]()
+  %c : Float(1, 1, 3000, 3000) = onnx::Conv[auto_pad="SAME_UPPER"](%x, %w)
+  %a : Float(64, 64) = prim::Constant[value=@"a"]()
+  %m : Float(64, 64) = onnx::MatMul(%a, %a)
+  return (%c, %m)
+"""
+    weights = {
+        "x": np.arange(9_000_000, dtype=np.float32).reshape(1, 1, 3000, 3000),
+        "w": np.arange(2999 * 2999, dtype=np.float32).reshape(1, 1, 2999, 2999),
+        "a": np.arange(4096, dtype=np.float32).reshape(64, 64),
+    }
+    graph = parse_graph(text, weights)
+    report = PassManager("constant-fold").run(graph)
+    assert kinds(graph) == ["Conv"]
+    assert "multiplications" in report.notes[0].reason
+
+
 @pytest.mark.parametrize(
     ("weights", "growth", "folded"), [(10, 0, 0), (10, 2 * 4000, 2), (10, 1 << 20, 5), (16 * 1000, 0, 2)]
 )
