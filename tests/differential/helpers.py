@@ -149,6 +149,7 @@ def run_both(
     its = [to_torch(a, storages) for a in given]
     owners: dict[int, Array] = {}
     mine = [copied(a, owners) for a in given]
+    check = _Check(_tensors(its), _arrays(mine), strides, values, tolerance)  # before lists change
     function = torch._C._create_function_from_graph("f", graph)
     its_error = mine_error = None
     expected = found = None
@@ -168,12 +169,11 @@ def run_both(
         return
     count = len(list(graph.outputs()))
     results = [] if count == 0 else [expected] if count == 1 else list(expected)
-    check = _Check(_tensors(its), _arrays(mine), strides, values, tolerance)
     for i, (mine_result, its_result) in enumerate(zip(found, results, strict=True)):
         check(mine_result, its_result, f"result {i}")
-    check.strides = True
-    for i, (mine_input, its_input) in enumerate(zip(mine, its, strict=True)):
-        check(mine_input, its_input, f"argument {i} afterwards")
+    check.values = check.strides = True
+    for i, (array, tensor) in enumerate(zip(check.arrays, check.tensors, strict=True)):
+        check(array, tensor, f"array {i} afterwards")
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -52,6 +52,11 @@ def _bag(*more: Any) -> Callable[[], list[Any]]:
     return lambda: [_rand(4, 3), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), False, 0, False, None, False, *more]
 
 
+def _normalise(n: int) -> Callable[[], list[Any]]:
+    training = cycle([True, False])
+    return lambda: [_rand(n, 2, 4), _rand(2), _rand(2), _rand(2), _rand(2), next(training), 0.1, 1e-5, False]
+
+
 def _to(*device: Any) -> Callable[[], list[Any]]:
     """To the same element type, or to another: types are integers here."""
     dtypes = cycle([None, 6, 7])
@@ -67,6 +72,8 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::convolution": _convolution(),
     "aten::_convolution": _convolution(False, False, False, False),
     "aten::_convolution.deprecated": _convolution(False, False, False),
+    "aten::batch_norm": _normalise(2),
+    "aten::instance_norm": _normalise(1),
     "aten::narrow.Tensor": lambda: [_rand(4), 0, torch.tensor(1), 2],
     "aten::to.prim_Device": _to(torch.device("cpu")),
     "aten::to.prim_dtype": _to(),

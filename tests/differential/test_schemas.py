@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from irc.ir import types  # noqa: E402
-from irc.ir.ops import schemas  # noqa: E402
-from irc.ir.ops.aten.beyond import BEYOND, Says, beyond  # noqa: E402
-from irc.ir.ops.registry import kinds  # noqa: E402
-from irc.ir.schema import AliasInfo, Argument, Schema  # noqa: E402
-from irc.ir.schema_parser import parse_schema  # noqa: E402
-from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar  # noqa: E402
+from irc.ir import types
+from irc.ir.ops import schemas
+from irc.ir.ops.aten.beyond import BEYOND, Says, beyond
+from irc.ir.ops.registry import kinds
+from irc.ir.schema import AliasInfo, Argument, Schema
+from irc.ir.schema_parser import parse_schema
+from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar
 
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
 OURS = [row for kind in kinds() if kind.startswith(("aten::", "prim::")) for row in schemas(kind)]

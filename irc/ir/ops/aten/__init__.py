@@ -5,7 +5,7 @@ with ``int`` for ``SymInt``. Where PyTorch's annotations say less than is true,
 these say it: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
 and results that share although PyTorch calls them fresh: ``type_as``,
 ``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
-evaluation, pixel shuffles, unsafe splits, and lists made from lists.
+evaluation, unsafe splits, and lists made from lists. ``beyond.py`` lists them all.
 """
 
 from __future__ import annotations

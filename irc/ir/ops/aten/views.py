@@ -86,9 +86,9 @@ ROWS = """
     aten::data(Tensor(a) self) -> Tensor(a=)
     aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)
     aten::lift_fresh(Tensor(a) self) -> Tensor(a)
-    aten::pixel_shuffle(Tensor(a) self, int upscale_factor) -> Tensor(a)
-    aten::pixel_unshuffle(Tensor(a) self, int downscale_factor) -> Tensor(a)
-    aten::channel_shuffle(Tensor(a) self, int groups) -> Tensor(a)
+    aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor
+    aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor
+    aten::channel_shuffle(Tensor self, int groups) -> Tensor
     aten::atleast_1d(Tensor(a) self) -> Tensor(a)
     aten::atleast_1d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
     aten::atleast_2d(Tensor(a) self) -> Tensor(a)
