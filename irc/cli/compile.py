@@ -57,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
     from irc.compiler import compile
     from irc.passes import create_instruments
 
-    if given.output:
+    if given.output is not None:
         models.check_output(given.output, (".irc",), given.model)
     instruments = create_instruments(given.instruments)
     with progress(silent=bool(instruments)) as tell:
@@ -66,7 +66,7 @@ def run(given: argparse.Namespace) -> int:
         model.report.name = given.model
         if given.check:
             _check(model, source, given, tell)
-        if given.output:
+        if given.output is not None:
             tell("writing")
             model.save(given.output)
             size = Path(given.output).stat().st_size

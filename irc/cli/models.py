@@ -81,20 +81,18 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
     """
     target = Path(path)
     folder = target.parent
-    if target.suffix not in suffixes and not _is_device(target):
+    if suffixes is TEXT_SUFFIXES and target.exists() and not target.is_file() and not target.is_dir():
+        return  # a device or a pipe, /dev/stdout say; binary files need one that can tell where it is
+    if target.suffix not in suffixes:
         raise Error("IRC503", f"the name of this output must end in {' or '.join(suffixes)}", path)
     if target.is_dir():
         raise Error("IRC501", "this is a folder, not a file to write", path)
     if not folder.is_dir():
         raise Error("IRC501", f"there is no folder {str(folder)!r}: make it first", path)
-    if not os.access(folder, os.W_OK) and not _is_device(target):
+    if not os.access(folder, os.W_OK):
         raise Error("IRC501", f"the folder {str(folder)!r} may not be written", path)
     if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
         raise Error("IRC503", "this is the model that is read: give the output another name", path)
-
-
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _parse(path: str) -> Module:

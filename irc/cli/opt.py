@@ -33,7 +33,7 @@ def run(given: argparse.Namespace) -> int:
     from irc.compiler import named_pipeline
     from irc.passes import PassManager, create_instruments
 
-    if given.output:
+    if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
     manager = PassManager(named_pipeline(given.passes), create_instruments(given.instrument))
     module = models.read_module(given.model)
@@ -41,7 +41,7 @@ def run(given: argparse.Namespace) -> int:
     manager.run(module)
     module.verify()
     text = str(module).rstrip("\n") + "\n"
-    if given.output:
+    if given.output is not None:
         from irc.runtime.atomic import replacing
 
         with replacing(given.output) as file:

@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
     from irc.cli.arrays import complete, read_inputs, summary, write_outputs
     from irc.cli.output import emit, printable, progress
 
-    if given.output:
+    if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> int:
             raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")
         tell("running")
         results = model.run(feeds)
-        if given.output:
+        if given.output is not None:
             write_outputs(given.output, results)
     emit("".join(f"{printable(name)}: {printable(summary(value))}\n" for name, value in results.items()))
     return 0

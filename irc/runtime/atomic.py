@@ -25,15 +25,15 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     where = os.fspath(path)
     if "\0" in where:
         raise Error("IRC501", "the name of a file cannot contain a null character", where)
+    given = Path(path)
     try:
-        target = Path(os.path.realpath(where))
-        if target.is_dir():
+        if given.is_dir():
             raise Error("IRC501", "this is a folder, not a file to write", where)
-        if target.exists() and not target.is_file():
-            with open(target, "wb") as device:
+        if given.exists() and not given.is_file():
+            with open(given, "wb") as device:
                 yield device
             return
-        with _beside(target) as file:
+        with _beside(Path(os.path.realpath(given))) as file:
             yield file
     except OSError as error:
         raise Error("IRC501", f"cannot write the file: {error.strerror or error}", where) from error

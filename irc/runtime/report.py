@@ -131,8 +131,9 @@ class Report:
 
     def memory_text(self) -> str:
         """What running takes, in a line."""
-        peak = "unknown, as shapes are" if self.memory.peak is None else f"{self.memory.peak / 1e6:,.1f} MB"
-        return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values at most {peak}"
+        peak = self.memory.peak
+        values = "of unknown size, as shapes are" if peak is None else f"at most {peak / 1e6:,.1f} MB"
+        return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values {values}"
 
     def alias_text(self) -> str:
         """Facts of the alias analysis, in a line."""

@@ -355,6 +355,21 @@ def outputs_of_a_run_with_another_suffix(irc: Command):
     return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "-o", "m.onnx"]
 
 
+@case("/dev/null: .*must end in .npz")
+def outputs_of_a_run_to_a_device(irc: Command):
+    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "-o", "/dev/null"]
+
+
+@case("must end in .irc")
+def an_output_without_a_name(irc: Command):
+    return ["compile", irc.write("m.onnx", small_model()), "-o", ""]
+
+
+@case("not a regular file")
+def a_model_that_is_no_file(irc: Command):
+    return ["compile", "/dev/null"]
+
+
 @case("the model that is read")
 def an_output_that_is_the_input(irc: Command):
     irc.write("m.onnx", small_model())

@@ -105,6 +105,15 @@ def test_a_full_disk(irc: Command) -> None:
     assert done.stderr == b"irc: IRC501: full.ir: cannot write the file: No space left on device\n"
 
 
+def test_text_goes_to_devices_and_pipes(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    assert sh("$irc opt g.ir -o /dev/stdout").stdout.decode() == GRAPH
+    assert sh("$irc opt g.ir -o /dev/stdout | cat").stdout.decode() == GRAPH
+    assert sh("cat g.ir | $irc print - | $irc opt -").stdout.decode() == GRAPH
+    assert sh("$irc opt g.ir -o /dev/null").returncode == 0
+    assert not os.path.isfile("/dev/null"), "it was replaced"
+
+
 def test_results_are_utf8_whatever_the_locale(irc: Command) -> None:
     irc.write("g.ir", GRAPH)
     for settings in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
