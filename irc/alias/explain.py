@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import facts as f
 from irc.alias.facts import Element, Facts
+from irc.alias.memory_types import atoms
 from irc.alias.sets import LocationSet, contains, members
 from irc.ir.node import Node
+from irc.ir.ops import resolve
+from irc.ir.ops.aten.beyond import is_missed
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ class Fact(NamedTuple):
         node: the node that makes it so, if one does.
         case: for what PyTorch's analysis misses, the number of the case in
             ``docs/alias-analysis.md``: 1 back edges of loops, 2 loops without a
-            trip, 3 what containers hold, 4 unknown types that overlap; else 0.
+            trip, 3 what containers hold, 4 unknown types that overlap, 5 results
+            that share although its schema calls them fresh; else 0.
     """
 
     subject: str
@@ -112,16 +116,24 @@ class _Paths:
     def _fact(self, x: Element, y: Element) -> Fact:
         subject, target = self.value_of.get(x), self.value_of.get(y)
         if x in self.holder_of or (x in self.raw.sites and y in self.holder_of):
+            maker = self._maker(self.holder_of.get(x, x))
+            if maker is not None and _is_missed(maker):
+                return Fact(self._name(x), self._name(y), maker, 5)
             return Fact(self._name(x), self._name(y), self._storing(target), 3)
-        if x in self.raw.unknown_atoms and y in self.raw.wild_types:
-            differs = self.raw.wild_types[y] != self.raw.unknown_atoms[x]
+        if x in self.raw.unknown_atoms and y in self.raw.sites:
+            differs = self.raw.unknown_atoms[x] not in atoms(self.raw.type_of(y))
             return Fact(self._name(x), self._name(y), None, 4 if differs else 0)
         if subject is None:
             return Fact(self._name(x), self._name(y))
         node = subject.node
         if node is None and subject.block is not None:
             node = subject.block.node
-        return Fact(self._name(x), self._name(y), node, _loop_case(subject, node, target))
+        return Fact(self._name(x), self._name(y), node, _case(subject, node, target))
+
+    def _maker(self, location: Element) -> Node | None:
+        """The node that allocates ``location``."""
+        key = self.raw.site(location).key
+        return key.node if isinstance(key, Value) else None
 
     def _storing(self, value: Value | None) -> Node | None:
         """The node that stored ``value``, as far as its uses tell."""
@@ -133,9 +145,18 @@ class _Paths:
         return next(iter([*writers, *makers]), None)
 
 
-def _loop_case(subject: Value, node: Node | None, target: Value | None) -> int:
-    if node is None or node.kind not in _LOOPS or target is None:
+def _case(subject: Value, node: Node | None, target: Value | None) -> int:
+    """The number of the case if PyTorch misses that ``subject`` may be ``target``, because of ``node``; else 0."""
+    if node is None or target is None:
         return 0
+    if node.kind not in _LOOPS:
+        return 5 if _is_missed(node) else 0
     if subject.is_param and target in node.blocks[0].returns:
         return 1
     return 2 if not subject.is_param and target in node.inputs else 0
+
+
+def _is_missed(node: Node) -> bool:
+    """Whether PyTorch's schema calls results fresh that share."""
+    row = resolve(node)
+    return row is not None and is_missed(row.name, row.overload)

@@ -64,3 +64,20 @@ def test_there_are_facts_if_and_only_if_something_may_be_shared(numbers: list[in
     for a in values:
         for b in values:
             assert bool(db.why(a, b)) == db.may_contain_alias(a, b), (str(graph), a, b)
+
+
+def test_what_pytorch_misses_is_numbered() -> None:
+    c = Case("""
+graph(%x : Tensor, %any : Any):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %same : Tensor = aten::type_as(%a, %x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %m : Tensor[] = aten::broadcast_tensors(%l)
+  %e : Tensor = aten::__getitem__(%m, %z)
+  return (%e)
+""")
+    assert [fact.case for fact in c.db.why(c["same"], c["a"])] == [5, 0], "its schema calls the result fresh"
+    assert 5 in [fact.case for fact in c.db.why(c["e"], c["a"])]
+    assert 4 in [fact.case for fact in c.db.why(c["any"], c["x"])], "Any may be a tensor"
+    assert {fact.case for fact in c.db.why(c["l"], c["a"])} == {0, 3}

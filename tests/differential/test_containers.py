@@ -35,6 +35,9 @@ def of_tensors(type: Type) -> Type:
     return TupleType(tuple(map(of_tensors, type.elems))) if isinstance(type, TupleType) else type
 
 
+CONSTANTS: dict[Type, Any] = {types.INT: 1, types.FLOAT: 1.5, types.BOOL: False, types.STR: "k", types.COMPLEX: 1j}
+
+
 class Program:
     """Fresh tensors, containers of them, and one operator; all of it is returned."""
 
