@@ -1,64 +1,97 @@
-"""The memory of objects that come with a module: each attribute's storage is known."""
+"""Objects that come with a model: what their attributes are before the first run, and which share memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
-from irc.alias.facts import NOTHING, Element, Field, Site
+from irc.alias.facts import NOTHING, Element, Facts, Field, Site
 from irc.alias.heap import Heap
 from irc.alias.locations import Kind
+from irc.alias.memory_types import has_memory
 from irc.ir import types
+from irc.ir.builder import type_of_constant
 from irc.ir.objects import Object, Strided, storage_of
 from irc.ir.tensor import Tensor
-from irc.ir.types import DictType, ListType, TupleType, Type
+from irc.ir.types import DictType, ListType, TupleType, Type, UnionType
+from irc.ir.value import Value
 
 
-def known_memory(heap: Heap, value: Any, path: str) -> Element:
-    """The element of an object or attribute, what it holds included.
+class Attributes(Heap):
+    """A heap with known objects. Attributes are looked at when they are first asked for."""
 
-    Attributes with the same storage are one location, which a constant of the
-    same name is too.
-    """
-    if isinstance(value, Tensor | Strided):
-        name = storage_of(value).name
-        if name not in heap.facts.constants:
-            heap.facts.constants[name] = heap.facts.location(Site(Kind.ATTRIBUTE, name, types.TENSOR))
-        return heap.facts.same(heap.facts.constants[name])
-    held = _held(value)
-    if held is None:
-        return NOTHING
-    location = heap.facts.location(Site(Kind.ATTRIBUTE, path, _type(value)))
-    heap.facts.constructed.add(location)
-    for i, (field, inner) in enumerate(held):
-        element = known_memory(heap, inner, f"{path}.{field if isinstance(field, str) else i}")
-        if element != NOTHING:
-            heap.store(location, element, _type(inner), field)
-    return location
+    def __init__(self, facts: Facts) -> None:
+        self._locations = {id(given): location for location, given in facts.objects.items()}
+        super().__init__(facts)
+
+    def object(self, given: Object, owner: Value) -> Element:
+        """The location of an object that comes with the model as the graph input ``owner``."""
+        return self._object(given, Site(Kind.ATTRIBUTE, owner, given.type))
+
+    def constant(self, name: str, type: Type, kind: Kind = Kind.CONSTANT) -> Element:
+        """The location of the model's tensor called ``name``: one for all constants and attributes of that name."""
+        element = self.facts.constants.get(name)
+        if element is None:
+            element = self.facts.constants[name] = self.facts.location(Site(kind, name, type))
+        return element
+
+    def initial(self, location: Element, field: Field) -> Element:
+        given = self.facts.objects.get(location)
+        if given is None:
+            return super().initial(location, field)
+        if not isinstance(field, str) or field not in given.attributes:
+            return NOTHING
+        return self._given(location, f".{field}", given.attributes[field])
+
+    def known_fields(self, location: Element, owner: Type) -> Iterable[tuple[Field, Type]]:
+        given = self.facts.objects.get(location)
+        if given is None:
+            return super().known_fields(location, owner)
+        return [(name, type_of(attribute)) for name, attribute in given.attributes.items()]
+
+    def _object(self, given: Object, site: Site) -> Element:
+        location = self._locations.get(id(given))
+        if location is None:
+            location = self._locations[id(given)] = self.facts.location(site)
+            self.facts.objects[location] = given
+            self.facts.constructed.add(location)
+        return location
+
+    def _given(self, location: Element, step: str, attribute: Any) -> Element:
+        """The element of an attribute of the object at ``location``."""
+        if isinstance(attribute, Tensor | Strided):
+            return self.constant(storage_of(attribute).name, types.TENSOR, Kind.ATTRIBUTE)
+        type = type_of(attribute)
+        if not has_memory(type):
+            return NOTHING
+        owner = self.facts.site(location)
+        site = Site(Kind.ATTRIBUTE, owner.key, type, (*owner.path, step))
+        if isinstance(attribute, Object):
+            return self._object(attribute, site)
+        made = self.facts.location(site)
+        self.facts.constructed.add(made)
+        items = cast("dict[Any, Any]", attribute).values() if isinstance(attribute, dict) else attribute
+        for i, item in enumerate(cast("Iterable[Any]", items)):
+            self.store(made, self._given(made, f"[{i}]", item), type_of(item), i)
+        return made
 
 
-def _held(value: Any) -> list[tuple[Field, Any]] | None:
-    """What an object or container holds, and in which fields; None if ``value`` is neither."""
-    if isinstance(value, Object):
-        return list(value.attributes.items())
-    if isinstance(value, tuple):
-        return list(enumerate(cast("tuple[Any, ...]", value)))
-    if isinstance(value, list):
-        return [(None, inner) for inner in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return [(None, inner) for inner in cast("dict[Any, Any]", value).values()]
-    return None
-
-
-def _type(value: Any) -> Type:
-    """The type of an attribute's value, elements of lists and dictionaries left open."""
-    if isinstance(value, Object):
-        return value.type
-    if isinstance(value, Tensor | Strided):
+def type_of(attribute: Any) -> Type:
+    """The type of what an object's attribute is."""
+    if isinstance(attribute, Tensor | Strided):
         return types.TENSOR
-    if isinstance(value, list):
-        return ListType(types.ANY)
-    if isinstance(value, dict):
-        return DictType(types.ANY, types.ANY)
-    if isinstance(value, tuple):
-        return TupleType(tuple(map(_type, cast("tuple[Any, ...]", value))))
-    return types.ANY
+    if isinstance(attribute, Object):
+        return attribute.type
+    if isinstance(attribute, tuple):
+        return TupleType(tuple(map(type_of, cast("tuple[Any, ...]", attribute))))
+    if isinstance(attribute, list):
+        return ListType(_one_of(cast("list[Any]", attribute)))
+    if isinstance(attribute, dict):
+        held = cast("dict[Any, Any]", attribute)
+        return DictType(_one_of(held.keys()), _one_of(held.values()))
+    return type_of_constant(attribute)
+
+
+def _one_of(items: Iterable[Any]) -> Type:
+    found = tuple(dict.fromkeys(map(type_of, items)))
+    return found[0] if len(found) == 1 else UnionType(found) if found else types.ANY

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from irc.alias.attributes import known_memory
 from irc.alias.facts import Facts, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
@@ -44,7 +43,7 @@ class AliasDbBuilder(Noting):
         objects = self.module.objects if self.module is not None and is_main else {}
         for value in self.graph.inputs:
             if value.name in objects:
-                self.own(value, known_memory(self, objects[value.name], value.name))
+                self.bind(value, self.object(objects[value.name], value))
             elif value.name in self.noalias and has_memory(value.type):
                 self.own(value, self.facts.location(Site(Kind.DONATED, value, value.type)))
             else:

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from irc.alias.locations import Kind
 from irc.ir import types
+from irc.ir.objects import Object
 from irc.ir.types import ClassType, TupleType, Type
 from irc.ir.value import Value
 
@@ -79,9 +80,11 @@ class Facts:
         targets: element -> what it points to: None, one element that it stands for and that is all, or a list of
             them that may still grow.
         sites: location -> its memory. A plain ``Value`` stands for memory that the value's node allocates.
+        made_for: value -> the locations inside what it denotes, or of what a call made for it, whose sites name it.
         contents: location of a container -> field -> element.
         constructed: containers that the graph fills itself. What others hold is unknown, but theirs alone.
         content_type: element of a content -> its type.
+        objects: location of an object that comes with the model -> what it is before the first run.
         private: location of a container that the graph did not fill -> the location of what it held from the start.
         constraints: loads and stores through a base that may be more than one location or is not known at once,
             and what has become unknown.
@@ -100,9 +103,11 @@ class Facts:
         self.elements: dict[Value, Element] = {}
         self.targets: list[Element | list[Element] | None] = []
         self.sites: dict[Element, Site | Value] = {}
+        self.made_for: dict[Value, list[Element]] = {}
         self.contents: dict[Element, dict[Field, Element]] = {}
         self.constructed: set[Element] = set()
         self.content_type: dict[Element, Type] = {}
+        self.objects: dict[Element, Object] = {}
         self.private: dict[Element, Element] = {}
         self.constraints: list[Constraint] = []
         self.unknown: dict[Type, Element] = {}
@@ -128,6 +133,8 @@ class Facts:
         element = len(self.targets)
         self.targets.append(None)
         self.sites[element] = site
+        if isinstance(site, Site) and isinstance(site.key, Value):
+            self.made_for.setdefault(site.key, []).append(element)
         return element
 
     def new(self) -> Element:

@@ -9,7 +9,7 @@ from functools import cache
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
 from irc.alias.locations import Kind
-from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap
+from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap, parts
 from irc.ir import types
 from irc.ir.types import ClassType, TensorType, TupleType, Type, UnionType
 
@@ -97,7 +97,19 @@ class Heap(ABC):
         if fields is None:
             fields = facts.contents[location] = {}
         found = fields.get(field)
-        return self._content(location, field, type, fields) if found is None else found
+        if found is None:
+            return self._content(location, field, type, fields)
+        if isinstance(field, str) and type != facts.content_type[found]:
+            self._widen(location, found, type)
+        return found
+
+    def _widen(self, location: Element, element: Element, type: Type) -> None:
+        """An attribute, whose content is ``element``, is used as of another type too."""
+        facts = self.facts
+        before = facts.content_type[element]
+        facts.content_type[element] = UnionType(tuple(dict.fromkeys((*parts(before), *parts(type)))))
+        if location in facts.escaped:
+            self.point(element, self.unknown(type))
 
     def _content(self, location: Element, field: Field, type: Type, fields: dict[Field, Element]) -> Element:
         facts = self.facts
@@ -110,8 +122,8 @@ class Heap(ABC):
             type = owner.elems[field]
         element = fields[field] = facts.new()
         facts.content_type[element] = type
-        if location not in facts.constructed and has_memory(type):
-            self.point(element, self._private(location))
+        if has_memory(type):
+            self.point(element, self.initial(location, field))
         if location in facts.escaped:
             self.tie(location, field, element)
         whole = fields.get(None)
@@ -126,14 +138,21 @@ class Heap(ABC):
         facts.content_type[element] = types.ANY
         for inner in list(fields.values()):
             self.point(element, inner)
-        if isinstance(owner, TupleType):
-            for i, elem in enumerate(owner.elems):
-                self.content(location, i, elem)
-        elif location not in facts.constructed:
-            self.point(element, self._private(location))
+        for field, type in self.known_fields(location, owner):
+            self.content(location, field, type)
+        if isinstance(owner, ClassType):
+            self.point(element, self.initial(location, None))
         if location in facts.escaped:
             self.escape(element)
         return element
+
+    def initial(self, location: Element, field: Field) -> Element:
+        """What a field holds before the graph stores anything there; NOTHING if the graph makes the container."""
+        return NOTHING if location in self.facts.constructed else self._private(location)
+
+    def known_fields(self, location: Element, owner: Type) -> Iterable[tuple[Field, Type]]:
+        """The fields that an object of type ``owner`` has from the start, with their types."""
+        return enumerate(owner.elems) if isinstance(owner, TupleType) else ()
 
     def tie(self, location: Element, field: Field, element: Element) -> None:
         """``element`` is what a field of an escaped object holds: unknown code may have stored or taken things."""

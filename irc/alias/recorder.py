@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from irc.alias.attributes import Attributes
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
-from irc.alias.heap import Heap
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.write_index import WriteLog
@@ -61,7 +61,7 @@ def is_functional(node: Node) -> bool:
     return rule_of(node) is None
 
 
-class Recorder(Heap):
+class Recorder(Attributes):
     """Binds values to elements, runs rules, and records what is written.
 
     Attributes:
@@ -158,13 +158,6 @@ class Recorder(Heap):
         if not isinstance(tensor, Tensor) or not tensor.name:
             return self.facts.location(value)
         return self.facts.same(self.constant(tensor.name, value.type))
-
-    def constant(self, name: str, type: Type) -> Element:
-        """The location of the weight called ``name``."""
-        element = self.facts.constants.get(name)
-        if element is None:
-            element = self.facts.constants[name] = self.facts.location(Site(Kind.CONSTANT, name, type))
-        return element
 
     # -- memory ----------------------------------------------------------
 

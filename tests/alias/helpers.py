@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from irc.alias import AliasDb, analyze
-from irc.ir import Graph, Node, Value, parse_graph
+from irc.ir import Graph, Module, Node, Value, parse_graph
+from irc.ir.objects import Object
 
 
 class Case:
     """A graph with its alias analysis; values and nodes by the name of a value."""
 
-    def __init__(self, text: str, noalias: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, noalias: tuple[str, ...] = (), objects: Mapping[str, Object] | None = None) -> None:
         self.graph: Graph = parse_graph(text)
         self.graph.verify()
+        if objects:
+            Module(self.graph).objects.update(objects)
         self.db: AliasDb = analyze(self.graph, noalias=noalias)
 
     def __getitem__(self, name: str) -> Value:

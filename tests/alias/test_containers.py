@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from irc.ir import Tensor
+from irc.ir.objects import Object, Strided
+from irc.ir.types import ClassType
 from tests.alias.helpers import Case
 
 
@@ -337,3 +340,76 @@ graph(%x : Float(2), %y : Float(2), %i : Long()):
     assert not c.alias("c", "a")
     for name in ("s", "t", "e", "g", "p"):
         assert not c.contain(name, "n"), name
+
+
+def with_objects(text: str, **objects: Object) -> Case:
+    return Case(text, objects=objects)
+
+
+BOX = ClassType("__torch__.Box")
+
+
+def test_attributes_of_the_models_own_objects() -> None:
+    shared, own, other = (Tensor.of([1.0, 2.0], name) for name in ("shared", "own", "other"))
+    part = Strided(Tensor.of([1.0, 2.0, 3.0], "storage"), (2,), (1,), 1)
+    inner = Object(BOX, {"weight": shared, "bias": own, "list": [other, shared], "view": part})
+    inner.attributes["self"] = inner
+    c = with_objects(
+        """
+graph(%self : __torch__.Net, %x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %p : __torch__.Box = prim::GetAttr[name="p"](%self)
+  %q : __torch__.Box = prim::GetAttr[name="q"](%self)
+  %w : Tensor = prim::GetAttr[name="weight"](%p)
+  %again : Tensor = prim::GetAttr[name="weight"](%q)
+  %tied : Tensor = prim::GetAttr[name="tied"](%self)
+  %b : Tensor = prim::GetAttr[name="bias"](%p)
+  %l : Tensor[] = prim::GetAttr[name="list"](%p)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %v : Tensor = prim::GetAttr[name="view"](%p)
+  %whole : Tensor = prim::GetAttr[name="whole"](%self)
+  %loop : __torch__.Box = prim::GetAttr[name="self"](%p)
+  %u : Tensor = aten::relu_(%w)
+  %a : Tensor = aten::relu(%x)
+   = prim::SetAttr[name="bias"](%p, %a)
+  %d : float = prim::GetAttr[name="eps"](%self)
+  return (%a)
+""",
+        self=Object(
+            ClassType("__torch__.Net"),
+            {"p": inner, "q": inner, "tied": shared, "whole": part.storage, "eps": 0.1},
+        ),
+    )
+    assert c.alias("w", "again")
+    assert c.alias("w", "tied")
+    assert not c.alias("w", "b")
+    assert not c.alias("w", "x"), "what comes with the model is nobody else's"
+    assert c.alias("e", "w")
+    assert not c.alias("e", "b")
+    assert c.alias("v", "whole")
+    assert c.alias("loop", "p")
+    assert c.alias("b", "a"), "it was set"
+    assert c.contain("self", "a")
+    assert not c.contain("self", "x")
+    assert c.written("tied")
+    assert not c.written("x")
+    assert c.db.escapes(c["a"]), "the object outlives the run"
+    assert {str(x) for x in c.db.locations(c["w"])} == {'attribute @"shared" : Tensor'}
+    assert {str(x) for x in c.db.locations(c["p"])} == {"attribute %self.p : __torch__.Box"}
+
+
+def test_objects_that_escape() -> None:
+    c = with_objects(
+        """
+graph(%self : __torch__.Net, %x : Tensor):
+  %r : Tensor = foreign::op(%self)
+  %w : Tensor = prim::GetAttr[name="weight"](%self)
+  %a : Tensor = aten::relu(%x)
+  return (%a)
+""",
+        self=Object(ClassType("__torch__.Net"), {"weight": Tensor.of([1.0, 2.0], "weight")}),
+    )
+    assert c.alias("r", "w")
+    assert c.alias("w", "x"), "unknown code may have set the attribute"
+    assert c.written("w")
+    assert not c.alias("w", "a")

@@ -1,0 +1,29 @@
+"""The worked example of ``docs/alias-analysis.md`` is what really comes out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.alias.helpers import Case
+
+DOCS = Path(__file__).parents[2] / "docs" / "alias-analysis.md"
+
+
+def test_the_worked_example() -> None:
+    section = DOCS.read_text().partition("## A worked example")[2].partition("\n## ")[0]
+    program, printed, facts = re.findall(r"```\n(.*?)\n```", section, re.DOTALL)
+    c = Case(program)
+    assert str(c.db) == printed
+    assert "\n".join(map(str, c.db.why(c["w"], c["b"]))) == facts
+    assert c.written("b")
+
+
+def test_the_files_it_names_exist() -> None:
+    table = DOCS.read_text().partition("| file in `irc/alias/`")[2].partition("## The model")[0]
+    named = re.findall(r"`([a-z_]+\.py|[a-z_]+/)`", table)
+    folder = DOCS.parents[1] / "irc" / "alias"
+    assert named
+    assert all((folder / name).exists() for name in named)
+    described = {name.rstrip("/") for name in named} | {"__init__.py", "db.py"}
+    assert {p.name for p in folder.iterdir() if p.name != "__pycache__"} <= described
