@@ -71,9 +71,12 @@ class Updates(Queries):
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
-        element = self._solver.facts.elements.pop(value, None)
+        facts = self._solver.facts
+        element = facts.elements.pop(value, None)
         if element is not None:
             self._solver.forget(element)
+        for location in facts.made_for.pop(value, ()):
+            facts.sites[location] = facts.site(location)._replace(key=value.name)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self.is_tight = False

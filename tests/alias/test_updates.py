@@ -9,7 +9,7 @@ import pytest
 
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
-from irc.ir import Builder, Graph, Node, Value, types
+from irc.ir import Builder, Graph, Node, Value, parse_module, types
 from tests.alias.helpers import Case
 
 TEXT = """
@@ -245,3 +245,28 @@ def test_updates_cost_what_they_affect() -> None:
             assert after["solves"] == before["solves"]
         grown.append(steps)
     assert grown[0] == grown[1]
+
+
+def test_what_a_call_made_for_an_erased_result_no_longer_refers_to_it() -> None:
+    module = parse_module("""
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Tensor = prim::CallFunction(%f, %x)
+  %b : Tensor = prim::CallFunction(%f, %x)
+  %v : Tensor = aten::t(%b)
+  return (%a, %v)
+
+graph f(%x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  return (%y)
+""")
+    graph = module.main
+    a, b = graph.value("a"), graph.value("b")
+    db = analyze(graph)
+    b.replace_all_uses_with(a)
+    db.replace_value(b, a)
+    db.erase_node(b.node)
+    b.node.erase()
+    assert b not in db.known_values()
+    assert db.may_alias(graph.value("v"), a)
+    db.check()
