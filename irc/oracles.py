@@ -124,7 +124,7 @@ def _foreign(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exception as error:
-        raise Unable((str(error).splitlines() or [type(error).__name__])[0][:300]) from error
+        raise Unable((str(error).splitlines() or [type(error).__name__])[0][:120]) from error
 
 
 def _onnxruntime(proto: ModelProto, folder: str) -> Oracle:

@@ -32,6 +32,15 @@ def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Arr
     return arrays
 
 
+def dimensions(model: CompiledModel, given: Sequence[Binding]) -> dict[str, int]:
+    """The sizes that ``--dim`` gives to named dimensions of the inputs; IRC311 if there is no such dimension."""
+    known = list(assumed_sizes(model.inputs))
+    for name, _ in given:
+        if name not in known:
+            raise Error("IRC311", f"the model has no named dimension {name!r}; {suggestion(name, known)}")
+    return {name: int(size) for name, size in given}
+
+
 def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
     """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes."""
     missing = [argument for argument in model.inputs if argument.name not in given]

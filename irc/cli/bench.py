@@ -41,12 +41,12 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
-    from irc.cli.arrays import complete, read_inputs
+    from irc.cli.arrays import complete, dimensions, read_inputs
     from irc.cli.output import emit, progress
 
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
-        feeds = complete(model, read_inputs(model, given.input), given.seed, options.sizes_of(given))
+        feeds = complete(model, read_inputs(model, given.input), given.seed, dimensions(model, given.dim))
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             runners[name] = PEERS[name](given.model, feeds)

@@ -48,7 +48,7 @@ def add_commands(commands: options.Commands) -> None:
     watch = parser.add_argument_group("watching the passes, on stderr")
     for name, purpose in INSTRUMENTS.items():
         watch.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
-    parser.set_defaults(run=run, instruments=[])
+    parser.set_defaults(run=run, instruments=[], usage_error=parser.error)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -57,6 +57,8 @@ def run(given: argparse.Namespace) -> int:
     from irc.compiler import compile
     from irc.passes import create_instruments
 
+    if (given.input or given.dim) and not given.check:
+        given.usage_error("--input and --dim are for --check")
     if given.output is not None:
         models.check_output(given.output, (".irc",), given.model)
     instruments = create_instruments(given.instruments)
@@ -86,8 +88,9 @@ def run(given: argparse.Namespace) -> int:
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
     from irc.check import check_model
-    from irc.cli.arrays import read_inputs
+    from irc.cli.arrays import dimensions, read_inputs
 
     tell("checking")
     inputs = read_inputs(model, given.input)
-    model.report.notes.append(str(check_model(model, source, sizes=options.sizes_of(given), given=inputs)))
+    result = check_model(model, source, sizes=dimensions(model, given.dim), given=inputs)
+    model.report.notes.append(str(result))

@@ -80,11 +80,6 @@ def add_inputs(parser: Options) -> None:
     )
 
 
-def sizes_of(options: argparse.Namespace) -> dict[str, int]:
-    """The sizes of named dimensions given by ``--dim``."""
-    return {binding.name: int(binding.value) for binding in options.dim}
-
-
 def whole_number(text: str) -> int:
     """A number from 1 on."""
     if not text.isdecimal() or not 1 <= int(text) < 2**31:

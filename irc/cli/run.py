@@ -25,7 +25,7 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
-    from irc.cli.arrays import complete, read_inputs, summary, write_outputs
+    from irc.cli.arrays import complete, dimensions, read_inputs, summary, write_outputs
     from irc.cli.output import emit, printable, progress
 
     if given.output is not None:
@@ -33,8 +33,9 @@ def run(given: argparse.Namespace) -> int:
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
         feeds = read_inputs(model, given.input)
+        sizes = dimensions(model, given.dim)
         if given.seed is not None:
-            feeds = complete(model, feeds, given.seed, options.sizes_of(given))
+            feeds = complete(model, feeds, given.seed, sizes)
         elif missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
             raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")

@@ -131,6 +131,11 @@ def duplicate_names(irc: Command):
     return ["compile", irc.write("x.onnx", model(nodes, {"x": [1]}, ["y"])), "-o", "out.irc"]
 
 
+@case("no outputs")
+def a_model_without_outputs(irc: Command):
+    return ["compile", irc.write("x.onnx", model([node("Relu", "x", "y")], {"x": [1]}, [])), "-o", "out.irc"]
+
+
 @case("'nowhere' is used but never defined")
 def an_undefined_value(irc: Command):
     return ["compile", irc.write("x.onnx", model([node("Relu", "nowhere", "y")], {"x": [1]}, ["y"]))]
@@ -484,6 +489,11 @@ def made_up_inputs_of_a_huge_size(irc: Command):
     return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "batch=2000000000"]
 
 
+@case("no named dimension 'bach'; did you mean 'batch'")
+def an_unknown_dimension(irc: Command):
+    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "bach=2"]
+
+
 # -- others ----------------------------------------------------------------------
 
 
@@ -520,6 +530,8 @@ def test_a_model_truncated_anywhere(cut: int, irc: Command) -> None:
         ["bench", "m.onnx", "--runs", "0"],
         ["bench", "m.onnx", "--runs", "many"],
         ["bench", "m.onnx", "--against", "tensorflow"],
+        ["compile", "m.onnx", "--dim", "batch=2"],
+        ["compile", "m.onnx", "--input", "x=x.npy"],
         ["run", "m.onnx", "--dim", "batch"],
         ["run", "m.onnx", "--dim", "batch=-1"],
         ["run", "m.onnx", "--dim", "batch=99999999999999999999"],

@@ -55,6 +55,8 @@ class Importer:
         raw = scan_graph(model.graph)
         no_captures(raw)
         resolve(raw, imports, read_functions(model.functions))
+        if not raw.outputs:
+            raise Error("IRC121", "this model computes nothing, or it is truncated: its graph has no outputs")
         constants = self._read_initializers(raw, self._source.regions)
         if self.ir_version >= _FIRST_WITH_OVERRIDES:
             for name in raw.inputs:
