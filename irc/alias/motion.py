@@ -91,11 +91,18 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool) -> list[Node] 
     if node is point:
         return [node]
     forward = node.is_before(point)
-    moving = _by_values(db, node, point, forward, before)
+    between = (node, point) if forward else (point, node)
+    if db.acts_on_world_between(*between):
+        return None
+    if db.has_side_effects(node) and _step(node, point, forward) is not point:
+        return None
+    stays = before == forward
+    moving = _by_values(db, node, point, forward, stays)
     if moving is None:
-        moving = _by_looking(db, node, point, forward, before)
-    if len(moving) > 1 and point.is_return:
-        return None  # nothing can be left behind the end
+        moving = _by_looking(db, node, point, forward, stays)
+    crossing = moving[1:] if stays else moving
+    if crossing and (point.is_return or db.has_side_effects(point) or db.has_side_effects(node)):
+        return None  # nothing passes what acts on the world, nor the end of the block
     return moving or None
 
 
@@ -114,17 +121,12 @@ def move(node: Node, point: Node, before: bool, moving: list[Node]) -> None:
         at = other
 
 
-def _by_looking(db: Queries, node: Node, point: Node, forward: bool, before: bool) -> list[Node]:
+def _by_looking(db: Queries, node: Node, point: Node, forward: bool, stays: bool) -> list[Node]:
     """The plan from looking at every node between; empty if there is none."""
-    stays = before == forward
     members = WorkingSet(db, forward)
     members.add(node)
     walk = _step(node, point, forward)
-    if walk is not point and db.has_side_effects(node):
-        return []
     while walk is not point:
-        if db.has_side_effects(walk):
-            return []
         if members.depends(walk):
             members.add(walk)
         walk = _step(walk, point, forward)
@@ -133,19 +135,14 @@ def _by_looking(db: Queries, node: Node, point: Node, forward: bool, before: boo
         crossing = WorkingSet(db, forward)
         for other in members.nodes[1:]:
             crossing.add(other)
-    if crossing.nodes and (db.has_side_effects(point) or db.has_side_effects(node) or crossing.depends(point)):
-        return []
-    return members.nodes
+    return [] if crossing.depends(point) else members.nodes
 
 
-def _by_values(db: Queries, node: Node, point: Node, forward: bool, before: bool) -> list[Node] | None:
+def _by_values(db: Queries, node: Node, point: Node, forward: bool, stays: bool) -> list[Node] | None:
     """The plan from following values alone, whatever the distance; empty if there is none.
 
-    None if memory that is written, or the world, is involved, so that one has to look at the nodes between.
+    None if memory that is written is involved, so that one has to look at the nodes between.
     """
-    if db.any_side_effects():
-        return None
-    stays = before == forward
     moving: list[Node] = []
     sign = 1 if forward else -1
     pending = [(sign * node.order, node)]

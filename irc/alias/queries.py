@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from irc.alias import facts as f
@@ -14,6 +14,7 @@ from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.solver import Solver
+from irc.alias.write_index import nested_nodes
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -215,9 +216,9 @@ class Queries:
         """Whether anything in the graph writes at all."""
         return bool(self._solver.index)
 
-    def any_side_effects(self) -> bool:
-        """Whether anything in the graph acts on the world."""
-        return self._solver.index.is_written(f.WORLD)
+    def acts_on_world_between(self, first: Node, last: Node) -> bool:
+        """Whether some node between two of one block, neither of them counted, acts on the world."""
+        return self._solver.index.acts_on_world_between(first, last)
 
     def touches_written(self, node: Node) -> bool:
         """Whether ``node`` writes, or reads what anything writes."""
@@ -235,14 +236,3 @@ class Queries:
                 if any(x in wild and contains(locations, x) for x in members(self.location_set(value))):
                     found.add(Location(Kind.BORROWED, value, value.type))
         return frozenset(found)
-
-
-def nested_nodes(node: Node) -> Iterator[Node]:
-    """All nodes inside ``node``, and the ``return_node`` of each block."""
-    pending = list(node.blocks)
-    while pending:
-        block = pending.pop()
-        for inner in block.nodes:
-            yield inner
-            pending.extend(inner.blocks)
-        yield block.return_node

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
-from irc.alias.queries import Queries, nested_nodes
+from irc.alias.queries import Queries
 from irc.alias.rules import leaves_traces
 from irc.alias.solver import Solver
+from irc.alias.write_index import nested_nodes
 from irc.ir.node import Node
 from irc.ir.value import Value
 

@@ -6,10 +6,14 @@ what that element denotes*, so that either may change without the other.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
+from irc.alias.facts import WORLD
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.ir.block import Block
 from irc.ir.node import Node
 
 Counts = dict[int, int]
@@ -41,12 +45,12 @@ class WriteIndex(WriteLog):
         self._dag = dag
         self._own: dict[Node, list[int]] = {}
         """Node -> the elements that it writes itself."""
-        self._around: dict[Node, tuple[Node, ...]] = {}
-        """Writing node -> the nodes it is nested in, innermost first."""
-        self._all: dict[Node, Counts] = {}
-        """Node -> element -> how often the node, or one inside it, writes it."""
         self._writers: dict[int, dict[Node, None]] = {}
         """Element -> the nodes that write it themselves."""
+        self._nested: dict[Node, frozenset[int]] = {}
+        """Node with blocks -> the elements that it or any node inside it writes, as far as somebody asked."""
+        self._blocked: dict[Block, list[Node]] | None = None
+        """Block -> its nodes that act on the world, or hold one that does, in order; None until somebody asks."""
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
         self._single: Counts = {}
@@ -65,36 +69,35 @@ class WriteIndex(WriteLog):
                 self._enter(node, element)
 
     def _enter(self, node: Node, element: int) -> None:
-        own = self._own.get(node)
-        if own is None:
-            own = self._own[node] = []
-            self._around[node] = _around(node)
-        own.append(element)
-        for n in (node, *self._around[node]):
-            counts = self._all.setdefault(n, {})
-            counts[element] = counts.get(element, 0) + 1
+        self._own.setdefault(node, []).append(element)
         writers = self._writers.get(element)
         if writers is None:
             writers = self._writers[element] = {}
             self._count(element)
         writers[node] = None
+        self._forget_nested(node, element)
+
+    def _forget_nested(self, node: Node | None, element: int) -> None:
+        if element == WORLD:
+            self._blocked = None
+        while self._nested and node is not None:
+            self._nested.pop(node, None)
+            node = node.block.node if node.block is not None else None
 
     # -- updates ---------------------------------------------------------
 
     def remove(self, node: Node) -> None:
         """Forget what ``node`` itself writes."""
         self._catch_up()
-        around = self._around.pop(node, ())
         for element in self._own.pop(node, ()):
-            for n in (node, *around):
-                _decrement(self._all[n], element)
-                if not self._all[n]:
-                    del self._all[n]
-            writers = self._writers[element]
-            writers.pop(node, None)
-            if not writers:
-                del self._writers[element]
-                self._discount(element)
+            self._forget_nested(node, element)
+            writers = self._writers.get(element)
+            if writers is not None:
+                writers.pop(node, None)
+                if not writers:
+                    del self._writers[element]
+                    self._discount(element)
+        self._nested.pop(node, None)
 
     def redirect(self, old: int, new: int) -> None:
         """Whoever writes ``old`` writes ``new`` instead."""
@@ -144,22 +147,46 @@ class WriteIndex(WriteLog):
             return any(contains(locations, x) for x in single)
         return any(x in single for x in members(locations))
 
+    def elements(self, node: Node) -> Collection[int]:
+        """The elements that ``node``, or one inside it, writes."""
+        self._catch_up()
+        if not node.blocks:
+            return self._own.get(node, ())
+        found = self._nested.get(node)
+        if found is None:
+            inside = [node, *nested_nodes(node)]
+            found = self._nested[node] = frozenset(e for n in inside for e in self._own.get(n, ()))
+        return found
+
     def locations(self, node: Node) -> LocationSet:
         """What ``node``, and those inside it, write."""
-        self._catch_up()
-        counts = self._all.get(node)
-        if counts is None:
+        elements = self.elements(node)
+        if not elements:
             return EMPTY
         found = self._locations
-        if len(counts) == 1:
-            return found[next(iter(counts))]
-        return self._dag.sets.union_all([found[e] for e in counts])
+        return self._dag.sets.union_all([found[e] for e in elements])
 
     def writes_element(self, node: Node, element: int) -> bool:
         """Whether ``node``, or one inside it, was noted to write ``element`` itself."""
+        return element in self.elements(node)
+
+    def acts_on_world_between(self, first: Node, last: Node) -> bool:
+        """Whether some node between two of one block, neither of them counted, acts on the world."""
         self._catch_up()
-        counts = self._all.get(node)
-        return counts is not None and element in counts
+        if WORLD not in self._writers:
+            return False
+        if self._blocked is None:
+            found: dict[Block, dict[Node, None]] = {}
+            for writer in self._writers[WORLD]:
+                node: Node | None = writer
+                while node is not None and node.block is not None:
+                    found.setdefault(node.block, {})[node] = None
+                    node = node.block.node
+            self._blocked = {block: sorted(nodes, key=_order) for block, nodes in found.items()}
+        # Such nodes are never moved nor passed, so their order stays what it was.
+        nodes = self._blocked.get(first.block, ()) if first.block is not None else ()
+        at = bisect_right(nodes, first.order, key=_order)
+        return at < len(nodes) and nodes[at].order < last.order
 
     def is_written(self, element: int) -> bool:
         """Whether any node was noted to write ``element`` itself."""
@@ -193,11 +220,16 @@ def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
     return True
 
 
-def _around(node: Node) -> tuple[Node, ...]:
-    """The nodes that ``node`` is nested in, innermost first."""
-    found: list[Node] = []
-    outer = node.block.node if node.block is not None else None
-    while outer is not None:
-        found.append(outer)
-        outer = outer.block.node if outer.block is not None else None
-    return tuple(found)
+def _order(node: Node) -> int:
+    return node.order
+
+
+def nested_nodes(node: Node) -> Iterator[Node]:
+    """All nodes inside ``node``, and the ``return_node`` of each block."""
+    pending = list(node.blocks)
+    while pending:
+        block = pending.pop()
+        for inner in block.nodes:
+            yield inner
+            pending.extend(inner.blocks)
+        yield block.return_node
