@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from irc.cli.output import say
 from irc.errors import Error
 
 INTERRUPTED = 128 + 2
@@ -57,9 +58,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fail(message: str, status: int = 1) -> int:
-    from irc.cli.output import printable
 
-    print(f"irc: {printable(message)}", file=sys.stderr)
+    say(message)
     return status
 
 

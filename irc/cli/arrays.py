@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.cli.options import Binding
-from irc.cli.output import printable
+from irc.cli.output import say
 from irc.errors import Error
 from irc.runtime.arguments import Argument
 from irc.runtime.atomic import replacing
@@ -47,8 +46,7 @@ def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes:
     made_up = seeded_inputs(missing, seed, sizes)
     assumed = {name: size for name, size in assumed_sizes(missing, sizes).items() if name not in sizes}
     if assumed:
-        each = ", ".join(f"{printable(name)}={size}" for name, size in assumed.items())
-        print(f"irc: assumed {each} (--dim changes that)", file=sys.stderr)
+        say(f"assumed {', '.join(f'{name}={size}' for name, size in assumed.items())} (--dim changes that)")
     return {**made_up, **given}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from irc.cli import models, options
+from irc.cli.output import emit, progress, say
 from irc.errors import Error
 
 Runner = Callable[[], Any]
@@ -42,7 +42,6 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
     from irc.cli.arrays import complete, dimensions, read_inputs
-    from irc.cli.output import emit, progress
 
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
@@ -80,7 +79,7 @@ def _peers(given: argparse.Namespace) -> list[str]:
         raise Error("IRC331", f"{', '.join(names)} can only run ONNX files: leave out --against", given.model)
     missing = [name for name in names if not find_spec(name.partition(".")[0])]
     if missing:
-        print(f"irc: {', '.join(missing)} is not installed: left out", file=sys.stderr)
+        say(f"{', '.join(missing)} is not installed: left out")
     return [name for name in names if name not in missing]
 
 

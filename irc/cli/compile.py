@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irc.cli import models, options
+from irc.cli.output import emit, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,6 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
-    from irc.cli.output import emit, progress
     from irc.compiler import compile
     from irc.passes import create_instruments
 

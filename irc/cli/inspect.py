@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from irc.cli import models, options
+from irc.cli.output import emit
 from irc.errors import Error
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def add_commands(commands: options.Commands) -> None:
 
 def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text."""
-    from irc.cli.output import emit
-
     emit(str(models.read_module(given.model)).rstrip("\n"))
     return 0
 
@@ -45,7 +44,6 @@ def print_ir(given: argparse.Namespace) -> int:
 def print_alias(given: argparse.Namespace) -> int:
     """Print the alias graph, or why two values alias."""
     from irc.alias import analyze
-    from irc.cli.output import emit
 
     module = models.read_module(given.model)
     db = analyze(module.main, module)

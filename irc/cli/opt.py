@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from irc.cli import models, options
+from irc.cli.output import emit
 
 EXAMPLES = """\
   irc opt graph.ir -p cse,dce                    the graph after two passes
@@ -29,7 +30,6 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.cli.output import emit
     from irc.compiler import named_pipeline
     from irc.passes import PassManager, create_instruments
 

@@ -19,6 +19,12 @@ def emit(text: str) -> None:
         binary.flush()
 
 
+def say(message: str) -> None:
+    """Write a line to stderr, over the words that `progress` may be showing."""
+    start = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{start}irc: {printable(message)}", file=sys.stderr)
+
+
 def printable(text: str) -> str:
     """``text`` with control characters and lone surrogates escaped: models must not steer the terminal."""
     if text.isprintable():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from irc.cli import models, options
+from irc.cli.output import emit, printable, progress
 from irc.errors import Error
 
 EXAMPLES = """\
@@ -26,7 +27,6 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
     from irc.cli.arrays import complete, dimensions, read_inputs, summary, write_outputs
-    from irc.cli.output import emit, printable, progress
 
     if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)

@@ -191,6 +191,9 @@ def test_progress_on_a_terminal_leaves_nothing_behind(irc: Command) -> None:
         assert f"{stage}..." not in shown(written)
     assert "\x1b[1m" in written, "labels are bold on a terminal"
     assert shown(written).startswith("model ")
+    ran = on_terminal("run", "m.irc", "--seed", "0")
+    assert "running..." in ran
+    assert shown(ran).startswith("irc: assumed batch=1 (--dim changes that)\ny: float32 [1, 8]")
     failed = on_terminal("compile", "m.onnx", "-p", "inline", "--check", "-i", "x=nowhere.npy")
     assert "checking..." in failed
     assert shown(failed).startswith("irc: IRC502: nowhere.npy: cannot read the file")
