@@ -13,6 +13,7 @@ from irc.alias.sets import LocationSet, contains, members
 from irc.ir.node import Node
 from irc.ir.ops import resolve
 from irc.ir.ops.aten.beyond import is_missed
+from irc.ir.types import Type
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class _Paths:
         start = self.raw.elements[value]
         path = self._shortest(start, location)
         named = [e for e in path if e in (start, location) or self._is_named(e)]
-        found = [self._fact(x, y) for x, y in pairwise(named)]
+        met = [next(e for e in named[i:] if e in self.raw.sites) for i in range(1, len(named))]
+        found = [self._fact(x, y, object) for (x, y), object in zip(pairwise(named), met)]
         if len(named) == 1:
             found.append(Fact(f"%{value.name}", str(self.db.describe(location)), value.node))
         return found
@@ -113,22 +115,32 @@ class _Paths:
             return f"any unknown {self.raw.unknown_atoms[e]}"
         return str(self.db.describe(e))
 
-    def _fact(self, x: Element, y: Element) -> Fact:
+    def _fact(self, x: Element, y: Element, object: Element) -> Fact:
+        """That ``x`` may be ``y``, on the way to the location ``object``."""
         subject, target = self.value_of.get(x), self.value_of.get(y)
-        if x in self.holder_of or (x in self.raw.sites and y in self.holder_of):
+        if x in self.holder_of or (x in self.raw.sites and y == self.db.contents_element(x)):
             maker = self._maker(self.holder_of.get(x, x))
             if maker is not None and _is_missed(maker):
                 return Fact(self._name(x), self._name(y), maker, 5)
-            return Fact(self._name(x), self._name(y), self._storing(target), 3)
+            held = self.raw.content_type.get(x)
+            case = 4 if held is not None and self._is_other(held, object) else 3
+            return Fact(self._name(x), self._name(y), self._storing(target), case)
         if x in self.raw.unknown_atoms and y in self.raw.sites:
-            differs = self.raw.unknown_atoms[x] not in atoms(self.raw.type_of(y))
+            differs = self._is_other(self.raw.unknown_atoms[x], y)
             return Fact(self._name(x), self._name(y), None, 4 if differs else 0)
         if subject is None:
             return Fact(self._name(x), self._name(y))
         node = subject.node
         if node is None and subject.block is not None:
             node = subject.block.node
-        return Fact(self._name(x), self._name(y), node, _case(subject, node, target))
+        case = _case(subject, node, target)
+        if y in self.holder_of and self._is_other(subject.type, object):
+            case = 4  # taken out of a container as something else than it is there
+        return Fact(self._name(x), self._name(y), node, case)
+
+    def _is_other(self, type: Type, location: Element) -> bool:
+        """Whether what is known to be of ``type`` is something more special at ``location``, or something else."""
+        return set(atoms(type)).isdisjoint(atoms(self.raw.type_of(location)))
 
     def _maker(self, location: Element) -> Node | None:
         """The node that allocates ``location``."""
