@@ -14,6 +14,7 @@ from irc.alias.facts import WORLD
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.block import Block
+from irc.ir.bulk import no_collection
 from irc.ir.node import Node
 
 Counts = dict[int, int]
@@ -45,7 +46,7 @@ class WriteIndex(WriteLog):
         self._dag = dag
         self._own: dict[Node, list[int]] = {}
         """Node -> the elements that it writes itself."""
-        self._writers: dict[int, dict[Node, None]] = {}
+        self._writers: dict[int, list[Node]] = {}
         """Element -> the nodes that write it themselves."""
         self._nested: dict[Node, frozenset[int]] = {}
         """Node with blocks -> the elements that it or any node inside it writes, as far as somebody asked."""
@@ -65,16 +66,18 @@ class WriteIndex(WriteLog):
     def _catch_up(self) -> None:
         if self.entries:
             entries, self.entries = self.entries, []
-            for node, element in entries:
-                self._enter(node, element)
+            with no_collection():
+                for node, element in entries:
+                    self._enter(node, element)
 
     def _enter(self, node: Node, element: int) -> None:
         self._own.setdefault(node, []).append(element)
         writers = self._writers.get(element)
         if writers is None:
-            writers = self._writers[element] = {}
+            self._writers[element] = [node]
             self._count(element)
-        writers[node] = None
+        else:
+            writers.append(node)
         self._forget_nested(node, element)
 
     def _forget_nested(self, node: Node | None, element: int) -> None:
@@ -91,18 +94,17 @@ class WriteIndex(WriteLog):
         self._catch_up()
         for element in self._own.pop(node, ()):
             self._forget_nested(node, element)
-            writers = self._writers.get(element)
-            if writers is not None:
-                writers.pop(node, None)
-                if not writers:
-                    del self._writers[element]
-                    self._discount(element)
+            writers = self._writers[element]
+            writers.remove(node)
+            if not writers:
+                del self._writers[element]
+                self._discount(element)
         self._nested.pop(node, None)
 
     def redirect(self, old: int, new: int) -> None:
         """Whoever writes ``old`` writes ``new`` instead."""
         self._catch_up()
-        for node in list(self._writers.get(old, ())):
+        for node in dict.fromkeys(self._writers.get(old, ())):
             elements = self._own[node]
             self.remove(node)
             for element in elements:
