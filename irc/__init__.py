@@ -3,9 +3,9 @@
 __version__ = "0.1.0"
 
 # The version comes first: the compiler and the files it writes name it.
-from irc.compiler import compile  # noqa: E402
-from irc.errors import Error  # noqa: E402
-from irc.runtime.file import load  # noqa: E402
-from irc.runtime.model import CompiledModel  # noqa: E402
+from irc.compiler import compile
+from irc.errors import Error
+from irc.runtime.file import load
+from irc.runtime.model import CompiledModel
 
 __all__ = ["CompiledModel", "Error", "__version__", "compile", "load"]

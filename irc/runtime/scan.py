@@ -8,6 +8,7 @@ lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.control_flow import only_block
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
-from irc.runtime.stacking import Stack, normal_axis
+from irc.runtime.stacking import Stack, normal_axis, row_type
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ class _Scan:
     def __init__(self, body: Code, states: int, yields: Sequence[Value], node: Node) -> None:
         self.body = body
         self.states = states
-        self.yields = yields
         scanned = len(body.params) - states
 
         def option(name: str, count: int) -> list[int]:
@@ -63,6 +63,10 @@ class _Scan:
         self.axes = option("scan_input_axes", scanned)
         self.out_backwards = option("scan_output_directions", len(yields))
         self.out_axes = option("scan_output_axes", len(yields))
+        # With a batch, the outputs have one more axis; there, the body alone tells.
+        outputs = () if node.version == 8 else node.outputs[states:]
+        pairs = zip_longest(yields, outputs)
+        self.rows = [row_type(*pair, axis) for pair, axis in zip(pairs, self.out_axes)]
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""
@@ -98,7 +102,7 @@ class _Scan:
         if any(len(s) != trips for s in sequences):
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
-        stacks = [Stack(value, trips) for value in self.yields]
+        stacks = [Stack(row, trips) for row in self.rows]
         for t in range(trips):
             put(frame, body.params, [*states, *(sequence[t, ...] for sequence in sequences)])
             states.clear()  # whatever is still needed is in the frame

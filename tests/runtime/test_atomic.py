@@ -31,9 +31,14 @@ def test_if_the_block_fails_the_old_file_stays(tmp_path: Path, error: type[BaseE
     path = tmp_path / "x.bin"
     path.write_bytes(b"old")
     raised = error("IRC999", "message") if error is Error else error("message")
-    with pytest.raises(Error if error is OSError else error), replacing(path) as file:
-        file.write(b"new")
-        raise raised
+
+    def write() -> None:
+        with replacing(path) as file:
+            file.write(b"new")
+            raise raised
+
+    with pytest.raises(Error if error is OSError else error):
+        write()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["x.bin"]
 
