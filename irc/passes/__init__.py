@@ -13,6 +13,7 @@ from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.manager import PassManager, PassReport, PassRun
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.registry import create, names, register
+from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.rewriter import Rewriter
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PassReport",
     "PassRun",
     "Pipeline",
+    "RemoveMutation",
     "Repeat",
     "Rewriter",
     "create",

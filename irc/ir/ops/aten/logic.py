@@ -129,6 +129,7 @@ ROWS = """
     aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
     aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
     aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
+    aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     aten::logical_not_(Tensor(a!) self) -> Tensor(a!)
     aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)

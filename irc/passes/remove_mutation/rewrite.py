@@ -1,0 +1,190 @@
+"""Putting a new value in the place of every version of some memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from irc.ir import Builder, Graph, Node, Value
+from irc.ir.clone import clone_node
+from irc.ir.types import TENSOR, Type
+from irc.passes.remove_mutation.family import Family
+from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_first, is_like_first
+from irc.passes.remove_mutation.versions import BRANCH, Version
+from irc.passes.rewriter import IDENTITY
+
+
+def rewrite(family: Family) -> None:
+    """Make the writes of ``family`` functional. The alias analysis is not told."""
+    _Rewrite(family).run()
+
+
+class _Rewrite:
+    """Each version becomes a value: what the functional operator gives, or what a branch or loop passes on.
+
+    Whoever used a member uses the same part of the version that it saw.
+    """
+
+    def __init__(self, family: Family) -> None:
+        versions = family.versions
+        self._family = family
+        self._graph: Graph = family.root.graph
+        self._names = [v.name for v in self._graph.outputs]
+        self._views = family.views()
+        self._targets = {node: family.member(node.inputs[0]) for node in family.writes}
+        self._users = _in_order({u for v in family.members() for u in v.iter_users()}.union(family.writes))
+        # Which version everyone sees is settled before anything moves.
+        self._seen = {node: versions.before(node) for node in (*self._users, *versions.around)}
+        self._ends = {block: versions.at_end(block) for node in versions.around for block in node.blocks}
+        self._values: dict[Version, Value] = {None: family.root}
+        self._parts: dict[tuple[Version, Value], list[Value]] = {
+            (self._seen[view], view.output): [view.output] for view in self._views
+        }
+
+    def run(self) -> None:
+        for node in self._family.versions.around:
+            self._carry(node)
+        for node in self._users:
+            self._rebind(node)
+            target = self._targets.get(node)
+            if target is not None:
+                self._replace(node, target)
+        for node in self._family.versions.around:
+            if node.kind != BRANCH:
+                node.append_input(self._values[self._seen[node]])
+            for block in node.blocks:
+                block.return_node.append_input(self._values[self._ends[block]])
+        for node in reversed(self._users):
+            if node in self._targets:
+                node.erase()
+
+    def _carry(self, node: Node) -> None:
+        """Let ``node``, which has writes inside, pass the memory on: one more parameter, one more output."""
+        root = self._family.root
+        if node.kind != BRANCH:
+            (block,) = node.blocks
+            self._values[block] = block.add_param(root.type, root.name)
+        self._values[node] = node.add_output(root.type, root.name)
+
+    def _rebind(self, user: Node) -> None:
+        """Let ``user`` use what it sees of the memory, for each member among its inputs."""
+        for index, value in enumerate(user.inputs):
+            member = self._family.member(value)
+            part = value if member is None else self._part(member, self._seen[user], user)
+            if part is value:
+                continue
+            if user is self._graph.block.return_node and _keeps_output_names(self._graph):
+                part = self._named(part, self._names[index])
+            user.replace_input(index, part)
+            step = self._views.get(user)
+            if step is not None and step.how is not None:
+                user.kind = step.how.again  # the new memory may be laid out in another way
+
+    def _named(self, part: Value, name: str) -> Value:
+        """``part`` as an output of the graph that is called ``name``."""
+        end = self._graph.block.return_node
+        if part.node is None or part.block is not self._graph.block or part in end.inputs:
+            part = Builder.before(end).op(IDENTITY, part, type=part.type)
+        part.name = name
+        return part
+
+    def _replace(self, node: Node, target: Value) -> None:
+        """Make the version after the write ``node``; its inputs are bound to the version before."""
+        kind = functional_kind(node)
+        assert kind is not None
+        part = node.inputs[0]
+        exact = is_like_first(node, kind)
+        value = self._compute(node, kind, part.type if exact else TENSOR)
+        emit = _emitter(node)
+        step = None if target is self._family.root else self._family.step(target)
+        if step is None:
+            needs_copy = not exact
+        else:
+            assert step.how is not None
+            needs_copy = not step.how.copies and not (exact and is_laid_out_like_first(node))
+        if needs_copy:
+            value = emit("aten::copy", part, value)
+            value.type = part.type
+        if exact or needs_copy:
+            self._parts[node, target] = [value]
+        if node.outputs:
+            value.name = node.output.name
+        while step is not None:
+            assert step.view is not None and step.how is not None and step.how.put is not None
+            whole = self._part(step.parent, self._seen[node], node)
+            value = step.how.put(emit, step.view, whole, value)
+            value.type = whole.type
+            step = None if step.parent is self._family.root else self._family.step(step.parent)
+        self._values[node] = value
+
+    def _compute(self, node: Node, kind: str, type: Type) -> Value:
+        """The result of the functional operator ``kind`` on what ``node`` is given."""
+        made = Builder.before(node).node(
+            kind, node.inputs, (type,), attributes=dict(node.attributes), version=node.version, name=node.name
+        )
+        made.scope = node.scope
+        return made.output
+
+    def _part(self, member: Value, version: Version, before: Node) -> Value:
+        """The part of ``version`` that ``member`` shows, defined before the node ``before``."""
+        missing: list[tuple[Value, Node, str]] = []
+        at = member
+        found = self._find(at, version, before)
+        while found is None:
+            step = self._family.step(at)
+            assert step.view is not None and step.how is not None
+            missing.append((at, step.view, step.how.again))
+            at = step.parent
+            found = self._find(at, version, before)
+        for view, node, kind in reversed(missing):
+            copy = clone_node(node, self._graph, {node.inputs[0]: found})
+            copy.kind = kind
+            copy.insert_before(before)
+            found = copy.output
+            self._parts.setdefault((version, view), []).append(found)
+        return found
+
+    def _find(self, member: Value, version: Version, before: Node) -> Value | None:
+        if member is self._family.root:
+            return self._values[version]
+        return next((v for v in self._parts.get((version, member), ()) if _dominates(v, before)), None)
+
+
+def _emitter(before: Node) -> Callable[..., Value]:
+    """Inserts nodes before a node: ``emit(kind, *inputs)``, where inputs may be Python values."""
+    builder = Builder.before(before)
+
+    def emit(kind: str, *inputs: Any) -> Value:
+        values = [v if isinstance(v, Value) else builder.constant(v) for v in inputs]
+        return builder.op(kind, *values)
+
+    return emit
+
+
+def _keeps_output_names(graph: Graph) -> bool:
+    return graph.module is None or graph.module.main is graph
+
+
+def _dominates(value: Value, node: Node) -> bool:
+    """Whether ``value`` is defined wherever ``node`` runs."""
+    block = value.block
+    at = None if block is None else node.ancestor_in(block)
+    return at is not None and (value.node is None or value.node.is_before(at))
+
+
+def _in_order(nodes: Iterable[Node]) -> list[Node]:
+    """``nodes`` in the order in which they stand in the graph, those around others first."""
+    return sorted(nodes, key=_place)
+
+
+def _place(node: Node) -> list[tuple[int, int]]:
+    """Positions and numbers of blocks on the way to ``node``, outermost first."""
+    place: list[tuple[int, int]] = []
+    at: Node | None = node
+    inside = 0
+    while at is not None and at.block is not None:
+        place.append((at.order, inside))
+        owner = at.block.node
+        inside = owner.blocks.index(at.block) + 1 if owner is not None else 0
+        at = owner
+    return place[::-1]
