@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +14,56 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime import kernels
-from irc.runtime.kernels import registry
+from irc.runtime.kernels import families, registry
 from tests.kernels.helpers import NodeStandIn
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each module is imported in a process of its own")
+def test_the_table_of_families_is_complete_and_right():
+    """Importing the modules that it names registers an operator; no module registers an operator it does not name."""
+    script = """
+import os, sys
+from irc.runtime.kernels import families, registry
+for module in families.all_modules():
+    if os.fork() == 0:
+        registry._load([module])
+        print(module, *registry._BINDERS, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    registers = {module: set(kinds) for module, *kinds in map(str.split, done.stdout.splitlines())}
+    assert registers.keys() == set(families.all_modules())
+    for kind in set().union(*registers.values()):
+        modules = families.modules_of(kind)
+        assert any(kind in registers[module] for module in modules), f"{kind} is not registered by {modules}"
+    for module, names in families.ONNX.items():
+        assert {f"onnx::{name}" for name in names.split()} <= registers[module]
 
 
 def test_every_module_that_registers_kernels_is_a_family():
     folder = Path(kernels.__file__).parent
     registers = re.compile(r"^\s*@?kernel\(", re.MULTILINE)
     modules = {path.stem for path in folder.glob("*.py") if registers.search(path.read_text())}
-    assert modules - {"registry"} <= set(kernels.FAMILIES)
+    assert modules - {"registry"} <= set(families.all_modules())
+
+
+def test_families_are_imported_when_they_are_needed():
+    script = """
+import sys, irc
+from irc.runtime.kernels import registry
+registry.find_binder("onnx::Conv", None)
+print(*(m.rpartition(".")[2] for m in sys.modules if m.startswith("irc.runtime.kernels.")))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & set(families.all_modules()) == {"conv"}
 
 
 def test_binders_serve_from_their_version_to_the_next(monkeypatch):
-    monkeypatch.setattr(registry, "_BINDERS", {})
+    before = registry.registered()
+    monkeypatch.setattr(registry, "_BINDERS", dict(registry._BINDERS))
     found = {since: registry.kernel("acme::X", since=since)(lambda node: None) for since in (7, 13, 1)}
-    assert registry.registered() == {"acme::X": (1, 7, 13)}
+    assert registry.registered() == before | {"acme::X": (1, 7, 13)}
     for version, since in ((1, 1), (6, 1), (7, 7), (12, 7), (13, 13), (99, 13), (None, 13)):
         assert registry.find_binder("acme::X", version) is found[since]
     assert registry.find_binder("acme::X", 0) is None

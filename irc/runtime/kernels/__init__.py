@@ -1,7 +1,8 @@
 """Kernels: what an operator computes, in NumPy.
 
-One module a family; importing this package registers them all. `bind` turns a
-node into the function that computes it, `means` says by what.
+One module a family, imported when the first operator of it is bound
+(`families`). `bind` turns a node into the function that computes it, `means`
+says by what.
 
 Kernels are called with NumPy's floating-point warnings switched off: infinities
 and NaNs are results like any other, and whoever runs kernels wraps the whole
@@ -10,7 +11,6 @@ run in one ``np.errstate(all="ignore")``.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from irc.errors import Error
@@ -19,44 +19,6 @@ from irc.runtime.kernels.registry import Kernel, find_binder
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-FAMILIES = (
-    "activations",
-    "aten",
-    "aten_python",
-    "batch_norm",
-    "cast",
-    "conv",
-    "conv_transpose",
-    "deform_conv",
-    "detection",
-    "elementwise",
-    "generate",
-    "grid_sample",
-    "index",
-    "matmul",
-    "ml",
-    "normalization",
-    "pieces",
-    "pool",
-    "prim",
-    "quantize",
-    "quantized",
-    "random",
-    "recurrent",
-    "reduce",
-    "resize",
-    "select",
-    "sequence",
-    "shape",
-    "softmax",
-    "unpool",
-)
-"""The modules that register irc's own kernels when they are imported."""
-
-for _family in FAMILIES:
-    import_module(f"{__name__}.{_family}")
-
 
 def means(node: Node) -> Literal["own", "reference"] | None:
     """How ``node`` can be computed: by a kernel of irc's own, by ``onnx.reference``, or not at all."""

@@ -8,8 +8,11 @@ at each run. So running never looks at attributes, names or versions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from irc.runtime.kernels.families import all_modules, modules_of
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -43,6 +46,7 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
 
 def find_binder(kind: str, version: int | None) -> Binder | None:
     """The binder for ``kind`` at ``version`` (None: the newest), or None if irc has no own kernel."""
+    _load(modules_of(kind))
     entry = _BINDERS.get(kind)
     if entry is None:
         return None
@@ -53,4 +57,10 @@ def find_binder(kind: str, version: int | None) -> Binder | None:
 
 def registered() -> dict[str, tuple[int, ...]]:
     """Every kind with a kernel of irc's own, and the versions its binders start at."""
+    _load(all_modules())
     return {kind: tuple(sinces) for kind, (sinces, _) in sorted(_BINDERS.items())}
+
+
+def _load(modules: Iterable[str]) -> None:
+    for module in modules:
+        import_module(f"{__package__}.{module}")

@@ -1,0 +1,76 @@
+"""Which module has the kernels of an operator: it is imported when the first such node is bound.
+
+A model uses few of the modules, and importing all of them takes longer than
+compiling a small model.
+"""
+
+from __future__ import annotations
+
+ONNX = {
+    "activations": (
+        "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish PRelu Selu Shrink Sigmoid Softplus "
+        "Softsign SwiGLU Swish ThresholdedRelu"
+    ),
+    "batch_norm": "BatchNormalization",
+    "cast": "BitCast Cast CastLike",
+    "conv": "Conv",
+    "conv_transpose": "ConvTranspose",
+    "deform_conv": "DeformConv",
+    "detection": "MaxRoiPool NonMaxSuppression RoiAlign",
+    "elementwise": (
+        "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
+        "BitwiseXor Ceil Clip Cos Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN Less "
+        "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sign Sin Sinh "
+        "Sqrt Sub Sum Tan Tanh Where Xor"
+    ),
+    "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
+    "grid_sample": "GridSample",
+    "index": "Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND TensorScatter",
+    "matmul": "Einsum Gemm MatMul",
+    "normalization": (
+        "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization "
+        "MeanVarianceNormalization RMSNormalization"
+    ),
+    "pieces": "Concat Pad Slice Split Tile",
+    "pool": "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool",
+    "quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+    "quantized": "ConvInteger MatMulInteger QLinearConv QLinearMatMul",
+    "random": "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
+    "recurrent": "GRU LSTM RNN",
+    "reduce": (
+        "ArgMax ArgMin CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax "
+        "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+    ),
+    "resize": "Resize Upsample",
+    "select": "Compress NonZero TopK Unique",
+    "sequence": (
+        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt "
+        "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
+        "SplitToSequence"
+    ),
+    "shape": ("DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze"),
+    "softmax": "Hardmax LogSoftmax Softmax",
+    "unpool": "MaxUnpool",
+}
+"""Module -> the operators of ONNX's own domain that it has kernels for."""
+
+NAMESPACES = {
+    "ai.onnx.ml": ("ml",),
+    "aten": ("aten", "aten_python"),
+    "irc": ("index",),
+    "prim": ("prim", "aten_python"),
+}
+"""Namespace -> the modules with kernels for its operators, for those that have few modules."""
+
+_MODULES = {f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()}
+
+
+def modules_of(kind: str) -> tuple[str, ...]:
+    """The modules that register the kernels of ``kind`` and, if there is one, of its in-place form."""
+    namespace = kind.partition("::")[0]
+    return NAMESPACES.get(namespace) or _MODULES.get(kind.removesuffix("_"), ())
+
+
+def all_modules() -> list[str]:
+    """All modules that register kernels."""
+    return sorted({*ONNX, *(module for modules in NAMESPACES.values() for module in modules)})
