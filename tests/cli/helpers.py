@@ -93,3 +93,10 @@ def small_model() -> onnx.ModelProto:
 def small_result(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     weights = {t.name: numpy_helper.to_array(t) for t in small_model().graph.initializer}
     return np.maximum(x @ weights["w"], 0) + weights["b"]
+
+
+GRAPH = """graph(%x : Float(2)):
+  %y : Float(2) = onnx::Relu(%x)
+  return (%y)
+"""
+"""A graph as IR text."""

@@ -1,0 +1,44 @@
+"""Cases of bad input: exit status 1, one message that says what, where and what to do, nothing written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tests.cli.helpers import Command
+
+Case = Callable[[Command], list[str]]
+Cases = dict[str, tuple[str, Case]]
+"""Name -> what the message must say, and what makes the files and gives the arguments."""
+
+
+def case_of(cases: Cases) -> Callable[[str], Callable[[Case], Case]]:
+    """A decorator that enters a case into ``cases``, given what the message must say."""
+
+    def case(says: str) -> Callable[[Case], Case]:
+        def register(make: Case) -> Case:
+            cases[make.__name__] = (says, make)
+            return make
+
+        return register
+
+    return case
+
+
+def listing(command: Command) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(command.folder)): path.read_bytes() if path.is_file() else None
+        for path in command.folder.rglob("*")
+    }
+
+
+def assert_refused(command: Command, argv: list[str], says: str) -> None:
+    before = listing(command)
+    result = command(*argv)
+    assert result.status == 1, result
+    assert result.out == ""
+    assert result.err.startswith("irc: IRC"), result.err
+    assert result.err.count("IRC") == 1, f"one message, not several:\n{result.err}"
+    assert "Traceback" not in result.err
+    assert re.search(says, result.err, re.DOTALL), f"{result.err!r} does not say {says!r}"
+    assert listing(command) == before
