@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from irc.alias import facts as f
@@ -164,7 +164,7 @@ class Queries:
             return self.reach_set(node.inputs)
         values = dict.fromkeys(node.inputs)
         for inner in nested_nodes(node):
-            values.update(dict.fromkeys(inner.inputs))
+            values.update(dict.fromkeys(_read_by(inner)))
         return self.reach_set(values)
 
     def write_set(self, node: Node) -> LocationSet:
@@ -236,3 +236,16 @@ class Queries:
                 if any(x in wild and contains(locations, x) for x in members(self.location_set(value))):
                     found.add(Location(Kind.BORROWED, value, value.type))
         return frozenset(found)
+
+
+def _read_by(node: Node) -> Sequence[Value]:
+    """The inputs whose memory ``node`` may read: what a block of TorchScript's hands on stays as it is.
+
+    ONNX loops stack what their bodies return.
+    """
+    if node.is_return and node.block is not None and node.block.node is not None:
+        if node.block.node.kind == "prim::If":
+            return ()
+        if node.block.node.kind == "prim::Loop":
+            return node.inputs[:1]  # whether to go on
+    return node.inputs

@@ -274,3 +274,25 @@ def test_no_move_changes_places_of_nodes_that_conflict(numbers: list[int], i: in
             assert not matters, (a, b)
             assert span[0].block is a.block
     db.check()
+
+
+def test_handing_a_value_on_reads_no_memory() -> None:
+    """A write may pass an If that returns the value written, but not one that looks at it."""
+    text = """
+graph(%x : Tensor, %c : bool):
+  %a : Tensor = aten::relu(%x)
+  %w : Tensor = aten::relu_(%a)
+  %r : Tensor = prim::If(%c)
+    block0():
+      BODY
+      -> (%a)
+    block1():
+      -> (%x)
+  %s : Tensor = aten::neg(%r)
+  return (%r, %s)
+"""
+    c = Case(text.replace("      BODY\n", ""))
+    assert c.db.can_move_after(c.node("w"), c.node("r"))
+    assert not c.db.can_move_after(c.node("w"), c.node("s")), "%r may be %a"
+    looking = Case(text.replace("BODY", "%n : Tensor = aten::neg(%a)"))
+    assert not looking.db.can_move_after(looking.node("w"), looking.node("r"))

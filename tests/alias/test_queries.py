@@ -331,3 +331,31 @@ def test_many_classes_of_one_shape() -> None:
     assert c.alias("w0", "w399"), "weights may be tied"
     assert not c.alias("m0", "m1")
     assert c.contain("m0", "w1")
+
+
+def test_what_is_never_initialised_is_no_memory() -> None:
+    """TorchScript's place holder after a branch that raises."""
+    c = Case("""
+graph(%x : Tensor, %c : bool):
+  %u : Tensor = prim::Uninitialized()
+  %v : Tensor = aten::relu(%x)
+  %r : Tensor = prim::If(%c)
+    block0():
+      -> (%v)
+    block1():
+      -> (%u)
+  %s : Tensor = prim::If(%c)
+    block0():
+      -> (%u)
+    block1():
+      -> (%x)
+  return (%r, %s)
+""")
+    assert not c.alias("u", "u")
+    assert c.db.locations(c["r"]) == c.db.locations(c["v"])
+    assert not c.alias("r", "s")
+    with c.db.rewrite():
+        c["u"].replace_all_uses_with(c["v"])
+        c.db.replace_value(c["u"], c["v"])
+    c.db.check()
+    assert c.alias("s", "v")

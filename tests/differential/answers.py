@@ -22,11 +22,13 @@ class Answers:
     Attributes:
         seen: (query, irc's answer, PyTorch's) -> how often.
         cases: (query, number of the case) -> how often it was the reason.
+        others: for what PyTorch does not look at when it moves nodes -> how often it was the reason.
     """
 
     def __init__(self) -> None:
         self.seen: Counter[tuple[str, bool, bool]] = Counter()
         self.cases: Counter[tuple[str, int]] = Counter()
+        self.others: Counter[str] = Counter()
 
     # -- sharing ---------------------------------------------------------
 
@@ -62,7 +64,9 @@ class Answers:
             found = set[int]()
             for a, b in conflicts(both, between(node, point)):
                 found |= {f.case for f in both.db.why(a, b)} & IGNORES
-            assert self._explained("motion", found) or rewrites(both, between(node, point)), _tell(both, node, point)
+            others = [why for why in (rewrites, acts_inside) if why(both, between(node, point))]
+            self.others.update(why.__name__ for why in others)
+            assert self._explained("motion", found) or others, _tell(both, node, point)
         return theirs
 
     # -- results ---------------------------------------------------------
@@ -88,10 +92,13 @@ class Answers:
             both, only_theirs = self.seen[query, True, True], self.seen[query, False, True]
             only_ours, neither = self.seen[query, True, False], self.seen[query, False, False]
             if both + only_theirs + only_ours + neither:
-                cases = ", ".join(f"case {c}: {n}" for (q, c), n in sorted(self.cases.items()) if q == query)
+                reasons = [f"case {c}: {n}" for (q, c), n in sorted(self.cases.items()) if q == query]
+                if query == "motion":
+                    reasons += [f"{other.replace('_', ' ')}: {n}" for other, n in sorted(self.others.items())]
+                why = ", ".join(reasons) or "none"
                 yield (
                     f"{name}: {said}: PyTorch says so {both + only_theirs} times, of which irc denies {only_theirs} "
-                    f"({self.denied(query):.1%}); irc alone {only_ours} ({cases or 'none'}); neither {neither}"
+                    f"({self.denied(query):.1%}); irc alone {only_ours} ({why}); neither {neither}"
                 )
 
 
@@ -137,6 +144,11 @@ def rewrites(both: Both, nodes: list[Node]) -> bool:
     """Whether two of the nodes write the same memory: PyTorch does not look for that."""
     written = [both.db.write_set(n) for n in nodes]
     return any(intersects(a, b) for i, a in enumerate(written) for b in written[:i])
+
+
+def acts_inside(both: Both, nodes: list[Node]) -> bool:
+    """Whether one of the nodes has side effects in its blocks: PyTorch moves others past it."""
+    return any(n.blocks and both.db.has_side_effects(n) for n in nodes)
 
 
 def _tell(both: Both, *what: Value | Node) -> str:

@@ -1,4 +1,4 @@
-"""Random programs that irc and PyTorch both read: those of ``tests.alias.programs`` and what that file's oracle lacks."""
+"""Random programs that irc and PyTorch both read: those of ``tests.alias.programs``, and what its oracle lacks."""
 
 from __future__ import annotations
 

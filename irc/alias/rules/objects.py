@@ -9,6 +9,15 @@ from irc.ir import types
 from irc.ir.node import Node
 
 
+def _uninitialized(rec: Recorder, node: Node) -> None:
+    """A place holder for what no path uses: it denotes no memory at all."""
+    for output in node.outputs:
+        if has_memory(output.type):
+            rec.own(output, rec.facts.new())
+        else:
+            rec.fresh(output)
+
+
 def _list_construct(rec: Recorder, node: Node) -> None:
     location = rec.container(node.output)
     for value in node.inputs:
@@ -98,7 +107,7 @@ def _constant(node: Node, index: int) -> object:
 
 RULES: dict[str, Rule | None] = {
     "prim::Constant": None,
-    "prim::Uninitialized": None,
+    "prim::Uninitialized": _uninitialized,
     "prim::CreateObject": _create_object,
     "prim::ListConstruct": _list_construct,
     "prim::DictConstruct": _list_construct,
