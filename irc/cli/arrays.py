@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -55,26 +56,20 @@ def _read(path: str) -> Array:
     try:
         with open(path, "rb") as file:
             start = file.read(6)
-        if start.startswith(b"PK"):
-            raise Error("IRC504", "this is a .npz archive: give each input a .npy file of its own", path)
-        if start != b"\x93NUMPY":
-            raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        if start == b"\x93NUMPY":
+            with warnings.catch_warnings(action="ignore"):  # one message is enough
+                return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
-    except (
-        ValueError,
-        TypeError,
-        OverflowError,
-        EOFError,
-        MemoryError,
-        RecursionError,
-    ) as error:  # its header is wrong
+    except Exception as error:  # NumPy raises ValueError, TypeError, TokenError and others for headers that are wrong
         if "Python objects" in str(error):
             message = "this array holds Python objects, and irc reads no pickles; save strings with dtype=str"
         else:
             message = f"this .npy file is damaged or truncated: {error or type(error).__name__}"
         raise Error("IRC504", message, path) from None
+    if start.startswith(b"PK"):
+        raise Error("IRC504", "this is a .npz archive: give each input a .npy file of its own", path)
+    raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
 
 
 def _as_stated(array: Array, argument: Argument) -> Array:

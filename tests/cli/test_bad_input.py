@@ -176,6 +176,12 @@ def an_array_that_claims_a_huge_size(irc: Command):
     return run(irc, "x", content.replace(b"(1, 3), }        ", b"(1, 4294967296), }"))
 
 
+@case("x.npy: .*damaged or truncated")
+def an_array_with_a_header_that_does_not_end(irc: Command):
+    np.save(irc.folder / "whole.npy", np.zeros((1, 3), np.float32))
+    return run(irc, "x", (irc.folder / "whole.npy").read_bytes().replace(b"}", b"("))
+
+
 @case("x.npy: .*npz")
 def an_archive_of_arrays(irc: Command):
     np.savez(irc.folder / "x.npz", x=np.zeros((1, 3), np.float32))
