@@ -127,7 +127,12 @@ class Report:
         """How much was fused, in a line."""
         inside = sum(len(group.operators) for group in self.groups)
         refused = sum(refusal.pass_name == "fuse" for refusal in self.refusals)
-        return f"{len(self.groups):,} groups with {inside:,} operators; {refused:,} mergers refused"
+        groups, operators, mergers = (
+            _count(len(self.groups), "group"),
+            _count(inside, "operator"),
+            _count(refused, "merger"),
+        )
+        return f"{groups} with {operators}; {mergers} refused"
 
     def memory_text(self) -> str:
         """What running takes, in a line."""
@@ -148,3 +153,7 @@ class Report:
             lines.append(f"{label:<{width}}  {first}")
             lines += [f"{'':<{width}}  {line}" for line in others]
         return "\n".join(lines)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -39,7 +39,14 @@ def test_compile_prints_a_table_on_stderr_alone(irc: Command) -> None:
     assert result.status == 0
     assert result.out == ""
     assert "\x1b" not in result.err, "no colour where there is no terminal"
-    for text in (r"model +m\.onnx", r"MatMul +1 +1", r"in all +3 +3", r"fuse +[\d.]+", "1 groups with 3", "weights"):
+    for text in (
+        r"model +m\.onnx",
+        r"MatMul +1 +1",
+        r"in all +3 +3",
+        r"fuse +[\d.]+",
+        "1 group with 3 operators",
+        "weights",
+    ):
         assert re.search(text, result.err), f"{text} is not in\n{result.err}"
     assert os.listdir() == ["m.onnx"]
 
