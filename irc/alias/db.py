@@ -62,21 +62,23 @@ class AliasDb(Updates):
         """Whether ``move_after`` would succeed."""
         return plan_move(self, node, point, before=False) is not None
 
-    def move_before(self, node: Node, point: Node) -> bool:
+    def move_before(self, node: Node, point: Node, last: Node | None = None) -> bool:
         """Move ``node`` right before ``point``, a node of the same block, if nothing can tell the difference.
 
         Nodes between the two move too where they must. Returns whether it was
-        done; if not, nothing has changed.
+        done; if not, nothing has changed. With ``last``, a node behind
+        ``point``, all from there to ``last`` stay together: what must not stay
+        before them goes behind them.
         """
-        return self._move(node, point, before=True)
+        return self._move(node, point, True, last)
 
     def move_after(self, node: Node, point: Node) -> bool:
         """Move ``node`` right after ``point``; otherwise as ``move_before``."""
-        return self._move(node, point, before=False)
+        return self._move(node, point, False)
 
-    def _move(self, node: Node, point: Node, before: bool) -> bool:
-        moving = plan_move(self, node, point, before)
+    def _move(self, node: Node, point: Node, before: bool, last: Node | None = None) -> bool:
+        moving = plan_move(self, node, point, before, last)
         if moving is None:
             return False
-        move(node, point, before, moving)
+        move(node, point, before, moving, last)
         return True

@@ -79,8 +79,15 @@ def links(node: Node, forward: bool) -> set[Node]:
     return found
 
 
-def plan_move(db: Queries, node: Node, point: Node, before: bool) -> list[Node] | None:
+def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | None = None) -> list[Node] | None:
     """Which nodes move so that ``node`` gets right before (or else right after) ``point``.
+
+    Args:
+        db: the alias analysis.
+        node: what is to move.
+        point: where to.
+        before: to which side of it.
+        last: if given, the nodes from ``point`` to this one count as one point. Only for moves down, to before it.
 
     Returns:
         ``node``, then those that move because they depend on it, from its
@@ -88,40 +95,52 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool) -> list[Node] 
     """
     if node.block is None or node.block is not point.block or node.is_return or (point.is_return and not before):
         return None
-    if node is point:
+    if node is point or (before and node.next is point):
         return [node]
     forward = node.is_before(point)
+    last = last or point
     between = (node, point) if forward else (point, node)
     if db.acts_on_world_between(*between):
         return None
     if db.has_side_effects(node) and _step(node, point, forward) is not point:
         return None
     stays = before == forward
-    moving = _by_values(db, node, point, forward, stays)
+    moving = _by_values(db, node, point, last, forward, stays)
     if moving is None:
-        moving = _by_looking(db, node, point, forward, stays)
+        moving = _by_looking(db, node, point, last, forward, stays)
     crossing = moving[1:] if stays else moving
-    if crossing and (point.is_return or db.has_side_effects(point) or db.has_side_effects(node)):
+    if crossing and (point.is_return or any(map(db.has_side_effects, (node, *_run(point, last))))):
         return None  # nothing passes what acts on the world, nor the end of the block
     return moving or None
 
 
-def move(node: Node, point: Node, before: bool, moving: list[Node]) -> None:
+def move(node: Node, point: Node, before: bool, moving: list[Node], last: Node | None = None) -> None:
     """Carry out a plan."""
-    if node is point:
+    if node is point or (before and node.next is point):
         return
     side = before
     if before == node.is_before(point):
         # It stays on its side of the point, what depends on it goes to the other.
         (node.move_before if before else node.move_after)(point)
         moving, side = moving[1:], not before
+        point = last or point
     at = point
     for other in moving:
         (other.move_before if side else other.move_after)(at)
         at = other
 
 
-def _by_looking(db: Queries, node: Node, point: Node, forward: bool, stays: bool) -> list[Node]:
+def _run(first: Node, last: Node) -> list[Node]:
+    """The nodes from ``first`` to ``last``."""
+    found = [first]
+    while found[-1] is not last:
+        after = found[-1].next
+        assert after is not None, "the last node is not behind the point"
+        found.append(after)
+    return found
+
+
+def _by_looking(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node]:
     """The plan from looking at every node between; empty if there is none."""
     members = WorkingSet(db, forward)
     members.add(node)
@@ -135,10 +154,10 @@ def _by_looking(db: Queries, node: Node, point: Node, forward: bool, stays: bool
         crossing = WorkingSet(db, forward)
         for other in members.nodes[1:]:
             crossing.add(other)
-    return [] if crossing.depends(point) else members.nodes
+    return [] if any(map(crossing.depends, _run(point, last))) else members.nodes
 
 
-def _by_values(db: Queries, node: Node, point: Node, forward: bool, stays: bool) -> list[Node] | None:
+def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node] | None:
     """The plan from following values alone, whatever the distance; empty if there is none.
 
     None if memory that is written is involved, so that one has to look at the nodes between.
@@ -147,19 +166,20 @@ def _by_values(db: Queries, node: Node, point: Node, forward: bool, stays: bool)
     sign = 1 if forward else -1
     pending = [(sign * node.order, node)]
     seen = {node}
-    end = sign * point.order
+    end, beyond = sign * point.order, sign * last.order
     while pending:
         _, member = heappop(pending)
         if db.touches_written(member):
             return None
         moving.append(member)
         for linked in links(member, forward):
-            if linked is point:
+            at = sign * linked.order
+            if end <= at <= beyond:
                 if not (stays and member is node):
                     return []
-            elif sign * linked.order < end and linked not in seen:
+            elif at < end and linked not in seen:
                 seen.add(linked)
-                heappush(pending, (sign * linked.order, linked))
+                heappush(pending, (at, linked))
     return moving
 
 

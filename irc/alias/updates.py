@@ -51,6 +51,10 @@ class Updates(Queries):
         if source in self._declared_unknown:
             self._declared_unknown[target] = None
 
+    def rehome_value(self, value: Value) -> None:
+        """``value`` is about to become the result of another node. It denotes what it did."""
+        self._solver.element(value)  # known from now on: what its new node does will not be asked
+
     def set_wildcard(self, value: Value) -> None:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
         self._declared_unknown[value] = None

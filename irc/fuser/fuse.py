@@ -2,21 +2,23 @@
 
 The scheme is that of PyTorch's graph fuser (pull request #37106): scan each
 block backwards; while a consumer has a producer that the policy admits and
-that can be moved next to it, merge the two; the AliasDb is updated at each
-merge and never rebuilt.
+that can be moved next to it, merge the two. The AliasDb is updated when a
+group is complete, and never rebuilt.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.fuser.cluster import Cluster
 from irc.fuser.policy import Policy, UpstreamAnchors
-from irc.fuser.subgraph import is_group, make_group, merge_group, merge_node
+from irc.fuser.subgraph import dissolve, is_group, make_group
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Graph, Node
+    from irc.ir import Block, Graph, Node
     from irc.passes.base import PassContext
 
 
@@ -33,61 +35,99 @@ class Fuse:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""
-        fuser = _Fuser(graph, ctx, Policy(self.max_size))
+        fuser = Fuser(graph, ctx, Policy(self.max_size))
         changed = False
         for block in list(graph.blocks()):
-            for node in reversed(block.nodes):
-                changed |= fuser.grow(node)
+            while fuser.scan(block):
+                changed = True
+        fuser.report()
         return changed
 
 
-class _Fuser:
+class Fuser:
+    """Fuses in one graph.
+
+    Args:
+        graph: the graph.
+        ctx: lends the AliasDb, counts, and takes notes of what is refused.
+        policy: what may fuse.
+    """
+
     def __init__(self, graph: Graph, ctx: PassContext, policy: Policy) -> None:
         self.ctx = ctx
         self.policy = policy
         self.db: AliasDb = ctx.alias_db(graph)
         self.upstream = UpstreamAnchors(graph)
+        self.refused: dict[Block, list[tuple[Node, Node, str]]] = {}
 
-    def grow(self, consumer: Node) -> bool:
+    def scan(self, block: Block) -> bool:
+        """Look at every node of ``block`` once, last first; return whether anything was merged.
+
+        What stood in the way of a consumer may join another one later in the
+        scan, so a block is done only when a scan has merged nothing.
+        """
+        self.refused[block] = []
+        merged = False
+        for node in reversed(block.nodes):
+            if self.policy.may_start(node):
+                merged |= self.grow(node, block)
+        return merged
+
+    def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
-        if not self.policy.may_start(consumer):
-            return False
-        grown = False
+        cluster = Cluster(consumer)
+        candidates: dict[Node, None] = {}
         refused: dict[Node, str] = {}
-        while True:
-            merged = self._merge_one(consumer, refused)
-            if merged is None:
-                break
-            consumer, grown = merged, True
-            refused.clear()  # what stood in the way may now be inside
-        for producer, reason in refused.items():
-            self.ctx.note(producer, f"does not join %{consumer.outputs[0].name}: {reason}")
-        return grown
+        joined: Node | None = consumer
+        while joined is not None:
+            for value in joined.inputs:
+                producer = value.node
+                if producer is not None and producer.block is block and self.policy.is_candidate(producer):
+                    candidates[producer] = None
+            joined = self.next_producer(cluster, candidates, refused)
+            if joined is not None:
+                cluster.take(joined)
+        if refused:
+            self.refused[block] += [(producer, consumer, reason) for producer, reason in refused.items()]
+        if len(cluster.members) == 1:
+            return False
+        self.ctx.count("merged", len(cluster.members) - 1)
+        with self.db.rewrite():
+            self.close(cluster)
+        return True
 
-    def _merge_one(self, consumer: Node, refused: dict[Node, str]) -> Node | None:
-        """Merge the last producer that may join; the group it is in now, or None."""
-        for producer in self._producers(consumer):
-            reason = self.policy.refusal(producer, consumer, self.upstream)
-            if reason is None and not self.ctx.allow(producer):
-                reason = "the optimisation limit is reached"
-            if reason is None and not self.db.move_before(producer, consumer):
-                reason = "it cannot be moved next to it: an operator between depends on it, or memory is written"
+    def next_producer(self, cluster: Cluster, candidates: dict[Node, None], refused: dict[Node, str]) -> Node | None:
+        """The last of ``candidates`` that may join and now stands right before the cluster; None if none may.
+
+        Those that the policy refuses are no candidates any more. Those that cannot be moved remain: what stands in
+        the way may join. Either way, ``refused`` says why.
+        """
+        for producer in sorted(candidates, key=_ORDER, reverse=True) if len(candidates) > 1 else list(candidates):
+            reason = self.policy.refusal(producer, cluster, self.upstream)
             if reason is not None:
-                refused[producer] = reason
-                continue
-            with self.db.rewrite():
-                group = consumer if is_group(consumer) else make_group(consumer, self.db)
-                merge = merge_group if is_group(producer) else merge_node
-                merge(producer, group, self.db)
-            self.ctx.count("merged")
-            return group
+                del candidates[producer]
+            elif not self.ctx.allow(producer):
+                reason = "the optimisation limit is reached"
+            elif not self.db.move_before(producer, cluster.first, cluster.last):
+                reason = "it cannot be moved next to it: an operator between depends on it, or memory is written"
+            else:
+                del candidates[producer]
+                refused.pop(producer, None)
+                return producer
+            refused[producer] = reason
         return None
 
-    def _producers(self, consumer: Node) -> list[Node]:
-        """The nodes of ``consumer``'s block that make its inputs and may join groups, last first."""
-        found = {
-            value.node
-            for value in consumer.inputs
-            if value.node is not None and value.node.block is consumer.block and self.policy.is_candidate(value.node)
-        }
-        return sorted(found, key=lambda node: node.order, reverse=True)
+    def close(self, cluster: Cluster) -> None:
+        """Make a group of the cluster's nodes."""
+        nodes: list[Node] = []
+        for node in reversed(cluster.members):
+            nodes += dissolve(node, self.db) if is_group(node) else (node,)
+        make_group(nodes, self.db)
+
+    def report(self) -> None:
+        """Note what the last scan of each block refused, and why."""
+        for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
+            self.ctx.note(producer, f"does not join %{consumer.outputs[0].name}: {reason}")
+
+
+_ORDER = attrgetter("order")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.ops.pointwise import is_pointwise
+from irc.ir.ops.torch_pointwise import is_torch_pointwise
 from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from irc.fuser.cluster import Cluster
     from irc.ir import Graph, Node, Value
 
 ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", "onnx::MatMul"})
@@ -29,42 +31,51 @@ class Policy:
     max_size: int = 64
 
     def may_start(self, node: Node) -> bool:
-        """Whether ``node`` may be the consumer that a group grows from."""
-        return is_group(node) or is_pointwise(node)
+        """Whether ``node`` may be the consumer that a group grows from. What nothing uses is not worth it."""
+        return (is_fusible(node) or is_group(node)) and any(value.has_uses for value in node.outputs)
 
     def is_candidate(self, node: Node) -> bool:
         """Whether ``node`` is of a kind that joins groups at all; no reason is reported for others."""
-        return is_group(node) or is_pointwise(node) or node.kind in ANCHORS
+        return is_fusible(node) or is_group(node) or node.kind in ANCHORS
 
-    def refusal(self, producer: Node, consumer: Node, upstream: UpstreamAnchors) -> str | None:
-        """Why ``producer`` may not join ``consumer`` (whatever the order and memory say), or None if it may."""
-        size = operator_count(producer) + operator_count(consumer)
+    def refusal(self, producer: Node, cluster: Cluster, upstream: UpstreamAnchors) -> str | None:
+        """Why ``producer`` may not join (whatever the order and memory say), or None if it may.
+
+        What is refused once stays refused, whatever else joins the cluster.
+        """
+        size = operator_count(producer) + cluster.size
         if size > self.max_size:
             return f"the group would hold {size} operators, more than max-size={self.max_size}"
-        mine, its = anchor_of(consumer), anchor_of(producer)
+        mine, its = cluster.anchor, anchor_of(producer)
         if mine is not None and its is not None:
             return f"the group has {_label(mine)} already, and {_label(its)} would be a second"
         if mine is not None:
-            if _feeds(producer, mine, consumer):
+            if cluster.feeds_anchor(producer):
                 return f"it feeds {_label(mine)} itself, not its epilogue"
             if upstream.reaches(producer):
                 return "it is left to the epilogue of the convolution or matrix product that it depends on"
         if its is not None:
-            return _shape_refusal(its, consumer)
+            return _shape_refusal(its, cluster)
         return None
+
+
+def is_fusible(node: Node) -> bool:
+    """Whether ``node`` is pointwise, of ONNX or of TorchScript."""
+    return is_pointwise(node) or is_torch_pointwise(node)
 
 
 class UpstreamAnchors:
     """Which values come out of an anchor through pointwise operators alone.
 
-    Computed once a block, in one forward pass. It stays right while groups
-    form, because merging changes no operator.
+    Computed once, in one forward pass. It stays right while groups form,
+    because what comes out of a group is the value that it was before.
     """
 
     def __init__(self, graph: Graph) -> None:
         self._values: set[Value] = set()
         for node in graph.walk():
-            if node.kind in ANCHORS or (is_pointwise(node) and not self._values.isdisjoint(node.inputs)):
+            joins = is_fusible(node) or is_group(node)
+            if (joins and not self._values.isdisjoint(node.inputs)) or anchor_of(node) is not None:
                 self._values.update(node.outputs)
 
     def reaches(self, node: Node) -> bool:
@@ -84,26 +95,20 @@ def operators(node: Node) -> Iterator[Node]:
 
 def operator_count(node: Node) -> int:
     """How many operators ``node`` stands for."""
-    return sum(1 for _ in operators(node))
+    return sum(1 for _ in operators(node)) if is_group(node) else 1
 
 
 def anchor_of(node: Node) -> Node | None:
     """The anchor among the operators of ``node``, if there is one."""
-    return next((op for op in operators(node) if op.kind in ANCHORS), None)
+    if is_group(node):
+        return next((op for op in operators(node) if op.kind in ANCHORS), None)
+    return node if node.kind in ANCHORS else None
 
 
-def _feeds(producer: Node, anchor: Node, group: Node) -> bool:
-    """Whether a result of ``producer`` is an input of ``anchor``, which is ``group`` or inside it."""
-    if not is_group(group):
-        return any(v in anchor.inputs for v in producer.outputs)
-    params = zip(subgraph_of(group).inputs, group.inputs, strict=True)
-    return any(actual in producer.outputs and param in anchor.inputs for param, actual in params)
-
-
-def _shape_refusal(anchor: Node, consumer: Node) -> str | None:
+def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
     """An epilogue keeps the shape of what it is applied to: else each element would be needed many times."""
     shape = _shape(anchor.outputs[0])
-    for op in operators(consumer):
+    for op in (op for node in cluster.members for op in operators(node)):
         for value in op.outputs:
             other = _shape(value)
             if shape is not None and other is not None and len(other) >= len(shape) and other != shape:

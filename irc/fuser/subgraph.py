@@ -1,24 +1,28 @@
-"""Fusion groups: making them, and merging nodes and groups into them.
+"""Fusion groups: making and dissolving them.
 
 A group is a ``prim::FusionGroup`` node whose attribute ``Subgraph`` is a graph
 with one input for each input of the node and one output for each output.
-Nodes are *moved* between graphs, never cloned, and the AliasDb is updated at
-each step, so that a merge costs what it changes.
+Nodes are *moved* between graphs, never cloned. What is used outside of the
+group stays the value that it was and becomes an output of the group, so that
+the AliasDb need be told only what has gone inside.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.ir.graph import Graph
-from irc.ir.tensor import Tensor
-from irc.ir.transfer import transfer_node
+from irc.ir.transfer import exchange_outputs, transfer_node
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from irc.alias import AliasDb
     from irc.ir import Node, Value
 
 KIND = "prim::FusionGroup"
+
+_CONSTANT = "prim::Constant"
 
 
 def subgraph_of(group: Node) -> Graph:
@@ -33,151 +37,126 @@ def is_group(node: Node) -> bool:
     return node.kind == KIND
 
 
-def make_group(node: Node, db: AliasDb) -> Node:
-    """Put ``node`` alone into a new group, which takes its place. Returns the group."""
-    outer = node.graph
+def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
+    """Put ``nodes``, adjacent ones of one block in their order, into a new group, which takes their place.
+
+    They write nothing, and their results are fresh memory: so are those of the group.
+    """
+    outer = nodes[0].graph
     graph = Graph("fused", outer.weights, outer.module)
-    group = outer.create(KIND, attributes={"Subgraph": graph})
-    group.insert_before(node)
-    db.add_node(group)
-    merge_node(node, group, db)
+    end = graph.block.return_node
+    group = outer.create(KIND, attributes={"Subgraph": graph}).insert_after(nodes[-1])
+    inputs = _Inputs(graph)
+    inside = set(nodes)
+    operators = [node for node in nodes if node.kind != _CONSTANT or not inputs.take_constant(node, db)]
+    for node in operators:
+        if not inside.issuperset([value.node for value in node.inputs]):
+            node.set_inputs([v if v.node in inside else inputs.stand_in(v) for v in node.inputs])
+    group.set_inputs(inputs.actual)
+    results: list[Value] = []
+    for node in operators:
+        published = [_publish(v, group, inside, db) for v in node.outputs if not _stays_inside(v, inside, db)]
+        transfer_node(node, end)
+        for inner, name in published:
+            inner.name = name
+            results.append(inner)
+    graph.set_outputs(results)
     return group
 
 
-def merge_node(producer: Node, group: Node, db: AliasDb) -> None:
-    """Move ``producer``, which stands right before ``group`` in the same block, to the front of the group.
-
-    (Or right behind it, if the group is still empty.)
-    """
+def dissolve(group: Node, db: AliasDb) -> list[Node]:
+    """Put the nodes of ``group`` back in its place and erase it. Returns them, constants too."""
     graph = subgraph_of(group)
-    names = [value.name for value in producer.outputs]
-    for value in producer.outputs:
-        _publish(value, value, group, db)
-    transfer_node(producer, _first(graph))
-    for value, name in zip(producer.outputs, names, strict=True):
-        value.name = name  # the published results took the names outside
-    for index, value in enumerate(producer.inputs):
-        if value.graph is not graph:
-            producer.replace_input(index, _input_for(value, group, db))
-
-
-def merge_group(producer: Node, group: Node, db: AliasDb) -> None:
-    """Move all nodes of the group ``producer`` to the front of ``group`` and erase the empty ``producer``."""
-    inner = subgraph_of(producer)
-    graph = subgraph_of(group)
-    actual = dict(zip(inner.inputs, producer.inputs, strict=True))
-    results = list(zip(producer.outputs, inner.outputs, strict=True))
-    inner.set_outputs(())
-    point = _first(graph)
-    for node in inner.nodes:
-        if node.kind == "prim::Constant":
-            known = _find_constant(node, graph)
-            if known is not None:
-                node.output.replace_all_uses_with(known)
-                db.erase_value(node.output)
-                node.erase()
-                continue
-        transfer_node(node, point)
-    for param, value in actual.items():
-        if param.has_uses:
-            param.replace_all_uses_with(_input_for(value, group, db))
-        db.erase_value(param)
-    for outer, value in results:
-        _publish(outer, value, group, db)
-    db.erase_node(producer)
-    producer.erase()
-
-
-def dissolve(group: Node, db: AliasDb) -> None:
-    """Put the nodes of ``group`` back in its place and erase it."""
-    graph = subgraph_of(group)
-    results = list(zip(group.outputs, graph.outputs, strict=True))
-    graph.set_outputs(())
-    for node in graph.nodes:
-        transfer_node(node, group)
     for param, value in zip(graph.inputs, group.inputs, strict=True):
         param.replace_all_uses_with(value)
         db.erase_value(param)
-    for outer, value in results:
-        name = outer.name
-        outer.replace_all_uses_with(value)
-        db.erase_value(outer)
-        value.name = name
+    results = list(zip(graph.outputs, group.outputs, strict=True))
+    graph.set_outputs(())
+    nodes = list(graph.nodes)
+    for node in nodes:
+        transfer_node(node, group)
+    for inner, value in results:
+        exchange_outputs(inner, value)
+        inner.replace_all_uses_with(value)
     db.erase_node(group)
     group.erase()
+    return nodes
 
 
-def _first(graph: Graph) -> Node:
-    """The first node that is no constant: constants stand at the front of a subgraph."""
-    for node in graph.nodes:
-        if node.kind != "prim::Constant":
-            return node
-    return graph.block.return_node
+class _Inputs:
+    """What the nodes of a new group use from outside, and what stands for it inside.
 
-
-def _publish(outer: Value, inner: Value, group: Node, db: AliasDb) -> None:
-    """Where ``outer`` is used, use ``inner`` inside ``group`` and an output of ``group`` elsewhere.
-
-    ``outer`` may be ``inner`` itself, a value about to move into the group.
+    Attributes:
+        actual: the inputs of the group.
     """
-    graph = subgraph_of(group)
-    for index in reversed([i for i, v in enumerate(group.inputs) if v is outer]):
-        param = graph.inputs[index]
-        param.replace_all_uses_with(inner)
-        db.erase_value(param)
-        graph.block.erase_param(index)
-        group.erase_input(index)
-    if not outer.has_uses or (outer is inner and all(user.graph is graph for user in outer.iter_users())):
-        return
-    name = outer.name
-    result = group.add_output(inner.type)
-    db.copy_value(outer, result)
-    for user in outer.users:
-        if user.graph is not graph:
-            for index, value in enumerate(user.inputs):
-                if value is outer:
-                    user.replace_input(index, result)
-    graph.block.return_node.append_input(inner)
-    result.name = name
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.actual: list[Value] = []
+        self._stand_ins: dict[Value, Value] = {}
+        self._constants: dict[Any, Value] = {}
+
+    def stand_in(self, value: Value) -> Value:
+        """A constant of the group's own, whose tensor is shared, or a parameter."""
+        found = self._stand_ins.get(value)
+        if found is None:
+            source = value.node
+            if source is not None and source.kind == _CONSTANT:
+                found = self._constant(source)
+            else:
+                found = self.graph.add_input(value.type, value.name)
+                self.actual.append(value)
+            self._stand_ins[value] = found
+        return found
+
+    def take_constant(self, node: Node, db: AliasDb) -> bool:
+        """Move a constant that only members of the group use to the front of the group."""
+        known = self._constants.setdefault(_constant_key(node), node.output)
+        if known is node.output:
+            transfer_node(node, self.graph.block.return_node)
+            return True
+        node.output.replace_all_uses_with(known)
+        db.erase_value(node.output)
+        node.erase()
+        return True
+
+    def _constant(self, source: Node) -> Value:
+        key = _constant_key(source)
+        found = self._constants.get(key)
+        if found is None:
+            value, attributes = source.output, dict(source.attributes)
+            copy = self.graph.create(
+                _CONSTANT, outputs=(value.type,), names=(value.name,), attributes=attributes, name=source.name
+            )
+            self.graph.block.append(copy)
+            found = self._constants[key] = copy.output
+        return found
 
 
-def _input_for(value: Value, group: Node, db: AliasDb) -> Value:
-    """What stands for the outer ``value`` inside ``group``: a constant of its own, or a parameter."""
-    graph = subgraph_of(group)
-    source = value.node
-    if source is not None and source.kind == "prim::Constant":
-        return _constant_for(source, graph, db)
-    for param, actual in zip(graph.inputs, group.inputs, strict=True):
-        if actual is value:
-            return param
-    param = graph.add_input(value.type, value.name)
-    group.append_input(value)
-    db.copy_value(value, param)
-    return param
+def _constant_key(node: Node) -> tuple[Any, ...]:
+    """Constants with equal keys are the same: numbers by how they print (0.0 is not -0.0), all others by identity."""
+    value = node.attributes.get("value")
+    same = repr(value) if value is None or isinstance(value, _SCALARS) else id(value)
+    return node.output.type, type(value).__name__, same
 
 
-def _constant_for(source: Node, graph: Graph, db: AliasDb) -> Value:
-    """A constant in ``graph`` equal to ``source``; its tensor, if it is one, is shared, not copied."""
-    known = _find_constant(source, graph)
-    if known is not None:
-        return known
-    value = source.output
-    node = graph.create(
-        source.kind, outputs=(value.type,), names=(value.name,), attributes=dict(source.attributes), name=source.name
-    )
-    graph.block.prepend(node)
-    db.copy_value(value, node.output)
-    return node.output
+_SCALARS = (bool, int, float, complex, str)
 
 
-def _find_constant(source: Node, graph: Graph) -> Value | None:
-    wanted = source.attributes.get("value")
-    for node in graph.nodes:
-        if node.kind != "prim::Constant":
-            return None
-        value = node.attributes.get("value")
-        if value is wanted and node.output.type == source.output.type:
-            return node.output
-        if type(value) is type(wanted) and not isinstance(value, Tensor) and value == wanted:
-            return node.output
-    return None
+def _stays_inside(value: Value, inside: set[Node], db: AliasDb) -> bool:
+    """Whether only members of the group use ``value``."""
+    if inside.issuperset(value.iter_users()):
+        db.erase_value(value)
+        return True
+    return False
+
+
+def _publish(value: Value, group: Node, inside: set[Node], db: AliasDb) -> tuple[Value, str]:
+    """Make ``value`` an output of ``group``; the new value that stands for it inside, and how that is to be called."""
+    db.rehome_value(value)
+    users = [user for user in value.iter_users() if user in inside]
+    inner = group.add_output(value.type)
+    exchange_outputs(inner, value)
+    for user in users:
+        user.set_inputs([inner if v is value else v for v in user.inputs])
+    return inner, value.name

@@ -35,6 +35,15 @@ def transfer_node(node: Node, point: Node) -> None:
             stack.extend(block.nodes)
 
 
+def exchange_outputs(a: Value, b: Value) -> None:
+    """Let each of two outputs be what the other was. Their uses and names stay; types are the caller's business."""
+    a.node, b.node, a.index, b.index = b.node, a.node, b.index, a.index
+    for value in (a, b):
+        node = value.node
+        assert node is not None, "only outputs of nodes can be exchanged"
+        node.outputs = (*node.outputs[: value.index], value, *node.outputs[value.index + 1 :])
+
+
 def _transfer_value(value: Value, graph: Graph) -> None:
     value.graph.forget(value)
     value.graph = graph

@@ -1,0 +1,67 @@
+"""A fusion group while it grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.fuser.policy import anchor_of, operator_count
+from irc.fuser.subgraph import subgraph_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from irc.ir import Node, Value
+
+
+class Cluster:
+    """Adjacent nodes of one block that are to be one group.
+
+    Nodes stay where they are until the group is complete: a merge moves the
+    producer next to the cluster and no more, so that its cost does not depend
+    on how large the cluster is.
+
+    Attributes:
+        members: the nodes, last first.
+        size: how many operators they stand for.
+        anchor: the convolution or matrix product among those, if there is one.
+    """
+
+    __slots__ = ("_anchor_inputs", "anchor", "members", "size")
+
+    def __init__(self, consumer: Node) -> None:
+        self.members: list[Node] = []
+        self.size = 0
+        self.anchor: Node | None = None
+        self._anchor_inputs: set[Value] = set()
+        self.take(consumer)
+
+    @property
+    def first(self) -> Node:
+        """The first node."""
+        return self.members[-1]
+
+    @property
+    def last(self) -> Node:
+        """The last node: the consumer that it grew from."""
+        return self.members[0]
+
+    def take(self, producer: Node) -> None:
+        """Take in ``producer``, which stands right before the first node."""
+        self.members.append(producer)
+        self.size += operator_count(producer)
+        anchor = anchor_of(producer)
+        if anchor is not None:
+            self.anchor = anchor
+            self._anchor_inputs.update(_fed_to(anchor, producer))
+
+    def feeds_anchor(self, producer: Node) -> bool:
+        """Whether a result of ``producer`` is an input of the anchor."""
+        return not self._anchor_inputs.isdisjoint(producer.outputs)
+
+
+def _fed_to(anchor: Node, node: Node) -> Iterable[Value]:
+    """The inputs of ``anchor``, which is ``node`` or inside it, as values outside."""
+    if anchor is node:
+        return node.inputs
+    params = zip(subgraph_of(node).inputs, node.inputs, strict=True)
+    return [actual for param, actual in params if param in anchor.inputs]

@@ -1,0 +1,312 @@
+"""What fuses, what does not and why, and what the groups look like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.alias import AliasDb, analyze
+from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
+from irc.ir import parse_graph, structurally_equal
+from irc.runtime.plan import lower
+from tests.fuser.helpers import fuse, kinds, the_group
+
+T = "Float(2, 3)"
+
+
+def graph(body: str, inputs: str = f"%x : {T}, %y : {T}") -> str:
+    """IR text; types are left out of ``body``: every result is a tensor."""
+    lines = [line.strip().replace(" =", " : Tensor =") for line in body.strip().splitlines()]
+    return "\n  ".join([f"graph({inputs}):", *lines[:-1], f"return ({lines[-1]})"])
+
+
+# -- what fuses ----------------------------------------------------------------
+
+
+def test_a_chain_becomes_one_group() -> None:
+    g, report = fuse(graph("%a = onnx::Relu(%x)\n %b = onnx::Neg(%a)\n %c = onnx::Exp(%b)\n %c"))
+    assert kinds(g) == ["[Relu Neg Exp]"]
+    assert report.stats["fuse.merged"] == 2
+    assert [v.name for v in the_group(g).inputs] == ["x"]
+    assert [v.name for v in g.outputs] == ["c"]
+
+
+def test_a_tree_that_shares_a_value_is_not_computed_twice() -> None:
+    g, _ = fuse(graph("%a = aten::relu(%x)\n %b = aten::neg(%a)\n %c = aten::mul(%a, %b)\n %c"))
+    assert kinds(g) == ["[relu neg mul]"]
+
+
+def test_operators_on_numbers_and_lists_do_not_fuse() -> None:
+    text = """graph(%i : int, %l : int[]):
+  %a : int = aten::add(%i, %i)
+  %b : int = aten::mul(%a, %i)
+  %m : int[] = aten::add(%l, %l)
+  %n : int[] = aten::add(%m, %l)
+  return (%b, %n)"""
+    g, report = fuse(text)
+    assert not report.changed
+    assert "FusionGroup" not in str(g)
+
+
+def test_a_write_in_between_splits_a_chain() -> None:
+    """The example of PyTorch's fuser tests: mul, mul, add_, mul, add."""
+    one = "%one : int"
+    g, _ = fuse(
+        graph(
+            """%a = aten::mul(%x, %y)
+            %b = aten::mul(%a, %y)
+            %c = aten::add_(%b, %x, %one)
+            %d = aten::mul(%c, %y)
+            %e = aten::add(%d, %x, %one)
+            %e""",
+            f"%x : {T}, %y : {T}, {one}",
+        )
+    )
+    assert kinds(g) == ["[mul mul]", "add_", "[mul add]"]
+
+
+def test_a_read_does_not_pass_a_write_through_a_view() -> None:
+    body = """%a = aten::neg(%x)
+        %v = aten::t(%a)
+        %b = aten::relu(%a)
+        %w = aten::add_(%v, %y, %one)
+        %c = aten::mul(%b, %w)
+        %c"""
+    g, report = fuse(graph(body, f"%x : {T}, %y : {T}, %one : int"))
+    assert kinds(g) == ["[neg relu]", "t", "add_", "mul"]
+    (note,) = report.notes
+    assert "memory is written" in note.reason
+
+
+def test_what_depends_on_a_producer_goes_behind_the_whole_group() -> None:
+    """``%s`` must go behind the group, wherever in the run that is to be the group the producer joins."""
+    body = """%a = onnx::Relu(%x)
+        %s = onnx::Softmax(%a)
+        %b = onnx::Neg(%y)
+        %c = onnx::Exp(%b)
+        %d = onnx::Add(%c, %a)
+        %d, %s"""
+    g, _ = fuse(graph(body))
+    assert kinds(g) == ["[Relu Neg Exp Add]", "Softmax"]
+
+
+def test_what_stands_in_the_way_joins_first() -> None:
+    body = """%a = onnx::Relu(%x)
+        %b = onnx::Neg(%a)
+        %c = onnx::Add(%b, %a)
+        %c"""
+    g, report = fuse(graph(body))
+    assert kinds(g) == ["[Relu Neg Add]"]
+    assert not report.notes
+
+
+def test_groups_merge_in_a_later_scan() -> None:
+    """The example in PyTorch's fuser: the first scan leaves ``%b`` behind the group that makes ``%a``."""
+    body = """%a = onnx::Relu(%x)
+        %b = onnx::Neg(%a)
+        %c = onnx::Exp(%a)
+        %d = onnx::Abs(%c)
+        %d, %b"""
+    g, report = fuse(graph(body))
+    assert kinds(g) == ["[Relu Exp Abs Neg]"]
+    assert [v.name for v in g.outputs] == ["d", "b"]
+    assert report.stats["alias.built"] == 1
+
+
+def test_nested_blocks_fuse_too() -> None:
+    text = f"""graph(%x : {T}, %c : bool):
+  %r : {T} = prim::If(%c)
+    block0():
+      %a : {T} = onnx::Relu(%x)
+      %b : {T} = onnx::Neg(%a)
+      -> (%b)
+    block1():
+      -> (%x)
+  return (%r)"""
+    g, _ = fuse(text)
+    group = the_group(g)
+    assert group.block is g.value("r").node.blocks[0]
+    assert kinds(subgraph_of(group)) == ["Relu", "Neg"]
+
+
+def test_results_nobody_uses_do_not_start_a_group() -> None:
+    g, report = fuse(graph("%a = onnx::Relu(%x)\n %b = onnx::Neg(%a)\n %x"))
+    assert not report.changed
+    assert kinds(g) == ["Relu", "Neg"]
+
+
+def test_one_analysis_serves_the_whole_pass() -> None:
+    lines = [f"%v{i + 1} = aten::{'neg_' if i % 5 == 4 else 'relu'}(%v{i})" for i in range(200)]
+    before = AliasDb.builds
+    g = parse_graph(graph("\n".join([*lines, "%v200"]), f"%v0 : {T}"))
+    from irc.passes import PassManager
+
+    report = PassManager("fuse").run(g)
+    assert AliasDb.builds - before == report.stats["alias.built"] == 1
+    assert sum(map(is_group, g.nodes)) == 40
+
+
+# -- what is refused -----------------------------------------------------------
+
+
+def test_a_group_holds_no_more_than_its_limit() -> None:
+    lines = [f"%v{i + 1} = onnx::Relu(%v{i})" for i in range(10)]
+    g, report = fuse(graph("\n".join([*lines, "%v10"]), f"%v0 : {T}"), "fuse{max-size=4}")
+    assert kinds(g) == ["[Relu Relu]", "[Relu Relu Relu Relu]", "[Relu Relu Relu Relu]"]
+    assert any("max-size=4" in note.reason for note in report.notes)
+
+
+CONV = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1), %z : Float(1, 2, 4, 4)):
+  %p : Float(1, 2, 4, 4) = onnx::Neg(%z)
+  %a : Float(1, 2, 4, 4) = onnx::Relu({0})
+  %b : Float(1, 2, 4, 4) = onnx::Conv(%a, %w)
+  %c : Float(1, 2, 4, 4) = onnx::Relu(%b)
+  %d : Float({1}) = onnx::Add(%c, {2})
+  return (%d)"""
+
+
+def test_an_epilogue_joins_its_convolution_and_a_prologue_does_not() -> None:
+    g, report = fuse(CONV.format("%x", "1, 2, 4, 4", "%p"))
+    assert kinds(g) == ["Relu", "[Neg Conv Relu Add]"]
+    (note,) = report.notes
+    assert note.where == "%a = onnx::Relu"
+    assert "not its epilogue" in note.reason
+
+
+def test_an_epilogue_keeps_the_shape_of_its_convolution() -> None:
+    text = (
+        CONV.format("%x", "3, 2, 4, 4", "%p")
+        .replace("%z : Float(1, 2, 4, 4)", "%z : Float(3, 2, 4, 4)")
+        .replace("%p : Float(1, 2, 4, 4)", "%p : Float(3, 2, 4, 4)")
+    )
+    g, report = fuse(text)
+    assert kinds(g) == ["Relu", "Conv", "[Neg Relu Add]"]
+    assert any("[1, 2, 4, 4]" in note.reason and "[3, 2, 4, 4]" in note.reason for note in report.notes)
+
+
+def test_a_group_has_one_convolution() -> None:
+    text = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
+  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %b : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %c : Float(1, 2, 4, 4) = onnx::Add(%a, %b)
+  return (%c)"""
+    g, report = fuse(text)
+    assert kinds(g) == ["Conv", "[Conv Add]"]
+    assert any("already" in note.reason for note in report.notes)
+
+
+def test_the_epilogue_of_one_convolution_stays_with_it() -> None:
+    text = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
+  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %ra : Float(1, 2, 4, 4) = onnx::Relu(%a)
+  %b : Float(1, 2, 4, 4) = onnx::Conv(%ra, %w)
+  %rb : Float(1, 2, 4, 4) = onnx::Relu(%b)
+  %c : Float(1, 2, 4, 4) = onnx::Add(%ra, %rb)
+  return (%c)"""
+    g, _ = fuse(text)
+    assert kinds(g) == ["[Conv Relu]", "[Conv Relu Add]"]
+
+
+# -- groups --------------------------------------------------------------------
+
+
+def test_values_that_are_used_outside_stay_the_same() -> None:
+    g = parse_graph(graph("%a = onnx::Relu(%x)\n %b = onnx::Neg(%a)\n %s = onnx::Softmax(%a)\n %b, %s"))
+    a, b = g.value("a"), g.value("b")
+    db = analyze(g)
+    nodes = list(g.nodes)[:2]
+    with db.rewrite():
+        group = make_group(nodes, db)
+    g.verify()
+    db.check()
+    assert group.outputs == (a, b) and g.value("a") is a
+    assert a.node is group and [v.name for v in subgraph_of(group).outputs] == ["a", "b"]
+
+
+def test_constants_come_along_once_and_zeros_keep_their_signs() -> None:
+    text = f"""graph(%x : {T}):
+  %p : float = prim::Constant[value=0.]()
+  %q : float = prim::Constant[value=-0.]()
+  %r : float = prim::Constant[value=0.]()
+  %one : int = prim::Constant[value=1]()
+  %a : {T} = aten::mul(%x, %p)
+  %b : {T} = aten::mul(%a, %q)
+  %c : {T} = aten::add(%b, %r, %one)
+  return (%c)"""
+    g, _ = fuse(text)
+    inside = subgraph_of(the_group(g))
+    constants = [node.attributes["value"] for node in inside.nodes if node.kind == "prim::Constant"]
+    assert sorted(map(repr, constants)) == ["-0.0", "0.0", "1"]
+    assert [v.name for v in the_group(g).inputs] == ["x"]
+    first_operator = next(i for i, node in enumerate(inside.nodes) if node.kind != "prim::Constant")
+    assert first_operator == len(constants)
+
+
+@pytest.mark.parametrize("write", ["", "%w = aten::neg_(%s)\n"])
+def test_dissolving_is_the_inverse_of_making(write: str) -> None:
+    text = graph(f"%a = onnx::Relu(%x)\n %b = onnx::Add(%a, %y)\n %s = onnx::Softmax(%a)\n {write} %b, %s")
+    g = parse_graph(text)
+    db = analyze(g)
+    with db.rewrite():
+        group = make_group(list(g.nodes)[:2], db)
+    assert kinds(g)[0] == "[Relu Add]"
+    with db.rewrite():
+        nodes = dissolve(group, db)
+    db.check()
+    g.verify()
+    assert [node.kind for node in nodes] == ["onnx::Relu", "onnx::Add"]
+    assert structurally_equal(g, parse_graph(text)) is None
+
+
+def test_merging_groups_merges_their_equal_constants() -> None:
+    text = f"""graph(%x : {T}):
+  %two : float = prim::Constant[value=2.]()
+  %a : {T} = aten::mul(%x, %two)
+  %b : {T} = aten::neg(%a)
+  %c : {T} = aten::mul(%b, %two)
+  %d : {T} = aten::neg(%c)
+  return (%d)"""
+    g = parse_graph(text)
+    db = analyze(g)
+    _, a, b, c, d = g.nodes
+    with db.rewrite():
+        groups = [make_group([a, b], db), make_group([c, d], db)]
+        nodes = [node for group in groups for node in dissolve(group, db)]
+        make_group(nodes, db)
+    db.check()
+    g.verify()
+    assert kinds(g) == ["[mul neg mul neg]"]
+    assert str(subgraph_of(the_group(g))).count("prim::Constant") == 1
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """Pointwise operators, views, writes and operators that do not fuse, on square matrices."""
+    values = ["x", "y"]
+    lines: list[str] = []
+    for i in range(draw(st.integers(1, 14))):
+        kind = draw(st.sampled_from(["aten::relu", "aten::neg", "aten::mul", "onnx::Softmax", "aten::t", "aten::neg_"]))
+        if kind == "aten::neg_" and len(values) == 2:
+            continue  # the inputs are the caller's
+        operands = [draw(st.sampled_from(values)) for _ in range(1 + (kind == "aten::mul"))]
+        if kind == "aten::neg_" and operands[0] in ("x", "y"):
+            operands = [values[-1]]
+        if kind == "aten::t" and operands[0] in ("x", "y"):
+            continue
+        values.append(f"v{i}")
+        lines.append(f"%v{i} = {kind}({', '.join(f'%{v}' for v in operands)})")
+    returned = draw(st.lists(st.sampled_from(values), min_size=1, max_size=3, unique=True))
+    return graph("\n".join([*lines, ", ".join(f"%{v}" for v in returned)]), "%x : Float(3, 3), %y : Float(3, 3)")
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_fusing_changes_no_result(text: str) -> None:
+    g, _ = fuse(text)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-3, 4, (2, 3, 3)).astype(np.float32)
+    expected = lower(parse_graph(text)).run([x.copy(), y.copy()])
+    for a, b in zip(lower(g).run([x, y]), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
