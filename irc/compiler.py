@@ -59,12 +59,12 @@ def compile(
             lowering cannot go on.
     """
     tell = progress or _say_nothing
+    pipeline = named_pipeline(passes) if isinstance(passes, str) else passes
+    manager = PassManager(pipeline, instruments)  # first: what is wrong with the text need not wait for a large model
     clock = _Clock()
     tell("importing")
     module, name = load_module(model)
     clock.lap("import")
-    pipeline = named_pipeline(passes) if isinstance(passes, str) else passes
-    manager = PassManager(pipeline, instruments)
     report = Report(name=name, pipeline=str(manager))
     report.nodes_before = count_nodes(module.main)
     report.operators_before = count_operators(module.main)

@@ -25,6 +25,11 @@ def an_unknown_pass(irc: Command):
     return ["compile", irc.write("m.onnx", small_model()), "-p", "csee,dce", "-o", "out.irc"]
 
 
+@case("did you mean 'cse'")
+def an_unknown_pass_before_the_model_is_read(irc: Command):
+    return ["compile", "nowhere.onnx", "-p", "csee,dce", "-o", "out.irc"]
+
+
 @case(r"expected.*\^")
 def a_pipeline_with_a_syntax_error(irc: Command):
     return ["opt", irc.write("x.ir", GRAPH), "-p", "(cse,dce", "-o", "out.ir"]
