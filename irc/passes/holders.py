@@ -30,12 +30,20 @@ class Holders:
 
     def of(self, locations: LocationSet) -> list[Value]:
         """The values that may denote one of ``locations``, or lead to it."""
+        return [v for v in self.candidates(locations) if self.holds(v, locations)]
+
+    def candidates(self, locations: LocationSet) -> Iterable[Value]:
+        """These values and perhaps some more. Cheaper: ask what rules most of them out before ``holds``."""
         self._index()
         found: dict[Value, None] = {}
         for location in members(locations):
             found.update(self._by_location.get(location, ()))
         found.update(self._wide)
-        return [v for v in found if intersects(self._db.reach_set(v), locations)]
+        return found
+
+    def holds(self, value: Value, locations: LocationSet) -> bool:
+        """Whether ``value`` may denote one of ``locations``, or lead to it."""
+        return intersects(self._db.reach_set(value), locations)
 
     def moved(self, old: LocationSet, new: LocationSet) -> None:
         """Whatever was at ``old`` is at ``new`` now."""

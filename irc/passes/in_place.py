@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
 """Memory that is the graph's to write."""
 
+_WHOSE = {
+    Kind.CONSTANT: "a constant",
+    Kind.BORROWED: "an input that the caller keeps",
+    Kind.ATTRIBUTE: "an attribute of an object",
+    Kind.UNKNOWN: "unknown memory",
+}
+
 
 @register
 @dataclass(frozen=True)
@@ -109,15 +116,19 @@ class _Overwriter:
         """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
         memory = self._db.location_set(value)
         finished: list[Value] = []
-        for holder in self._holders.of(memory):
+        for holder in self._holders.candidates(memory):
             if holder is node.output:
                 continue  # in a loop, the result of the trip before
             if holder.is_param and holder.block is self._graph.block and not self._is_donated(holder):
-                return f"the caller may know it through %{holder.name}"
-            if may_be_used_after(holder, node):
-                return f"%{holder.name} is used later"
-            if node.block is self._graph.block and (holder.node is None or holder.node.is_before(node)):
-                finished.append(holder)
+                reason = f"the caller may know it through %{holder.name}"
+            elif may_be_used_after(holder, node):
+                reason = f"%{holder.name} is used later"
+            else:
+                if node.block is self._graph.block and (holder.node is None or holder.node.is_before(node)):
+                    finished.append(holder)
+                continue
+            if self._holders.holds(holder, memory):
+                return reason
         self._holders.forget(finished, memory)  # keeps long chains of in-place operators linear
         return None
 
@@ -144,7 +155,7 @@ class _Overwriter:
 
 def _ownership(value: Value, memory: frozenset[Location]) -> str | None:
     """Why ``memory`` that ``value`` may denote is not the graph's to write; None if it is."""
-    if not memory:
-        return f"it is not known what %{value.name} is"
-    kept = next((location for location in memory if location.kind not in _OWN), None)
-    return kept and f"%{value.name} may be a {kept.kind.value}"
+    kinds = {location.kind for location in memory}
+    if kinds and kinds <= _OWN:
+        return None
+    return f"%{value.name} may be {next((what for kind, what in _WHOSE.items() if kind in kinds), 'anything')}"

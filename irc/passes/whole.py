@@ -65,12 +65,13 @@ class Whole:
         return True
 
     def _is_fresh(self, value: Value) -> bool:
-        """Whether the node of ``value`` allocates it."""
+        """Whether the node of ``value`` allocates it, or the caller gives it up."""
         node = value.node
-        if node is None or not (node.kind.startswith(_MAKERS) or node.kind == GROUP):
+        if node is not None and not (node.kind.startswith(_MAKERS) or node.kind == GROUP):
             return False
+        wanted = Kind.DONATED if node is None else Kind.TEMPORARY
         memory = self._db.locations(value)
-        return len(memory) == 1 and all(m.kind is Kind.TEMPORARY and m.site is value and not m.path for m in memory)
+        return len(memory) == 1 and all(m.kind is wanted and m.site is value and not m.path for m in memory)
 
 
 def _sources(value: Value) -> list[Value]:

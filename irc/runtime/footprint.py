@@ -11,6 +11,8 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from irc.alias import AliasDb, Location
     from irc.ir import Graph, Value
 
@@ -48,14 +50,19 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
         size = value_bytes(value)
         if size is None:
             return None
-        for location in db.locations(value):
-            if location.kind is not Kind.CONSTANT:
-                spans.setdefault(location, _Span(born)).cover(died, size)
+        for location in _memory(db.locations(value)):
+            spans.setdefault(location, _Span(born)).cover(died, size)
     change = [0] * (len(positions) + 2)
     for span in spans.values():
         change[span.born] += span.size
         change[span.died + 1] -= span.size
     return max(accumulate(change))
+
+
+def _memory(locations: Iterable[Location]) -> list[Location]:
+    """The memory to count: not constants, and what is unknown only where nothing better is known."""
+    found = [x for x in locations if x.kind is not Kind.CONSTANT]
+    return [x for x in found if x.kind is not Kind.UNKNOWN] or found
 
 
 def value_bytes(value: Value) -> int | None:

@@ -1,0 +1,482 @@
+"""Results over operands: where it is right, and each reason why it is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irc
+from irc.alias import analyze
+from irc.ir import Builder, DType, Graph, Node, parse_graph, types
+from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
+from irc.ir.ops.twins import TORCH, may_take, twin_of
+from irc.passes import InPlace, PassContext, PassManager
+from irc.passes.remove_mutation.forms import functional_kind
+from irc.runtime.binding import missing
+from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
+
+X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+
+
+def reasons(text: str) -> dict[str, str]:
+    """Output name -> why its operator is not in place."""
+    graph = parse_graph(text)
+    notes = run_passes(graph, "in-place").notes
+    return {note.where.split(" ")[0].lstrip("%"): note.reason for note in notes}
+
+
+def stays(body: str, why: str, inputs: str = "%x : Float(2, 4)") -> None:
+    """The in-place pass leaves the operator that makes ``%y`` in ``body`` as it is, because of ``why``."""
+    text = f"graph({inputs}):\n" + "".join(f"  {line}\n" for line in body.strip("\n").splitlines())
+    assert why in reasons(text)["y"]
+    assert not transform(text, "in-place").value("y").node.kind.endswith("_")
+
+
+# -- where it is right ---------------------------------------------------------
+
+
+def test_a_chain_needs_one_array():
+    before = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 4) = onnx::Relu(%a)
+  %c : Float(2, 4) = onnx::Exp(%b)
+  return (%c)
+"""
+    after = before.replace("Relu(", "Relu_(").replace("Exp(", "Exp_(")
+    assert_becomes(before, "in-place", after)
+    assert_same_results(parse_graph(before), parse_graph(after), X)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("onnx::Add(%a, %w)", "onnx::Add_(%a, %w)"),
+        ("onnx::Add(%w, %a)", "onnx::Add_(%a, %w)"),  # commutative: the operand that is free
+        ("onnx::Mul(%row, %a)", "onnx::Mul_(%a, %row)"),  # and large enough
+        ("onnx::Sub(%a, %row)", "onnx::Sub_(%a, %row)"),
+        ("onnx::Max(%a, %row, %w)", "onnx::Max_(%a, %row, %w)"),
+        ("onnx::Clip(%a, %zero)", "onnx::Clip_(%a, %zero)"),
+        ("onnx::Pow(%a, %two)", "onnx::Pow_(%a, %two)"),
+        ("irc::slice_scatter[starts=[0, 1], steps=[1, 2]](%a, %part)", None),
+        ("onnx::Sub(%w, %a)", ""),  # not commutative
+        ("onnx::Add(%row, %b)", ""),  # the result is larger than either
+        ("onnx::Equal(%a, %w)", ""),  # of another type
+        ("onnx::Where(%cond, %a, %w)", ""),  # its first input is the condition
+    ],
+)
+def test_which_operand_is_taken(operation, expected):
+    text = f"""
+graph(%x : Float(2, 4), %cond : Bool(2, 4)):
+  %w : Float(2, 4) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8.])]()
+  %row : Float(4) = prim::Constant[value=tensor([1., -2., 3., 4.])]()
+  %part : Float(2, 2) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
+  %zero : Float() = prim::Constant[value=tensor([0.])]()
+  %two : Long() = prim::Constant[value=tensor([2])]()
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 1) = onnx::ReduceMax(%x, %two)
+  %y : Tensor = {operation}
+  return (%y)
+"""
+    expected = operation.replace("](", "](").replace("scatter[", "scatter_[") if expected is None else expected
+    assert_becomes(text, "in-place", text.replace(operation, expected or operation))
+
+
+def test_named_dimensions_are_equal_only_by_name():
+    text = """
+graph(%x : Float(batch, 4), %z : Float(batch, 1), %u : Float(other, 4)):
+  %a : Float(batch, 4) = onnx::Softmax(%x)
+  %b : Float(batch, 4) = onnx::Add(%a, %z)
+  %c : Float(batch, 4) = onnx::Add(%b, %u)
+  return (%c)
+"""
+    assert kinds(transform(text, "in-place")) == ["Softmax", "Add_", "Add"]
+
+
+def test_torch_operators_need_types_that_tell():
+    text = """
+graph(%x : Float(2, 4), %i : Long(2, 4), %d : Double(2, 4), %u : Tensor):
+  %n : int = prim::Constant[value=2]()
+  %f : float = prim::Constant[value=0.5]()
+  %a : Float(2, 4) = aten::clone(%x)
+  %b : Float(2, 4) = aten::add(%a, %x, %n)
+  %c : Float(2, 4) = aten::mul(%b, %f)
+  %e : Float(2, 4) = aten::exp(%c)
+  %g : Double(2, 4) = aten::add(%e, %d)
+  %h : Long(2, 4) = aten::clone(%i)
+  %j : Float(2, 4) = aten::div(%h, %n)
+  %k : Tensor = aten::clone(%u)
+  %l : Tensor = aten::neg(%k)
+  %m : Tensor = aten::exp(%l)
+  return (%g, %j, %m)
+"""
+    assert [k for k in kinds(transform(text, "in-place")) if k.endswith("_")] == ["add_", "mul_", "exp_", "neg_"]
+
+
+def test_through_reshapes_branches_and_loops():
+    text = """
+graph(%x : Float(2, 4), %n : int, %c : bool):
+  %t : bool = prim::Constant[value=1]()
+  %eight : Long(1) = prim::Constant[value=tensor([8])]()
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 4) = onnx::LogSoftmax(%x)
+  %p : Float(2, 4) = prim::If(%c)
+    block0():
+      -> (%a)
+    block1():
+      %u : Float(2, 4) = onnx::Relu(%b)
+      -> (%u)
+  %q : Float(8) = onnx::Reshape(%p, %eight)
+  %r : Float(8) = onnx::Exp(%q)
+  %s : Float(8) = prim::Loop(%n, %t, %r)
+    block0(%i : int, %v : Float(8)):
+      %w : Float(8) = onnx::Neg(%v)
+      -> (%t, %w)
+  %y : Float(8) = onnx::Exp(%s)
+  return (%y)
+"""
+    before, graph = parse_graph(text), transform(text, "in-place")
+    assert kinds(graph) == ["Softmax", "LogSoftmax", "If", "Relu_", "Reshape", "Exp_", "Loop", "Neg_", "Exp_"]
+    for trips in (0, 1, 3):
+        for choice in (False, True):
+            assert_same_results(before, graph, X, trips, choice)
+
+
+def test_groups_stay_and_feed_twins():
+    """Inside groups the plan reuses memory; what groups give is memory of their own."""
+    text = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Relu(%x)
+  %b : Float(2, 4) = onnx::Exp(%a)
+  %s : Float(2, 4) = onnx::Softmax(%b)
+  %y : Float(2, 4) = onnx::Neg(%s)
+  return (%y)
+"""
+    before, graph = parse_graph(text), transform(text, "fuse,in-place")
+    assert kinds(graph) == ["FusionGroup", "Softmax", "Neg_"]
+    assert_same_results(before, graph, X)
+    assert kinds(transform(text, "in-place,fuse")) == ["Relu", "Exp_", "Softmax", "Neg_"], "twins are not pure"
+
+
+def test_donated_inputs_are_written():
+    text = """
+graph(%x : Float(2, 4), %kept : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Add(%kept, %x)
+  %b : Float(2, 4) = onnx::Relu(%kept)
+  return (%a, %b)
+"""
+    graph = parse_graph(text)
+    ctx = PassContext()
+    ctx._dbs[graph] = analyze(graph, noalias=["x"])
+    assert InPlace().run(graph, ctx)
+    assert kinds(graph) == ["Add_", "Relu"]
+    assert graph.value("a").node.inputs == (graph.value("x"), graph.value("kept"))
+
+
+# -- where it is not -----------------------------------------------------------
+
+
+def test_constants_and_inputs_are_not_written():
+    stays("%y : Float(2, 4) = onnx::Relu(%x)\nreturn (%y)", "%x may be an input that the caller keeps")
+    stays(
+        "%w : Float(1) = prim::Constant[value=tensor([1.])]()\n%y : Float(1) = onnx::Relu(%w)\nreturn (%y)",
+        "%w may be a constant",
+    )
+
+
+def test_not_while_another_reader_is_to_come():
+    stays(
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%y : Float(2, 4) = onnx::Relu(%a)
+%z : Float(2, 4) = onnx::Sub(%a, %y)
+return (%z)
+""",
+        "%a is used later",
+    )
+
+
+def test_the_last_of_two_readers_writes():
+    text = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 4) = onnx::Relu(%a)
+  %c : Float(2, 4) = onnx::Neg(%a)
+  return (%b, %c)
+"""
+    assert kinds(transform(text, "in-place")) == ["Softmax", "Relu", "Neg_"]
+
+
+def test_not_what_the_graph_returns():
+    stays(
+        "%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = onnx::Relu(%a)\nreturn (%a, %y)", "%a is used later"
+    )
+
+
+def test_not_while_a_view_is_to_be_read():
+    stays(
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%v : Float(4, 2) = onnx::Transpose(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%v, %y)
+""",
+        "%v is used later",
+    )
+
+
+def test_not_while_a_container_holds_it():
+    stays(
+        """
+%n : int = prim::Constant[value=0]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%l : Tensor[] = prim::ListConstruct(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+%z : Tensor = aten::cat(%l, %n)
+return (%y, %z)
+""",
+        "%l is used later",
+    )
+
+
+def test_not_what_the_caller_holds():
+    stays(
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%m : Tensor[] = aten::append(%l, %a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%y)
+""",
+        "unknown code may know %a",
+        "%x : Float(2, 4), %l : Tensor[]",
+    )
+
+
+def test_not_what_unknown_code_may_hold():
+    stays(
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%n : int = my::keep(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%y)
+""",
+        "unknown code may know %a",
+    )
+
+
+def test_not_the_same_memory_twice():
+    stays("%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = onnx::Add(%a, %a)\nreturn (%y)", "another operand")
+    stays(
+        """
+%a : Float(4, 4) = onnx::MatMul(%x, %x)
+%v : Float(4, 4) = onnx::Transpose(%a)
+%y : Float(4, 4) = onnx::Add(%a, %v)
+return (%y)
+""",
+        "another operand",
+        "%x : Float(4, 4)",
+    )
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "%v : Float(2, 4) = onnx::Expand(%a, %shape)",
+        "%v : Float(2, 4) = aten::expand(%a, %sizes)",
+        "%v : Float(2, 4) = onnx::Transpose(%a)",
+        "%v : Float(2, 4), %rest : Float(2, 4) = onnx::Split(%a)",
+        "%v : Float(2, 4) = aten::select(%a, %n, %n)",
+    ],
+)
+def test_not_what_is_less_or_more_than_its_memory(view):
+    stays(
+        f"""
+%n : int = prim::Constant[value=0]()
+%sizes : int[] = prim::Constant[value=[2, 4]]()
+%shape : Long(2) = prim::Constant[value=tensor([2, 4])]()
+%a : Tensor = onnx::Softmax(%x)
+{view}
+%y : Float(2, 4) = onnx::Relu(%v)
+return (%y)
+""",
+        "may be a part of something larger, out of order, or repeat elements",
+    )
+
+
+def test_not_in_a_loop_what_the_next_trip_reads():
+    stays(
+        """
+%t : bool = prim::Constant[value=1]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%l : Float(2, 4) = prim::Loop(%n, %t, %x)
+  block0(%i : int, %p : Float(2, 4)):
+    %y : Float(2, 4) = onnx::Relu(%a)
+    -> (%t, %y)
+return (%l)
+""",
+        "%a is used later",
+        "%x : Float(2, 4), %n : int",
+    )
+
+
+def test_not_a_carried_value_that_an_earlier_one_still_is():
+    """%q of one trip is %p of the next, which is read after %q is made."""
+    stays(
+        """
+%t : bool = prim::Constant[value=1]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::LogSoftmax(%x)
+%l : Float(2, 4), %m : Float(2, 4) = prim::Loop(%n, %t, %a, %b)
+  block0(%i : int, %p : Float(2, 4), %q : Float(2, 4)):
+    %y : Float(2, 4) = onnx::Relu(%p)
+    %z : Float(2, 4) = onnx::Sub(%q, %p)
+    -> (%t, %y, %z)
+return (%l, %m)
+""",
+        "%p is used later",
+        "%x : Float(2, 4), %n : int",
+    )
+
+
+def test_not_in_one_branch_what_a_loop_around_reads_in_the_other():
+    text = """
+graph(%x : Float(2, 4), %n : int, %c : bool):
+  %t : bool = prim::Constant[value=1]()
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %l : Float(2, 4) = prim::Loop(%n, %t, %x)
+    block0(%i : int, %p : Float(2, 4)):
+      %b : bool = aten::gt(%i, %i)
+      %o : Float(2, 4) = prim::If(%b)
+        block0():
+          %y : Float(2, 4) = onnx::Relu(%a)
+          -> (%y)
+        block1():
+          %z : Float(2, 4) = onnx::Mul(%p, %a)
+          -> (%z)
+      -> (%t, %o)
+  return (%l)
+"""
+    assert_unchanged(text, "in-place")
+
+
+def test_not_a_slice_that_scan_may_read_again():
+    text = """
+graph(%x : Float(2, 4)):
+  %zero : Float(4) = prim::Constant[value=tensor([0., 0., 0., 0.])]()
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %s : Float(4), %u : Float(2, 4) = onnx::Scan[num_scan_inputs=2, scan_input_directions=[0, 1]](%zero, %a, %a)
+    block0(%state : Float(4), %p : Float(4), %q : Float(4)):
+      %y : Float(4) = onnx::Exp(%p)
+      %z : Float(4) = onnx::Add(%y, %q)
+      -> (%zero, %z)
+  return (%s, %u)
+"""
+    before, graph = parse_graph(text), transform(text, "in-place")
+    assert kinds(graph) == ["Softmax", "Scan", "Exp", "Add_"]
+    assert_same_results(before, graph, X)
+
+
+def test_twins_only_where_operators_are_pointwise_in_their_version():
+    """Before version 7 the second operand of Add was aligned by attributes."""
+    text = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 4) = onnx::Add[broadcast=1, since_version=6](%a, %x)
+  return (%b)
+"""
+    assert_unchanged(text, "in-place")
+
+
+# -- tables and cost -----------------------------------------------------------
+
+
+def test_every_twin_has_a_kernel_and_a_way_back():
+    graph = Graph()
+    x = graph.add_input(types.tensor(DType.FLOAT, (2,)))
+    for kind in sorted(POINTWISE | TORCH | {"irc::slice_scatter"}):
+        twin = twin_of(Node(graph, kind))
+        if twin is None:
+            assert RESULT_LIKE.get(kind, 0) != 0, "only where the result is of another type than the first input"
+            continue
+        assert not missing(one_node(twin), frozenset()), twin
+        operands = [x, x] if kind in ("aten::add", "aten::sub", "aten::mul", "aten::div") else [x]
+        assert functional_kind(Node(graph, twin, operands)) == kind
+
+
+def one_node(kind: str) -> Graph:
+    graph = Graph()
+    graph.block.append(Node(graph, kind))
+    return graph
+
+
+def test_an_operand_surely_takes_the_result_only_if_types_say_so():
+    graph = Graph()
+    whole = graph.add_input(types.tensor(DType.FLOAT, (2, 4)))
+    unknown = graph.add_input(types.tensor(DType.FLOAT))
+    number = graph.add_input(types.tensor(DType.FLOAT, ()))
+    assert may_take(Node(graph, "onnx::Add", [whole, number]), 0)
+    assert may_take(Node(graph, "onnx::Add", [unknown, number]), 0)
+    assert not may_take(Node(graph, "onnx::Add", [whole, unknown]), 0)
+    assert not may_take(Node(graph, "onnx::Add", [unknown, whole]), 0)
+    assert not may_take(Node(graph, "onnx::Add", [number, whole]), 0)
+    assert may_take(Node(graph, "onnx::Add", [number, whole]), 1)
+    assert not may_take(Node(graph, "onnx::Sub", [number, whole]), 1)
+
+
+def test_long_chains_are_linear():
+    """Each operator asks who holds the one array; those that are done with it must not be asked again."""
+    import irc.passes.in_place as module
+
+    asked = 0
+    ask = module.may_be_used_after
+
+    def counted(value, node):
+        nonlocal asked
+        asked += 1
+        return ask(value, node)
+
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(types.tensor(DType.FLOAT, (2,)))
+    value = b.op("onnx::Softmax", x, type=x.type)
+    for _ in range(500):
+        value = b.op("onnx::Neg", value, type=x.type)
+    graph.set_outputs([value])
+    module.may_be_used_after = counted
+    try:
+        report = PassManager("in-place").run(graph)
+    finally:
+        module.may_be_used_after = ask
+    assert report.stats["in-place.in_place"] == 500
+    assert asked <= 5 * 500
+
+
+def test_one_analysis_serves_the_whole_pass():
+    from irc.alias import AliasDb
+
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(types.tensor(DType.FLOAT, (2,)))
+    value = b.op("onnx::Softmax", x, type=x.type)
+    for _ in range(20):
+        value = b.op("onnx::Neg", value, type=x.type)
+    graph.set_outputs([value])
+    before = AliasDb.builds
+    ctx = PassContext()
+    assert InPlace().run(graph, ctx)
+    assert AliasDb.builds == before + 1
+    assert ctx.alias_db(graph).solves == 1
+
+
+def test_less_memory_at_the_peak():
+    text = """
+graph(%x : Float(2, 4)):
+  %a : Float(4, 4) = onnx::Concat[axis=0](%x, %x)
+  %b : Float(4, 4) = onnx::Relu(%a)
+  %c : Float(4, 4) = onnx::Exp(%b)
+  return (%c)
+"""
+    plain, written = (irc.compile(parse_graph(text), passes=p) for p in ("none", "in-place"))
+    assert plain.report.memory.peak == 64 + 64
+    assert written.report.memory.peak == 32 + 64
+    np.testing.assert_array_equal(plain.run({"x": X})["c"], written.run({"x": X})["c"])
