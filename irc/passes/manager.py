@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from irc.ir import Graph, Module
+from irc.ir.bulk import no_collection
 from irc.passes import registry
 from irc.passes.base import Evaluate, Note, Pass, PassContext
 from irc.passes.instruments import Instrument
@@ -74,7 +75,8 @@ class PassManager:
 
         Each pass finishes all graphs before the next begins.
         """
-        return _Run(self, target).run()
+        with no_collection():
+            return _Run(self, target).run()
 
     def __str__(self) -> str:
         return print_pipeline(self.pipeline)

@@ -33,6 +33,7 @@ import os
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
+from irc.ir.bulk import no_collection
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -71,7 +72,8 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
             raise Error("IRC121", f"a model is a path or an onnx.ModelProto, not {type(model).__name__}")
         else:
             source = Source(model, None if folder is None else DataFolder(os.fspath(folder)))
-        return Importer(source).run()
+        with no_collection():
+            return Importer(source).run()
     except Error as error:
         where = ", ".join(filter(None, (place, error.where)))
         raise Error(error.code, error.message, where) from None
