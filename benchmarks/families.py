@@ -1,0 +1,164 @@
+"""Families of graphs that grow: the same structure with 1,000 or 1,000,000 nodes.
+
+A family is IR text, which irc and PyTorch read alike, so that both analyse and
+fuse the very same graph. Each stresses one way in which a compiler's time can
+grow faster than its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+TENSOR = "Tensor"
+TYPED = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
+"""A tensor type that says all that PyTorch's fuser asks for."""
+
+CHAINS = 20
+NEST = 10
+"""Loops inside each other: text indents each level, so a nest of depth n would have n² characters."""
+
+Lines = Iterator[str]
+
+
+def chain(n: int, t: str) -> Lines:
+    """Functional operators and views of them, each on the last."""
+    yield f"graph(%v0 : {t}):"
+    for i in range(n):
+        yield f"  %v{i + 1} : {t} = aten::{('relu', 't', 'neg', 't')[i % 4]}(%v{i})"
+    yield f"  return (%v{n})"
+
+
+def in_place(n: int, t: str) -> Lines:
+    """In-place operators, each on the result of the last."""
+    yield f"graph(%x : {t}):"
+    yield f"  %v0 : {t} = aten::neg(%x)"
+    for i in range(n - 1):
+        yield f"  %v{i + 1} : {t} = aten::{('relu_', 'neg_')[i % 2]}(%v{i})"
+    yield f"  return (%v{n - 1})"
+
+
+def lists(n: int, t: str) -> Lines:
+    """Lists that are made, appended to and read; what they hold came in as a list of unknown contents."""
+    yield f"graph(%v0 : {t}, %given : Tensor[]):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    for i in range(n // 5):
+        yield f"  %a{i} : {t} = aten::__getitem__(%given, %zero)"
+        yield f"  %l{i} : Tensor[] = prim::ListConstruct(%v{i})"
+        yield f"  %m{i} : Tensor[] = aten::append(%l{i}, %a{i})"
+        yield f"  %e{i} : {t} = aten::__getitem__(%l{i}, %zero)"
+        yield f"  %v{i + 1} : {t} = aten::neg(%e{i})"
+    yield f"  return (%v{n // 5})"
+
+
+def one_list(n: int, t: str) -> Lines:
+    """One list that holds the results of n operators."""
+    yield f"graph(%x : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    for i in range(n - 3):
+        yield f"  %v{i} : {t} = aten::relu(%x)"
+    yield f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%v{i}' for i in range(n - 3))})"
+    yield f"  %y : {t} = aten::cat(%l, %zero)"
+    yield "  return (%y)"
+
+
+def branches(n: int, t: str) -> Lines:
+    """Ifs one after the other, with ten nodes each."""
+    yield f"graph(%v0 : {t}, %c : bool):"
+    for i in range(n // 10):
+        yield f"  %v{i + 1} : {t} = prim::If(%c)"
+        for block, kinds in enumerate((("relu", "t", "neg", "t", "relu"), ("neg", "t", "relu", "t"))):
+            yield f"    block{block}():"
+            last = f"%v{i}"
+            for k, kind in enumerate(kinds):
+                yield f"      %b{i}_{block}_{k} : {t} = aten::{kind}({last})"
+                last = f"%b{i}_{block}_{k}"
+            yield f"      -> ({last})"
+    yield f"  return (%v{n // 10})"
+
+
+def loops(n: int, t: str) -> Lines:
+    """Nests of ten loops inside each other, one nest after the other, each loop carrying two values."""
+    yield f"graph(%p0 : {t}, %q0 : {t}, %n : int):"
+    yield "  %true : bool = prim::Constant[value=1]()"
+    for i in range(n // (2 * NEST)):
+        yield from _nest(i, t)
+    yield f"  return (%p{n // (2 * NEST)}, %q{n // (2 * NEST)})"
+
+
+def _nest(i: int, t: str) -> Lines:
+    p, q = f"%p{i}", f"%q{i}"
+    for depth in range(NEST):
+        indent = "    " * depth
+        outs = (f"%p{i + 1}", f"%q{i + 1}") if depth == 0 else (f"%p{i}_{depth}o", f"%q{i}_{depth}o")
+        yield f"{indent}  {outs[0]} : {t}, {outs[1]} : {t} = prim::Loop(%n, %true, {p}, {q})"
+        p, q = f"%p{i}_{depth}i", f"%q{i}_{depth}i"
+        yield f"{indent}    block0(%t{i}_{depth} : int, {p} : {t}, {q} : {t}):"
+        yield f"{indent}      %r{i}_{depth} : {t} = aten::relu({p})"
+    for depth in reversed(range(NEST)):
+        # The two change places, so that the back edge matters.
+        inner = f"%p{i}_{depth + 1}o" if depth + 1 < NEST else f"%q{i}_{depth}i"
+        yield f"{'    ' * depth}      -> (%true, {inner}, %r{i}_{depth})"
+
+
+def barriers(n: int, t: str) -> Lines:
+    """A chain that an operator which cannot be fused cuts at every tenth node: n / 10 fusion groups of 9."""
+    yield f"graph(%v0 : {t}):"
+    for i in range(n):
+        call = f"aten::mm(%v{i}, %v0)" if i % 10 == 9 else f"aten::{('relu', 'neg')[i % 2]}(%v{i})"
+        yield f"  %v{i + 1} : {t} = {call}"
+    yield f"  return (%v{n})"
+
+
+def writes(n: int, t: str) -> Lines:
+    """Multiplications with an in-place operator as every third node."""
+    yield f"graph(%v0 : {t}):"
+    for i in range(n):
+        call = f"aten::neg_(%v{i})" if i % 3 == 2 else f"aten::mul(%v{i}, %v{i})"
+        yield f"  %v{i + 1} : {t} = {call}"
+    yield f"  return (%v{n})"
+
+
+def parallel(n: int, t: str) -> Lines:
+    """Twenty chains, interleaved, each with a barrier at every tenth of its nodes: what fuses is far apart."""
+    chains = range(CHAINS)
+    yield f"graph({', '.join(f'%v0_{c} : {t}' for c in chains)}):"
+    for i in range(n // CHAINS):
+        for c in chains:
+            x = f"%v{i}_{c}"
+            call = f"aten::mm({x}, {x})" if i % 10 == 9 else f"aten::{('relu', 'neg')[i % 2]}({x})"
+            yield f"  %v{i + 1}_{c} : {t} = {call}"
+    yield f"  return ({', '.join(f'%v{n // CHAINS}_{c}' for c in chains)})"
+
+
+def groups(n: int, t: str) -> Lines:
+    """Trees of ten pointwise operators each, that share only their input: n / 11 fusion groups."""
+    yield f"graph(%x : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    count = (n - 3) // 11
+    for i in range(count):
+        yield f"  %g{i}_0 : {t} = aten::mm(%x, %x)"
+        for k in range(10):
+            call = f"aten::mul(%g{i}_{k}, %g{i}_{max(0, k - 2)})" if k % 3 == 2 else f"aten::relu(%g{i}_{k})"
+            yield f"  %g{i}_{k + 1} : {t} = {call}"
+    yield f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%g{i}_10' for i in range(count))})"
+    yield f"  %y : {t} = aten::cat(%l, %zero)"
+    yield "  return (%y)"
+
+
+FAMILIES: dict[str, Callable[[int, str], Lines]] = {
+    "chain": chain,
+    "in-place": in_place,
+    "lists": lists,
+    "one-list": one_list,
+    "branches": branches,
+    "loops": loops,
+    "barriers": barriers,
+    "writes": writes,
+    "parallel": parallel,
+    "groups": groups,
+}
+
+
+def text(family: str, nodes: int, tensor: str = TENSOR) -> str:
+    """The IR text of one family, with about ``nodes`` nodes, all tensors of the type ``tensor``."""
+    return "\n".join(FAMILIES[family](nodes, tensor)) + "\n"
