@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from irc.ir import Graph, Node, Tensor, Value
+from irc.ir import Graph, Node, Tensor
 from irc.ir.types import ListType, PrimType, TensorType, Type
 from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
 from irc.passes.folding import (
@@ -24,7 +24,6 @@ from irc.passes.folding import (
 )
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
-from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -117,7 +116,7 @@ class _Folder:
         elif node.kind == IDENTITY:
             self._skip_identity(node)
         elif node.kind != CONSTANT and all(map(is_constant, node.inputs)):
-            if self.rewriter.db.writes(node) or not self._is_read_only(node, node.inputs):
+            if self.rewriter.db.writes(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
                 return
             try:
                 results = self._results(node)
@@ -132,13 +131,6 @@ class _Folder:
         if is_constant(node.inputs[0]) and self.ctx.allow(node) and self.rewriter.replace_node(node, node.inputs):
             self.ctx.count("folded")
             self.changed = True
-
-    def _is_read_only(self, node: Node, read: Sequence[Value] = ()) -> bool:
-        """Whether the results may be constants: nothing writes into them, nor into what they are computed from."""
-        db = self.rewriter.db
-        if db.has_writers((*node.outputs, *read)):
-            return False
-        return not is_function(node.graph) or not db.escapes(node.outputs)
 
     def _replace(self, node: Node, results: list[Any]) -> None:
         if not self.ctx.allow(node):
@@ -180,7 +172,7 @@ class _Folder:
     def _shape(self, node: Node) -> None:
         type = node.inputs[0].type
         sizes = type.static_shape if isinstance(type, TensorType) else None
-        if sizes is None or not self._is_read_only(node):
+        if sizes is None or not self.rewriter.can_be_constant(node.outputs):
             return
         self._replace(node, [Tensor.of(np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64))])
 

@@ -102,6 +102,17 @@ class Rewriter:
             return False
         return not self._is_function or db.safe_to_change_aliasing([a], [b])
 
+    def can_be_constant(self, results: Sequence[Value], read: Sequence[Value] = ()) -> bool:
+        """Whether ``results`` may become constants, which are memory that nobody may write.
+
+        They may not if something writes into them, or into what they are computed from (``read``), or if the
+        caller of a function might.
+        """
+        db = self.db
+        if db.has_writers((*results, *read)):
+            return False
+        return not self._is_function or not db.escapes(results)
+
     def replace(self, old: Value, new: Value, *, keep_name: bool = False) -> bool:
         """Make every use of ``old`` a use of ``new``, which must hold the same contents and dominate the uses.
 

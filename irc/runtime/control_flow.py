@@ -7,6 +7,7 @@ carried values are moved from slot to slot, never copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import TensorType
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
-from irc.runtime.stacking import Stack
+from irc.runtime.stacking import Stack, row_type
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _lower_loop(
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
     params = body.params
-    scanned = block.returns[1 + carried :]
+    scanned = [row_type(*pair) for pair in zip_longest(block.returns[1 + carried :], node.outputs[carried:])]
 
     def fill_in(dead: Slots) -> Step:
         # The first trip owns the initial values that nothing else needs.
@@ -85,7 +86,7 @@ def _lower_loop(
             values = [frame[s] for s in initial]
             for s in handed_over:
                 frame[s] = None
-            stacks = [Stack(v, limit) for v in scanned]
+            stacks = [Stack(row, limit) for row in scanned]
             i = 0
             while go_on and (limit is None or i < limit):
                 put(frame, params, [*(make(i) for make in leading), *values])

@@ -135,7 +135,12 @@ def label(node: Node) -> str:
 
 
 def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
-    """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``."""
+    """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``.
+
+    Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
+    """
+    if not outs:
+        return _no_result(kernel, ins, dead)
     if len(outs) != 1:
         return _many_results(kernel, ins, outs, dead)
     make = _BY_ARITY.get(len(ins), _any_arity)
@@ -178,6 +183,15 @@ def _ternary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
 def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         frame[out] = kernel(*[frame[s] for s in ins])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _no_result(kernel: Kernel, ins: Slots, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        kernel(*[frame[s] for s in ins])
         for s in dead:
             frame[s] = None
 

@@ -23,12 +23,12 @@ class Stack:
     were. The room for them doubles when it is used up.
 
     Args:
-        value: what the body returns; its type gives element type and shape if there is no trip.
+        row: the type of a row, needed if there is no trip; see `row_type`.
         rows: the most rows that can come; None: unknown.
     """
 
-    def __init__(self, value: Value, rows: int | None = None) -> None:
-        self._value = value
+    def __init__(self, row: TensorType, rows: int | None = None) -> None:
+        self._row = row
         self._most = rows
         self._buffer: Array | None = None
         self._count = 0
@@ -68,12 +68,27 @@ class Stack:
         return rows if self._count == len(self._buffer) else rows.copy()
 
     def _no_rows(self, axis: int) -> Array:
-        declared = self._value.type
-        if not isinstance(declared, TensorType) or declared.dtype is None:
-            raise Error("IRC432", f"no trip was made, and the type of the scan output %{self._value.name} is unknown")
-        shape = [d if isinstance(d, int) else 0 for d in declared.shape or ()]
+        if self._row.dtype is None:
+            raise Error("IRC432", "no trip was made, and the element type of a scan output is unknown")
+        shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(normal_axis(axis, len(shape) + 1), 0)
-        return np.empty(shape, declared.dtype.numpy)
+        return np.empty(shape, self._row.dtype.numpy)
+
+
+def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:
+    """The type of a row: what the types of the value that the body returns and of the scan output say together."""
+    row, whole = (
+        v.type if v is not None and isinstance(v.type, TensorType) else TensorType() for v in (returned, output)
+    )
+    shape = row.shape
+    if whole.shape:
+        at = normal_axis(axis, len(whole.shape))
+        rest = whole.shape[:at] + whole.shape[at + 1 :]
+        if shape is None:
+            shape = rest
+        elif len(shape) == len(rest):
+            shape = tuple(d if isinstance(d, int) else other for d, other in zip(shape, rest))
+    return TensorType(row.dtype or whole.dtype, shape)
 
 
 def normal_axis(axis: int, rank: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
-    from irc.ir import Value
+    from irc.ir import Tensor, Value
 
 
 @rewrite("Identity")
@@ -84,22 +84,28 @@ def single_part(m: Match) -> Value | None:
     return x if len(m.node.outputs) == 1 and m.same_shape(x) and m.can_share(x) else None
 
 
-_NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0, False), "Add": (0, True)}
-"""The operand that changes nothing, and whether it may come first. x + 0.0 is x but for the sign of zero."""
+_NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0.0, False), "Add": (-0.0, True)}
+"""The operand that changes nothing, and whether it may come first. The sign of zero matters: -0.0 + 0.0 is 0.0."""
 
 
 @rewrite(*_NEUTRAL)
 def neutral_operand(m: Match) -> Value | None:
-    """Multiplying by 1 and the like: x * 1, x / 1, x ** 1, x + 0, x - 0, if shape and element type stay."""
+    """Multiplying by 1 and the like: x * 1, x / 1, x ** 1, x + -0.0, x - 0.0, if shape and element type stay."""
     neutral, commutes = _NEUTRAL[m.node.kind.removeprefix("onnx::")]
     for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
         constant = m.constant(at)
         x = m.input(other)
         if constant is None or not (constant.is_splat or constant.numel == 1) or not m.same_shape(x):
             continue
-        if np.all(constant.scalar == neutral) and m.can_share(x):
+        if _is_number(constant, neutral) and m.can_share(x):
             return x
     return None
+
+
+def _is_number(constant: Tensor, wanted: float) -> bool:
+    """Whether all elements are ``wanted``, in sign too if there are signed zeros."""
+    scalar = constant.scalar
+    return bool(scalar == wanted) and (constant.dtype.is_integer or bool(np.signbit(scalar) == np.signbit(wanted)))
 
 
 @rewrite("Where")

@@ -75,6 +75,18 @@ class Match:
         """Whether ``value``, equal to the output, may stand for it although one of them may be a copy now."""
         return self.rewriter.can_share(value, self.output)
 
+    def can_be_constant(self) -> bool:
+        """Whether the output may become a constant: nothing writes into it."""
+        return self.rewriter.can_be_constant([self.output])
+
+    def still_holds(self, earlier: Node) -> bool:
+        """Whether nothing has written what ``earlier`` read or made when the node runs."""
+        return not self.rewriter.db.writes_between((*earlier.inputs, *earlier.outputs), earlier, self.node)
+
+    def is_fixed(self, value: Value) -> bool:
+        """Whether nothing writes into ``value``, so that looking at how it is made tells its contents."""
+        return not self.rewriter.db.has_writers(value)
+
     def new(
         self,
         kind: str,

@@ -32,7 +32,7 @@ def scatter_overwritten(m: Match) -> Value | None:
         same_place = inner.inputs[1] is m.input(1) and not _adds_up(m.node.attributes)
     else:
         same_place = surely_equal(inner.inputs[1].type, m.input(1).type)
-    if not same_place:
+    if not same_place or not m.still_holds(inner):
         return None
     inputs = [inner.inputs[0], *m.node.inputs[1:]]
     return m.new(m.node.kind, inputs, m.output.type, dict(m.node.attributes), m.node.version)
@@ -44,7 +44,7 @@ def scatter_to_slice(m: Match) -> Value | None:
     data, updates = m.types.tensor(0).static_shape, m.types.tensor(2).static_shape
     if data is None or updates is None or _adds_up(m.node.attributes):
         return None
-    columns = _columns(m.input(1))
+    columns = _columns(m, m.input(1))
     if columns is None or any(column.ndim != len(columns) for column in columns):
         return None
     starts: list[int] = []
@@ -64,7 +64,7 @@ def _adds_up(attributes: dict[str, Any]) -> bool:
     return attributes.get("reduction", "none") != "none"
 
 
-def _columns(indices: Value) -> list[Array] | None:
+def _columns(m: Match, indices: Value) -> list[Array] | None:
     """``indices[..., k]`` for each k, as broadcast views: nothing is spelt out that the graph does not."""
     tensor = constant_tensor(indices)
     if tensor is not None:
@@ -74,12 +74,12 @@ def _columns(indices: Value) -> list[Array] | None:
     rank = indices.type.rank if isinstance(indices.type, TensorType) else None
     if node is None or node.kind != "onnx::Concat" or rank is None or node.attributes.get("axis") not in (-1, rank - 1):
         return None
-    columns = [_column(value) for value in node.inputs]
+    columns = [_column(m, value) for value in node.inputs] if m.is_fixed(indices) else []
     found = [column for column in columns if column is not None]
-    return found if len(found) == len(columns) else None
+    return found if found and len(found) == len(columns) else None
 
 
-def _column(value: Value) -> Array | None:
+def _column(m: Match, value: Value) -> Array | None:
     """A tensor whose last dimension is 1, without that dimension."""
     type, node = value.type, value.node
     shape = type.static_shape if isinstance(type, TensorType) else None
@@ -89,13 +89,13 @@ def _column(value: Value) -> Array | None:
     if tensor is not None:
         return tensor.numpy()[..., 0]
     source = node.inputs[0].type if node.kind == "onnx::Unsqueeze" else None
-    if not isinstance(source, TensorType) or source.shape != shape[:-1]:
+    if not isinstance(source, TensorType) or source.shape != shape[:-1] or not m.is_fixed(value):
         return None
-    return _spread(node.inputs[0], shape[:-1])
+    return _spread(m, node.inputs[0], shape[:-1])
 
 
-def _spread(value: Value, shape: tuple[int, ...]) -> Array | None:
-    if value.node is not None and value.node.kind == "onnx::Expand":
+def _spread(m: Match, value: Value, shape: tuple[int, ...]) -> Array | None:
+    if value.node is not None and value.node.kind == "onnx::Expand" and m.is_fixed(value):
         value = value.node.inputs[0]
     tensor = constant_tensor(value)
     return None if tensor is None else np.broadcast_to(tensor.numpy(), shape)

@@ -23,7 +23,7 @@ def known_contents(m: Match) -> Value | None:
     type, contents = m.output.type, m.inference.contents.get(m.output)
     if contents is None or not isinstance(type, TensorType) or type.dtype is None:
         return None
-    if not all(isinstance(d, int) for d in contents.flat):
+    if not all(isinstance(d, int) for d in contents.flat) or not m.can_be_constant():
         return None
     return m.new_constant(Tensor.of(np.array(contents.tolist(), type.dtype.numpy), dtype=type.dtype))
 
@@ -97,7 +97,7 @@ def constant_of_known_shape(m: Match) -> Value | None:
     """Becomes a splat, which takes no memory whatever its size."""
     type, given = m.output.type, m.types.attr("value")
     sizes = type.static_shape if isinstance(type, TensorType) else None
-    if sizes is None:
+    if sizes is None or not m.can_be_constant():
         return None
     dtype = DType.FLOAT if given is None else given.dtype
     tensor = Tensor.splat(dtype, sizes, 0 if given is None else given.scalar)

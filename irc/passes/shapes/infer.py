@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.types import NONE, DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.contents import CONTENTS_RULES
@@ -17,17 +18,25 @@ if TYPE_CHECKING:
 class Inference:
     """Infers the types of all values of a graph and, for small integer tensors, their contents.
 
-    After ``run``, ``contents`` maps values to what is known of their elements,
-    and ``changed`` tells whether any type in the graph became different.
+    After ``run``, ``contents`` maps values to what is known of their elements.
+
+    Args:
+        graph: the graph; its values get their types.
+        is_written: whether something writes into a value, which then has no fixed contents; by default the alias
+            analysis is asked. Only called if the graph may write at all.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, is_written: Callable[[Value], bool] | None = None) -> None:
         self.graph = graph
         self.contents: dict[Value, Contents] = {}
-        self.changed = False
-        # A tensor that something writes into has no fixed contents.
-        self._pure = not any(is_in_place(node) for node in graph.walk())
-        self._outputs = set(graph.outputs)
+        self._is_written = is_written
+        self._pure = all(is_functional(node) for node in graph.walk())
+        self._declared: dict[Value, Type] = {}  # what types said before
+
+    @property
+    def changed(self) -> bool:
+        """Whether any type is different from what it was at first."""
+        return any(value.type != type for value, type in self._declared.items())
 
     def run(self) -> Inference:
         """Infer everything. Raises IRC310 where types contradict each other."""
@@ -51,19 +60,24 @@ class Inference:
         found = rule(context)
         types = [found] if isinstance(found, Type) else found
         for value, type in zip(node.outputs, types, strict=False):
-            # What a model declares of its outputs is kept where nothing better is known, for users to see.
-            self.set_type(value, refine(type, value.type) if value in self._outputs else type)
+            self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
-        if contents_rule is not None and self._pure and trackable(node.outputs[0].type):
+        if contents_rule is not None and trackable(node.outputs[0].type):
             contents = contents_rule(context)
-            if contents is not None:
+            if contents is not None and self._is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
 
     def set_type(self, value: Value, type: Type) -> None:
-        """Give ``value`` its type, noting a change."""
-        if value.type != type:
-            value.type = type
-            self.changed = True
+        """Give ``value`` its type; what that leaves open stays as it was declared."""
+        value.type = refine(type, self._declared.setdefault(value, value.type))
+
+    def _is_fixed(self, value: Value) -> bool:
+        """Whether nothing writes into ``value``."""
+        if self._pure:
+            return True
+        if self._is_written is None:
+            self._is_written = analyze(self.graph).has_writers
+        return not self._is_written(value)
 
     # -- control flow ----------------------------------------------------
 
@@ -124,11 +138,11 @@ class Inference:
             self.set_type(param, type)
         while True:  # ends: a join only ever forgets, and there is little to forget
             self._block(body)
-            joined = [join(p.type, r.type) for p, r in zip(params, returned, strict=True)]
-            if all(p.type == t for p, t in zip(params, joined, strict=True)):
+            before = [p.type for p in params]
+            for param, value in zip(params, returned, strict=True):
+                self.set_type(param, join(param.type, value.type))
+            if [p.type for p in params] == before:
                 return
-            for param, type in zip(params, joined, strict=True):
-                self.set_type(param, type)
             for node in _nested(body):
                 for value in node.outputs:
                     self.contents.pop(value, None)
@@ -137,8 +151,9 @@ class Inference:
         subgraph = node.attributes["Subgraph"]
         for inner, outer in zip(subgraph.inputs, node.inputs, strict=True):
             self.set_type(inner, outer.type)
-        inference = Inference(subgraph).run()
-        self.changed |= inference.changed
+        inside = Inference(subgraph)
+        inside._declared = self._declared
+        inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
             self.set_type(outer, inner.type)
 
@@ -152,9 +167,12 @@ _CONTROL = {
 }
 
 
-def is_in_place(node: Node) -> bool:
-    """Whether the operator's name says that it writes into an input (``add_``, ``Relu_``)."""
-    return node.kind.endswith("_") and not node.kind.endswith("__")
+_OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
+
+
+def is_functional(node: Node) -> bool:
+    """Whether it is sure without an analysis that ``node`` itself writes nothing."""
+    return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
 
 
 def join(a: Type, b: Type) -> Type:
@@ -181,6 +199,10 @@ def join(a: Type, b: Type) -> Type:
 
 def refine(inferred: Type, declared: Type) -> Type:
     """``inferred``, with what it leaves open filled in from ``declared``."""
+    if isinstance(inferred, ListType) and isinstance(declared, ListType):
+        return ListType(refine(inferred.elem, declared.elem))
+    if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
+        return OptionalType(refine(inferred.elem, declared.elem))
     if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
         return inferred
     dtype = inferred.dtype or declared.dtype
