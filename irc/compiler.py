@@ -30,11 +30,9 @@ for _pass in (Canonicalize, Fuse, ShapeInference):
     registry.register(_pass)
 set_default_evaluate(evaluate)
 
-PIPELINES = {
-    "default": "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce",
-    "none": "",
-}
-"""Pipelines with a name of their own."""
+registry.PIPELINES["default"] = (
+    "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce"
+)
 
 
 def compile(
@@ -59,8 +57,7 @@ def compile(
             lowering cannot go on.
     """
     tell = progress or _say_nothing
-    pipeline = named_pipeline(passes) if isinstance(passes, str) else passes
-    manager = PassManager(pipeline, instruments)  # first: what is wrong with the text need not wait for a large model
+    manager = PassManager(passes, instruments)  # first: what is wrong with the text need not wait for a large model
     clock = _Clock()
     tell("importing")
     module, name = load_module(model)
@@ -82,11 +79,6 @@ def compile(
         tell("checking")
         report.notes.append(str(check_model(compiled, model)))
     return compiled
-
-
-def named_pipeline(name: str) -> str:
-    """The text of the pipeline called ``name``; other text is returned as it is."""
-    return PIPELINES.get(name, name)
 
 
 def load_module(model: Any) -> tuple[Module, str]:

@@ -30,12 +30,11 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.compiler import named_pipeline
     from irc.passes import PassManager, create_instruments
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
-    manager = PassManager(named_pipeline(given.passes), create_instruments(given.instrument))
+    manager = PassManager(given.passes, create_instruments(given.instrument))
     module = models.read_module(given.model)
     module.verify()
     manager.run(module)

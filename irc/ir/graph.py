@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -101,7 +102,12 @@ class Graph:
 
     def value(self, name: str) -> Value:
         """The value called ``name`` (without ``%``), nested ones too; KeyError if there is none."""
-        return self._values[name]
+        try:
+            return self._values[name]
+        except KeyError:
+            close = difflib.get_close_matches(name, self._values, 1)
+            hint = f"; did you mean %{close[0]}?" if close else ""
+            raise KeyError(f"graph {self.name!r} has no value %{name}{hint}") from None
 
     def has_value(self, name: str) -> bool:
         """Whether some value is called ``name``."""

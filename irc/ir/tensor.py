@@ -43,8 +43,9 @@ class Tensor:
         self.dtype = dtype
         self.shape = shape
         self.name = name
-        self._array = array
-        self._scalar = scalar
+        # Read-only, because the runtime hands constants out as they are and tells by this flag what it may write.
+        self._array = None if array is None else _read_only(array)
+        self._scalar = None if scalar is None else _read_only(scalar)
         self._load = load
 
     @staticmethod
@@ -57,12 +58,12 @@ class Tensor:
         found = dtype or DType.from_numpy(array.dtype)
         if array.size > 1 and found is not DType.STRING and _all_equal(array):
             return Tensor.splat(found, array.shape, array.flat[0], name)
-        return Tensor(found, array.shape, name=name, array=_read_only(array))
+        return Tensor(found, array.shape, name=name, array=array)
 
     @staticmethod
     def splat(dtype: DType, shape: tuple[int, ...], value: Any, name: str = "") -> Tensor:
         """A tensor of ``shape`` whose elements all equal ``value``."""
-        return Tensor(dtype, shape, name=name, scalar=_read_only(np.array(value, dtype.numpy)))
+        return Tensor(dtype, shape, name=name, scalar=np.array(value, dtype.numpy))
 
     @staticmethod
     def lazy(dtype: DType, shape: tuple[int, ...], load: Callable[[], Array], name: str = "") -> Tensor:

@@ -1,13 +1,14 @@
 """Pipelines as text: ``inline,(constant-fold,cse,dce)*4,fuse{max-size=64}``.
 
     pipeline := [item {',' item}]
-    item     := NAME ['{' [option {',' option}] '}']  |  '(' pipeline ')' '*' INT
+    item     := NAME ['{' [option {',' option}] '}']  |  '(' pipeline ')' '*' INT  |  PIPELINE
     option   := NAME ['=' value]        # a bool's name alone means true
     value    := JSON string | any run of characters but whitespace and , = { } ( ) *
 
 Options are the fields of the pass's dataclass, ``_`` written ``-``; their
 values are read by the field's type. ``(...)*N`` repeats its passes until a
-round changes nothing, at most N times.
+round changes nothing, at most N times. PIPELINE is the name of a whole
+pipeline, such as ``default``.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[,={}()*]|[^\s,={}()"*]+|$)')
 
 _MAX_NESTING = 16
 
+_SHOWN = 100
+"""How many characters of a pipeline an error shows around the place."""
+
 
 class _Parser:
     def __init__(self, text: str) -> None:
@@ -110,6 +114,8 @@ class _Parser:
         at = self.at if at is None else at
         length = max(1, len(self.token)) if length is None else length
         line = self.text.replace("\n", " ").replace("\t", " ")
+        start = max(0, at - _SHOWN // 2)
+        line, at, length = line[start : start + _SHOWN], at - start, min(length, _SHOWN // 2)
         return Error(code, f"{message}\n  {line}\n  {' ' * at}{'^' * length}", "pipeline")
 
     # -- grammar ---------------------------------------------------------
@@ -121,14 +127,16 @@ class _Parser:
         return items
 
     def items(self, depth: int) -> Pipeline:
-        items = [self.item(depth)]
+        items = [*self.item(depth)]
         while self.token == ",":
             self.advance()
-            items.append(self.item(depth))
+            items += self.item(depth)
         return tuple(items)
 
-    def item(self, depth: int) -> Pass | Repeat:
-        return self.repeat(depth) if self.token == "(" else self.one_pass()
+    def item(self, depth: int) -> Pipeline:
+        if self.token in registry.PIPELINES:
+            return parse_pipeline(registry.PIPELINES[self.advance()])
+        return (self.repeat(depth) if self.token == "(" else self.one_pass(),)
 
     def repeat(self, depth: int) -> Repeat:
         if depth == _MAX_NESTING:

@@ -17,6 +17,9 @@ ENTRY_POINT_GROUP = "irc.passes"
 
 _PASSES: dict[str, type[Pass]] = {}
 
+PIPELINES: dict[str, str] = {"none": ""}
+"""Pipelines with a name of their own, usable wherever a pass is: ``default,in-place``."""
+
 P = TypeVar("P", bound="type[Pass]")
 
 
@@ -54,7 +57,8 @@ def create(name: str, options: dict[str, Any] | None = None) -> Pass:
 def unknown(name: str) -> str:
     """What to say about a pass that does not exist."""
     known = names()
-    return f"no pass is called {name!r}{suggest(name, known)}; passes are: {', '.join(known)}"
+    hint = suggest(name, [*known, *PIPELINES])
+    return f"no pass is called {name!r}{hint}; passes are: {', '.join(known)}; pipelines: {', '.join(PIPELINES)}"
 
 
 def suggest(name: str, known: list[str]) -> str:

@@ -9,6 +9,7 @@ share with each other.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,9 +40,9 @@ class Exit:
 
     def __init__(self, counters: Counters, kept: Iterable[Array] = ()) -> None:
         self._counters = counters
-        self._left: dict[int, list[Array]] = {}  # by identity of the array that owns the memory
+        self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in kept:
-            self._left.setdefault(id(_owner(array)), []).append(array)
+            self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
 
     def release(self, value: Any) -> Any:
         """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
@@ -51,12 +52,34 @@ class Exit:
         # A result that repeats elements (Expand's) would change in several places when its owner writes to one.
         if not array.flags.writeable or (0 in array.strides and _repeats(array)):
             return _copied(array, self._counters)
-        left = self._left.setdefault(id(_owner(array)), [])
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
-        if any(np.may_share_memory(array, other) for other in left):
+        if not self._left.setdefault(id(_owner(array)), _Ranges()).take(array):
             return _copied(array, self._counters)
-        left.append(array)
         return array
+
+
+class _Ranges:
+    """Disjoint ranges of bytes of one array that are taken, in order: a Split may have thousands of results."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def take(self, array: Array) -> bool:
+        """Take the bytes from the first to the last of ``array``; return whether all of them were free."""
+        if not array.size:
+            return True
+        low, high = np.lib.array_utils.byte_bounds(array)
+        first = bisect_right(self._ends, low)  # the first range that ends after the array's begin
+        last = bisect_left(self._starts, high)  # the first that begins at or after its end
+        free = first == last
+        if not free:
+            low, high = min(low, self._starts[first]), max(high, self._ends[last - 1])
+        self._starts[first:last] = [low]
+        self._ends[first:last] = [high]
+        return free
 
 
 def overlaps(array: Array, others: Any) -> bool:

@@ -164,7 +164,7 @@ def test_branches_of_different_kinds() -> None:
         " else_branch = e () => (seq(float[2,3]) q) { q = SequenceConstruct(x) }>",
         inputs="bool c, float[2,3] x",
     )
-    refused("IRC134", proto, "once Float(2, 3) and once Float(2, 3)[]")
+    refused("IRC134", proto, "once Float and once Float[]")
 
 
 def nested(depth: int) -> onnx.ModelProto:

@@ -194,3 +194,17 @@ def test_entry_points(monkeypatch):
         parse_pipeline("test-broken")
     with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed'"):
         parse_pipeline("test-misnamed")
+
+
+def test_pipelines_with_names_combine_with_passes():
+    default = parse_pipeline("default")
+    assert parse_pipeline("default,in-place") == (*default, *parse_pipeline("in-place"))
+    assert parse_pipeline("none,cse") == parse_pipeline("cse")
+
+
+def test_errors_show_the_neighbourhood_of_the_place_only():
+    with pytest.raises(Error, match="'csee'") as caught:
+        parse_pipeline(",".join(["cse"] * 1000) + ",csee" + ",dce" * 1000)
+    assert len(str(caught.value)) < 1000
+    line, caret = str(caught.value).split("\n")[-2:]
+    assert line[caret.index("^") : len(caret)] == "csee"

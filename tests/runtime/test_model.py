@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.runtime.execution import Counters
@@ -304,3 +305,34 @@ def test_threads_run_one_model_at_once():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_results_are_never_the_models_constants(tmp_path):
+    text = """graph(%x : Float(2)):
+  %shape : Long(2) = prim::Constant[value=tensor([2, 3])]()
+  %splat : Float(2) = prim::Constant[value=splat(7.)]()
+  %y : Float(2) = onnx::Relu(%x)
+  return (%shape, %splat, %y)
+"""
+    model = model_of(text)
+    model.save(tmp_path / "m.irc")
+    for each in (model, irc.load(tmp_path / "m.irc")):
+        for _ in range(2):
+            results = each.run({"x": np.array([-1, 1], np.float32)})
+            assert results["shape"].tolist() == [2, 3]
+            assert results["splat"].tolist() == [7, 7]
+            for array in results.values():
+                array += 100
+
+
+def test_thousands_of_views_of_one_result_need_no_copies():
+    graph = Graph()
+    x = graph.add_input(types.tensor(DType.FLOAT, (3000,)), "x")
+    y = Builder(graph).op("onnx::Relu", x, type=x.type)
+    split = graph.block.append(graph.create("onnx::Split", [y], [types.tensor(DType.FLOAT, (1,))] * 3000))
+    graph.set_outputs([*split.outputs, y])
+    model = CompiledModel(graph)
+    results = list(model.run({"x": np.arange(3000, dtype=np.float32)}).values())
+    assert [float(r[0]) for r in results[:-1]] == list(range(3000))
+    assert model.counters.copies == 1  # the whole, which overlaps its parts
+    assert not any(np.shares_memory(results[-1], r) for r in results[:-1])

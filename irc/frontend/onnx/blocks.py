@@ -11,10 +11,12 @@ from irc.frontend.onnx.attributes import Environment, substitute
 from irc.frontend.onnx.names import Namer
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
-from irc.frontend.onnx.types import from_proto, settle
+from irc.frontend.onnx.types import from_proto, generalize, settle
 from irc.ir.types import FUNCTION, NONE, Type
 
 if TYPE_CHECKING:
+    from onnx import TypeProto
+
     from irc.frontend.onnx.importer import Importer
     from irc.ir import Block, Graph, Node, Tensor, Value
 
@@ -94,7 +96,7 @@ class GraphBuilder:
         if len(params) != len(types):
             raise Error("IRC134", f"it must have {len(types)} inputs, but has {len(params)}", raw.where)
         for (name, declared), type in zip(params, types):
-            kept = settle(type, from_proto(declared, f"{name!r} in {raw.where}") if declared is not None else None)
+            kept = settle(type, _element(declared, f"{name!r} in {raw.where}") if declared is not None else None)
             inner.values[name] = block.add_param(kept, self._namer.nested(name))
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
@@ -119,13 +121,16 @@ class GraphBuilder:
         for name, tensor in constants.items():
             if name not in scope.values:
                 scope.values[name] = self.constant(tensor, block, name)
+        is_main = block.node is None
         declared = raw.declared | {name: type for name, type in raw.outputs if type is not None}
+        shown = {name for name, _ in raw.outputs} if is_main else set[str]()
         for node in raw.nodes:
             outputs = self._node(node, block, scope)
             for name, value in zip(node.outputs, outputs):
                 if name:
                     if name in declared:
-                        value.type = settle(value.type, from_proto(declared[name], f"type of {name!r}"))
+                        read = from_proto if name in shown else _element
+                        value.type = settle(value.type, read(declared[name], f"type of {name!r}"))
                     scope.values[name] = value
         self.depth -= 1
         return [scope[name] for name, _ in raw.outputs]
@@ -267,3 +272,8 @@ def _range(fewest: int, most: int) -> str:
 
 def _arity(message: str, raw: RawNode) -> NoReturn:
     raise Error("IRC128", message, str(raw))
+
+
+def _element(proto: TypeProto, where: str) -> Type:
+    """A declared type without its shapes: passes would trust them, and irc infers those that are true."""
+    return generalize(from_proto(proto, where))
