@@ -14,7 +14,6 @@ from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.solver import Solver
-from irc.alias.write_index import nested_nodes
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -163,7 +162,7 @@ class Queries:
         if not node.blocks:
             return self.reach_set(node.inputs)
         values = dict.fromkeys(node.inputs)
-        for inner in nested_nodes(node):
+        for inner in node.nested():
             values.update(dict.fromkeys(_read_by(inner)))
         return self.reach_set(values)
 

@@ -10,7 +10,6 @@ from irc.alias.facts import NOTHING
 from irc.alias.queries import Queries
 from irc.alias.rules import leaves_traces
 from irc.alias.solver import Solver
-from irc.alias.write_index import nested_nodes
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -88,7 +87,7 @@ class Updates(Queries):
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
-        for n in (node, *nested_nodes(node)):
+        for n in (node, *node.nested()):
             if leaves_traces(n):
                 self.is_tight = False
             self._solver.index.remove(n)

@@ -7,7 +7,7 @@ what that element denotes*, so that either may change without the other.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TypeVar
 
 from irc.alias.facts import WORLD
@@ -156,7 +156,7 @@ class WriteIndex(WriteLog):
             return self._own.get(node, ())
         found = self._nested.get(node)
         if found is None:
-            inside = [node, *nested_nodes(node)]
+            inside = [node, *node.nested()]
             found = self._nested[node] = frozenset(e for n in inside for e in self._own.get(n, ()))
         return found
 
@@ -224,14 +224,3 @@ def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
 
 def _order(node: Node) -> int:
     return node.order
-
-
-def nested_nodes(node: Node) -> Iterator[Node]:
-    """All nodes inside ``node``, and the ``return_node`` of each block."""
-    pending = list(node.blocks)
-    while pending:
-        block = pending.pop()
-        for inner in block.nodes:
-            yield inner
-            pending.extend(inner.blocks)
-        yield block.return_node

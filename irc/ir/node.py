@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.value import Value
@@ -255,11 +255,12 @@ class Node:
                 users = ", ".join(user.kind for user in value.users[:3])
                 raise ValueError(f"cannot erase {self.kind}: %{value.name} is used by {users}")
         # Nested nodes go first, innermost and last first, so that uses vanish before what they use.
-        for node in [*self._nested()][::-1]:
+        for node in [*self.nested()][::-1]:
             node._detach()
         self._detach()
 
-    def _nested(self) -> Iterable[Node]:
+    def nested(self) -> Iterator[Node]:
+        """All nodes inside this one, at any depth, and the ``return_node`` of each block. They must not change."""
         stack = list(self.blocks)
         while stack:
             block = stack.pop()

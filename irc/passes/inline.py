@@ -11,7 +11,7 @@ from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 from irc.passes.registry import register
-from irc.passes.walking import with_nested, with_subgraphs
+from irc.passes.walking import with_subgraphs
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -137,13 +137,13 @@ def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
     rewriter.erase(call)
     if target is not None and not target.output.has_uses:
         rewriter.erase(target)
-    return [node for copy in reversed(copies) for node in with_nested(copy) if node.kind == CALL]
+    return [node for copy in reversed(copies) for node in (copy, *copy.nested()) if node.kind == CALL]
 
 
 def _forget_named_sizes(copies: list[Node]) -> None:
     """A function's named sizes are its own: the same name in the caller may be another size."""
     for copy in copies:
-        for node in with_nested(copy):
+        for node in (copy, *copy.nested()):
             params = [param for block in node.blocks for param in block.params]
             for value in [*node.outputs, *params]:
                 value.type = _without_names(value.type)

@@ -1,19 +1,10 @@
-"""Ways through nested nodes, subgraphs and modules."""
+"""Ways through subgraphs and modules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from irc.ir import Graph, Node
-
-
-def with_nested(node: Node) -> Iterator[Node]:
-    """``node``, then all nodes nested in its blocks. They must not change meanwhile."""
-    stack = [node]
-    while stack:
-        at = stack.pop()
-        yield at
-        stack.extend(inner for block in at.blocks for inner in block.nodes)
 
 
 def with_subgraphs(graph: Graph) -> Iterator[Node]:

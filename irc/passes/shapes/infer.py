@@ -30,7 +30,7 @@ class Inference:
         self.graph = graph
         self.contents: dict[Value, Contents] = {}
         self._is_written = is_written
-        self._pure = all(is_functional(node) for node in graph.walk())
+        self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
 
     @property
@@ -143,7 +143,7 @@ class Inference:
                 self.set_type(param, join(param.type, value.type))
             if [p.type for p in params] == before:
                 return
-            for node in _nested(body):
+            for node in body.node.nested() if body.node else ():
                 for value in node.outputs:
                     self.contents.pop(value, None)
 
@@ -170,7 +170,7 @@ _CONTROL = {
 _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
 
 
-def is_functional(node: Node) -> bool:
+def surely_writes_nothing(node: Node) -> bool:
     """Whether it is sure without an analysis that ``node`` itself writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
 
@@ -224,13 +224,3 @@ def stacked(type: Type, length: int | str | None, axis: int = 0) -> Type:
 
 def _dtype(type: Type) -> DType | None:
     return type.dtype if isinstance(type, TensorType) else None
-
-
-def _nested(block: Block) -> list[Node]:
-    found: list[Node] = []
-    stack = [block]
-    while stack:
-        for node in stack.pop().nodes:
-            found.append(node)
-            stack.extend(node.blocks)
-    return found
