@@ -1,0 +1,195 @@
+"""Steps that make lists, tuples, dictionaries and optionals, change them, and take them apart."""
+
+from __future__ import annotations
+
+from irc.ir import Value
+from tests.programs.kinds import FLOAT, KEYS, LONG, Kind, Map, Opt, Seq, Tens, Tup, fits
+from tests.programs.maker import Maker
+from tests.programs.torch_steps import Step
+
+
+def fitting(m: Maker, kind: Kind) -> Value | None:
+    """A visible value that may be where ``kind`` is expected; tensors and lists of them are made if there is none."""
+    found = m.find(lambda k: fits(k, kind))
+    if found is None and isinstance(kind, Tens):
+        return m.fresh(kind)
+    if found is None and isinstance(kind, Seq) and isinstance(kind.elem, Tens):
+        return new_list(m, kind)
+    return found
+
+
+def new_list(m: Maker, kind: Seq) -> Value:
+    """A list of visible tensors that may be where ``kind`` is expected."""
+    assert isinstance(kind.elem, Tens)
+    elements = [fitting(m, kind.elem) for _ in range(max(kind.least, 1))]
+    return m.emit("prim::ListConstruct", [e for e in elements if e is not None], Seq(kind.elem, len(elements)))
+
+
+def _elements(m: Maker, count: int) -> tuple[Kind, list[Value]]:
+    """Some values of one kind, tensors mostly; the kind is what a container of them holds."""
+    first = m.pick(m.candidates(lambda k: isinstance(k, Seq))[:2] or [m.tensor()]) if not m.below(4) else m.tensor()
+    kind = m.kind(first)
+    if isinstance(kind, Tens) and not kind.frozen and m.below(4) == 3:
+        kind = Tens(kind.dtype, kind.shape, frozen=True)  # it may hold constants too
+    return kind, [first, *(fitting(m, kind) for _ in range(count - 1))]
+
+
+def make_list(m: Maker) -> None:
+    kind, values = _elements(m, m.between(1, 3))
+    m.emit("prim::ListConstruct", values, Seq(kind, len(values)))
+
+
+def make_tuple(m: Maker) -> None:
+    values = [m.pick(list(reversed(m.scope))) if m.scope else m.tensor() for _ in range(m.between(1, 2))]
+    m.emit("prim::TupleConstruct", values, Tup(tuple(m.kind(v) for v in values)))
+
+
+def make_dict(m: Maker) -> None:
+    kind, values = _elements(m, len(KEYS))
+    pairs = [v for key, value in zip(KEYS, values) for v in (m.number(key), value)]
+    m.emit("prim::DictConstruct", pairs, Map(kind))
+
+
+# -- lists ---------------------------------------------------------------------
+
+
+def _list(m: Maker) -> Value:
+    found = m.find(lambda k: isinstance(k, Seq))
+    if found is None:
+        make_list(m)
+        found = m.scope[-1]
+    return found
+
+
+def get_item(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    m.emit("aten::__getitem__", [xs, m.number(m.between(-k.least, k.least - 1))], k.elem)
+
+
+def append(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    x = fitting(m, k.elem)
+    if x is not None:
+        m.emit("aten::append", [xs, x], k)
+
+
+def set_item(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    x = fitting(m, k.elem)
+    if x is not None:
+        m.emit("aten::_set_item", [xs, m.number(m.below(k.least)), x], k)
+
+
+def extend(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    ys = m.pick(m.candidates(lambda o: isinstance(o, Seq) and o.elem == k.elem))
+    if m.flip():
+        m.emit("aten::add", [xs, ys], Seq(k.elem, k.least + m.kind(ys).least))
+    elif ys is not xs and not m.depth:  # in a loop the lists could extend each other without end
+        m.emit_many("aten::extend", [xs, ys], [])
+
+
+def join(m: Maker) -> None:
+    """All elements of a list, whose number is known only at run time, as one tensor; then one row of that."""
+    xs = m.find(lambda k: isinstance(k, Seq) and isinstance(k.elem, Tens) and k.elem.rank >= 1 and all(k.elem.shape))
+    if xs is None:
+        return
+    k = m.kind(xs).elem
+    kind = m.pick(["aten::cat", "aten::stack", "onnx::ConcatFromSequence"])
+    inner = k.shape if kind == "aten::stack" else k.shape[1:]
+    if kind == "onnx::ConcatFromSequence":
+        joined = m.builder.op(kind, xs, attributes={"axis": 0})
+    else:
+        joined = m.builder.op(kind, xs, m.number(0))
+    m.emit("aten::select", [joined, m.number(0), m.number(m.between(-1, 0))], Tens(k.dtype, inner))
+
+
+# -- tuples, dictionaries ------------------------------------------------------
+
+
+def unpack(m: Maker) -> None:
+    x = m.find(lambda k: isinstance(k, Tup))
+    if x is not None:
+        m.emit_many("prim::TupleUnpack", [x], m.kind(x).elems)
+
+
+def look_up(m: Maker) -> None:
+    x = m.find(lambda k: isinstance(k, Map))
+    if x is not None:
+        m.emit("aten::__getitem__", [x, m.number(m.pick(KEYS))], m.kind(x).elem)
+
+
+def enter(m: Maker) -> None:
+    x = m.find(lambda k: isinstance(k, Map))
+    value = None if x is None else fitting(m, m.kind(x).elem)
+    if x is not None and value is not None:
+        m.emit_many("aten::_set_item", [x, m.number(m.pick(KEYS)), value], [])
+
+
+# -- sequences and optionals of ONNX -------------------------------------------
+
+
+def sequence(m: Maker) -> None:
+    kind, values = _elements(m, m.between(1, 3))
+    if isinstance(kind, Tens):
+        m.emit("onnx::SequenceConstruct", values, Seq(kind, len(values)))
+
+
+def sequence_at(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    if isinstance(k.elem, Tens):
+        at = m.shape_constant(m.between(-k.least, k.least - 1))
+        m.emit("onnx::SequenceAt", [xs, at], k.elem)
+
+
+def sequence_insert(m: Maker) -> None:
+    xs = _list(m)
+    k = m.kind(xs)
+    if isinstance(k.elem, Tens):
+        x = fitting(m, k.elem)
+        where = [m.shape_constant(0)] if m.flip() else []
+        m.emit("onnx::SequenceInsert", [xs, x, *where], Seq(k.elem, k.least + 1))
+
+
+def sequence_erase(m: Maker) -> None:
+    xs = m.find(lambda k: isinstance(k, Seq) and k.least > 1 and isinstance(k.elem, Tens))
+    if xs is not None:
+        k = m.kind(xs)
+        m.emit("onnx::SequenceErase", [xs, m.shape_constant(0)], Seq(k.elem, k.least - 1))
+
+
+def sequence_length(m: Maker) -> None:
+    xs = m.find(lambda k: isinstance(k, Seq) and isinstance(k.elem, Tens))
+    if xs is not None:
+        m.emit("onnx::SequenceLength", [xs], Tens(LONG, ()))
+
+
+def split_to_sequence(m: Maker) -> None:
+    x = m.tensor(lambda k: k.dtype is FLOAT and k.rank >= 1 and all(k.shape))
+    k = m.kind(x)
+    keep = m.below(2)
+    part = Tens(k.dtype, (*[1] * keep, *k.shape[1:]), k.frozen)
+    m.emit("onnx::SplitToSequence", [x], Seq(part, k.shape[0]), axis=0, keepdims=keep)
+
+
+def optional(m: Maker) -> None:
+    x = m.find(lambda k: isinstance(k, Opt))
+    if x is None or m.flip():
+        value = m.tensor() if m.below(3) else _list(m)
+        m.emit("onnx::Optional", [value], Opt(m.kind(value)))
+    else:
+        m.emit("onnx::OptionalGetElement", [x], m.kind(x).elem)
+
+
+STEPS: dict[str, tuple[Step, ...]] = {
+    "lists": (make_list, get_item, get_item, append, set_item, extend, join),
+    "tuples": (make_tuple, unpack),
+    "dictionaries": (make_dict, look_up, enter),
+    "sequences": (sequence, sequence_at, sequence_insert, sequence_erase, sequence_length, split_to_sequence),
+    "optionals": (optional,),
+}

@@ -1,0 +1,182 @@
+"""Steps that append branches, loops and calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from irc.ir import Value, types
+from tests.programs.container_steps import fitting
+from tests.programs.kinds import BOOL, LONG, Kind, Num, Tens, either, fits, ir_type
+from tests.programs.maker import Maker
+from tests.programs.torch_steps import Step
+
+MAX_DEPTH = 3
+
+
+def condition(m: Maker) -> Value:
+    """A truth that is constant, given, or computed; a bool or a tensor of one element."""
+    known = m.candidates(lambda k: isinstance(k, Tens) and k.dtype is BOOL and k.shape in ((), (1,)))
+    choice = m.below(4)
+    if choice < 2 and known:
+        return m.pick(known)
+    if choice == 2:
+        numbers = m.candidates(lambda k: isinstance(k, Num))
+        if numbers:
+            return m.builder.op("aten::gt", m.pick(numbers), m.number(0), type=types.BOOL)
+    return m.number(m.flip()) if m.flip() else m.tensor_constant(np.array(m.flip()))
+
+
+def branch(m: Maker) -> None:
+    if m.depth >= MAX_DEPTH:
+        return
+    node = m.node_with_blocks("prim::If", [condition(m)])
+    scopes: list[list[Value]] = []
+    for _ in range(2):
+        block = node.add_block()
+        with m.inside(block):
+            m.steps(m.below(5))
+            scopes.append(list(reversed(m.scope)))
+    returns: list[list[Value]] = [[], []]
+    kinds: list[Kind] = []
+    for _ in range(m.between(0, 2)):
+        a = m.pick(scopes[0]) if scopes[0] else None
+        for b in scopes[1] if a is not None else []:
+            kind = either(m.kind(a), m.kind(b))
+            if kind is not None and (m.flip() or b is a):
+                returns[0].append(a)
+                returns[1].append(b)
+                kinds.append(kind)
+                break
+    for block, values in zip(node.blocks, returns):
+        block.set_returns(values)
+    m.finish(node, kinds)
+
+
+def trips(m: Maker) -> Value:
+    """How often a loop goes round: from 0 to 4 times."""
+    sizes = m.candidates(lambda k: isinstance(k, Num) and k.low >= 0 and k.high <= 4)
+    return m.pick(sizes) if sizes and m.flip() else m.number(m.pick([2, 0, 1, 3, 4]))
+
+
+def _carried(m: Maker) -> list[Value]:
+    candidates = list(reversed(m.scope))
+    return [m.pick(candidates) for _ in range(m.below(4))] if candidates else []
+
+
+def _handed_on(m: Maker, kinds: list[Kind], params: list[Value]) -> list[Value]:
+    """For each value carried, one that may take its place on the next trip; often another parameter."""
+    found = []
+    for kind, param in zip(kinds, params):
+        candidates = [v for v in reversed(m.scope) if fits(m.kind(v), kind)]
+        others = [v for v in candidates if v in params and v is not param]
+        found.append(m.pick(others) if others and not m.below(3) else m.pick(candidates))
+    return found
+
+
+def loop(m: Maker) -> None:
+    """``prim::Loop``; the condition may end it before the trips are used up."""
+    if m.depth >= MAX_DEPTH:
+        return
+    initial = _carried(m)
+    kinds = [_loosened(m, m.kind(v)) for v in initial]
+    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True) if m.below(4) else condition(m), *initial])
+    block = node.add_block()
+    number = block.add_param(types.INT)
+    params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
+    with m.inside(block):
+        m.define([number], [Num(0, 3)])
+        m.define(params, kinds)
+        m.steps(m.below(5))
+        go_on = m.number(True)
+        if not m.below(4):
+            go_on = m.builder.op("aten::lt", number, m.number(m.below(3)), type=types.BOOL)
+        returned = _handed_on(m, kinds, params)
+        block.set_returns([go_on, *returned])
+    m.finish(node, kinds)
+
+
+def _loosened(m: Maker, kind: Kind) -> Kind:
+    """A carried tensor counts as frozen sometimes, so that constants may be handed on."""
+    return replace(kind, frozen=True) if isinstance(kind, Tens) and not m.below(4) else kind
+
+
+def onnx_loop(m: Maker) -> None:
+    """``onnx::Loop`` with scan outputs."""
+    if m.depth >= MAX_DEPTH:
+        return
+    initial = [v for v in _carried(m) if isinstance(m.kind(v), Tens)]
+    kinds = [_loosened(m, m.kind(v)) for v in initial]
+    most = m.pick([2, 0, 1, 3, 4])
+    limit = m.tensor_constant(np.array(most)) if m.below(4) else m.number()
+    node = m.node_with_blocks("onnx::Loop", [limit, m.number(), *initial])
+    block = node.add_block()
+    number = block.add_param(types.tensor(LONG, ()))
+    block.add_param(types.tensor(BOOL, ()))
+    params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
+    scans: list[Kind] = []
+    with m.inside(block):
+        m.define([number], [Tens(LONG, ())])
+        m.define(params, kinds)
+        m.steps(m.below(5))
+        bound = m.tensor_constant(np.array(most - 1))
+        go_on = m.builder.op("onnx::Less", number, bound, type=types.tensor(BOOL, ()))
+        if limit.type != types.NONE and m.below(4):
+            go_on = m.tensor_constant(np.array(True))
+        returned = _handed_on(m, kinds, params)
+        scanned = [m.like(Tens(k.dtype, k.shape)) for k in kinds[: m.below(3)]]
+        for value in scanned:
+            k = m.kind(value)
+            value.type = types.tensor(k.dtype, k.shape)  # what it is if there is no trip
+            scans.append(k)
+        block.set_returns([go_on, *returned, *scanned])
+    outputs = node.add_outputs(
+        [*(ir_type(k, m.trusted) for k in kinds), *(types.tensor(k.dtype, (None, *k.shape)) for k in scans)]
+    )
+    m.define(outputs[: len(kinds)], kinds)
+    for value, k in zip(outputs[len(kinds) :], scans):
+        # As many rows as trips, which only the run will tell: their sum has a known shape.
+        axes = m.shape_constant([0])
+        if k.dtype is not BOOL:
+            m.emit("onnx::ReduceSum", [value, axes], Tens(k.dtype, k.shape), keepdims=0)
+
+
+def call(m: Maker) -> None:
+    """``prim::CallFunction`` of a function that is complete."""
+    if not m.functions:
+        return
+    name, params, results = m.pick(m.functions)
+    arguments = []
+    for kind in params:
+        found = fitting(m, kind)
+        if found is None:
+            return
+        arguments.append(found)
+    function = m.builder.op("prim::Constant", type=types.FUNCTION, attributes={"name": name})
+    node = m.builder.node("prim::CallFunction", [function, *arguments])
+    m.finish(node, results)
+
+
+def again(m: Maker) -> None:
+    """What an earlier node computed, once more."""
+    nodes = [
+        v.node
+        for v in reversed(m.scope)
+        if v.node is not None and len(v.node.outputs) == 1 and v.node.inputs and not v.node.blocks
+    ]
+    visible = {*m.scope, *(v for _, v in m.numbers)}
+    for node in nodes[:12]:
+        known = all(v in visible or (v.node is not None and v.node.block is node.block) for v in node.inputs)
+        if known and node.kind not in ("aten::append", "prim::CallFunction") and m.flip():
+            m.emit(node.kind, node.inputs, m.kind(node.output), node.output.type, **node.attributes)
+            return
+
+
+STEPS: dict[str, tuple[Step, ...]] = {
+    "branches": (branch,),
+    "loops": (loop, loop),
+    "onnx loops": (onnx_loop,),
+    "calls": (call,),
+    "again": (again, again),
+}

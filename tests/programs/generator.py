@@ -1,0 +1,178 @@
+"""Random programs that run, as a hypothesis strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from irc.ir import Graph, Module, Value, types
+from tests.programs import any_steps, container_steps, control_steps, heavy_steps, list_steps, onnx_steps, torch_steps
+from tests.programs.kinds import BOOL, FLOAT, LONG, Boxed, Kind, Seq, Tens, ir_type
+from tests.programs.maker import Maker
+
+FEATURES = {
+    **torch_steps.STEPS,
+    **onnx_steps.STEPS,
+    **heavy_steps.STEPS,
+    **container_steps.STEPS,
+    **list_steps.STEPS,
+    **control_steps.STEPS,
+    **any_steps.STEPS,
+}
+"""Families of steps; each program uses a few, so that it is deep in what it is about."""
+
+Functions = list[tuple[str, tuple[Kind, ...], tuple[Kind, ...]]]
+
+
+class ProgramMaker(Maker):
+    """A maker that knows all steps."""
+
+    def __init__(self, *arguments: Any, features: list[str], functions: Functions) -> None:
+        super().__init__(*arguments)
+        self.functions = functions
+        self._steps = [FEATURES[feature] for feature in features]
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            if self.budget <= 0:
+                return
+            self.budget -= 1
+            self.pick(self.pick(self._steps))(self)
+
+
+@dataclass(repr=False)
+class Program:
+    """A module and what to feed it.
+
+    Attributes:
+        module: its main graph takes tensors.
+        buffers: the memory that the inputs lie in; several may lie in one buffer.
+        views: for each input its buffer, offset, shape, and whether it lies there transposed.
+    """
+
+    module: Module
+    buffers: list[np.ndarray[Any, Any]]
+    views: list[tuple[int, int, tuple[int, ...], bool]]
+
+    @property
+    def graph(self) -> Graph:
+        return self.module.main
+
+    def memory(self) -> list[np.ndarray[Any, Any]]:
+        """A fresh copy of all buffers."""
+        return [b.copy() for b in self.buffers]
+
+    def inputs(self, memory: list[np.ndarray[Any, Any]] | None = None) -> list[np.ndarray[Any, Any]]:
+        """The inputs, as views of ``memory``."""
+        memory = self.memory() if memory is None else memory
+        found = []
+        for buffer, offset, shape, turned in self.views:
+            flat = memory[buffer][offset : offset + int(np.prod(shape))]
+            found.append(flat.reshape(shape[::-1]).T if turned else flat.reshape(shape))
+        return found
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.inputs())
+        return f"Program with inputs {inputs}\n{self.module}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How hypothesis shows a program."""
+        printer.text(repr(self))
+
+
+INPUTS = (
+    Tens(FLOAT, (2, 3)),
+    Tens(FLOAT, (3,)),
+    Tens(FLOAT, (3, 2)),
+    Tens(FLOAT, (1, 2, 3, 3)),
+    Tens(LONG, (2, 2)),
+    Tens(BOOL, ()),
+    Tens(FLOAT, (1, 3)),
+)
+
+
+@st.composite
+def programs(draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size: int = 40) -> Program:
+    """A program of up to about ``size`` steps, which verifies.
+
+    Args:
+        draw: hypothesis'.
+        features: the families of steps to choose from.
+        size: how many steps all its graphs have together, at most.
+    """
+    module = Module()
+    functions: Functions = []
+    chooser = Maker(draw, module.main, module, 0)
+    chosen = [f for f in features if not chooser.below(3)] or list(features)
+    boxed = any_steps.NAME in chosen
+    if "calls" in chosen:
+        for i in range(chooser.between(1, 2)):
+            maker = ProgramMaker(draw, module.add_graph(f"f{i}"), module, 6, features=chosen, functions=list(functions))
+            functions.append(_function(maker, boxed))
+    maker = ProgramMaker(draw, module.main, module, size, features=chosen, functions=functions)
+    buffers, views = _inputs(maker, boxed)
+    maker.trusted = maker.below(3) != 2
+    maker.steps(maker.between(1, size))
+    _outputs(maker)
+    module.verify()
+    return Program(module, buffers, views)
+
+
+def _function(m: ProgramMaker, boxed: bool) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:
+    choices: tuple[Kind, ...] = (INPUTS[0], Tens(FLOAT, (2, 3), frozen=True), INPUTS[1], Seq(INPUTS[0], 1))
+    choices += (Boxed(INPUTS[0]),) if boxed else ()
+    keeps = not m.below(3)
+    kinds = [INPUTS[0], Seq(INPUTS[0], 1)] if keeps else [m.pick(choices) for _ in range(m.between(1, 2))]
+    m.define([m.graph.add_input(ir_type(k, False), f"p{i}") for i, k in enumerate(kinds)], kinds)
+    if keeps:  # the caller's list is given something, which is taken out again
+        if m.flip():
+            torch_steps.unary(m)
+        m.pick(list_steps.STORES)(m)
+        container_steps.get_item(m)
+    m.steps(m.between(1, m.budget))
+    returns = [m.pick(list(reversed(m.scope))) for _ in range(m.between(0, 2))]
+    m.graph.set_outputs(returns)
+    return m.graph.name, tuple(kinds), tuple(m.kind(v) for v in returns)
+
+
+def _inputs(m: Maker, boxed: bool) -> tuple[list[np.ndarray[Any, Any]], list[tuple[int, int, tuple[int, ...], bool]]]:
+    """Inputs with known, named or unknown sizes; some lie in the same memory, some are transposed."""
+    buffers: list[np.ndarray[Any, Any]] = []
+    views: list[tuple[int, int, tuple[int, ...], bool]] = []
+    says = m.below(3)
+    for i in range(m.between(1, 4)):
+        kind = m.pick(INPUTS)
+        shape: tuple[Any, ...] = kind.shape
+        if says == 1:
+            shape = tuple(_SIZES[n] if m.flip() else n for n in shape)
+        of_type = types.tensor(kind.dtype, shape) if says < 2 else types.tensor(kind.dtype)
+        if boxed and not m.below(3):
+            m.define([m.graph.add_input(types.ANY, f"x{i}")], [Boxed(kind)])
+        else:
+            m.define([m.graph.add_input(of_type, f"x{i}")], [kind])
+        shared = [j for j, b in enumerate(buffers) if b.dtype == kind.dtype.numpy]
+        buffer = m.pick(shared) if shared and m.below(3) == 2 else len(buffers)
+        if buffer == len(buffers):
+            buffers.append(m.array((24,), kind.dtype))
+        offset = m.below(24 - int(np.prod(kind.shape)) + 1)
+        views.append((buffer, offset, kind.shape, m.below(4) == 3))
+    return buffers, views
+
+
+_SIZES = {1: "one", 2: "two", 3: "three"}
+"""Names of sizes, as in a model with named dimensions."""
+
+
+def _outputs(m: Maker) -> None:
+    """Return some values: results mostly, but inputs and lists of tensors too."""
+    candidates: list[Value] = m.candidates(
+        lambda k: isinstance(k, Tens) or (isinstance(k, Seq) and isinstance(k.elem, Tens))
+    )
+    found = [m.pick(candidates) for _ in range(m.between(1, 4))] if candidates else [m.tensor()]
+    m.graph.set_outputs(dict.fromkeys(found))
+    for i, value in enumerate(m.graph.outputs):
+        if value.node is not None and m.below(3):
+            value.name = f"out {i}"

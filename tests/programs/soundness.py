@@ -1,0 +1,185 @@
+"""Watches a program run and compares what happens to memory with what the alias analysis says may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irc.alias import AliasDb, analyze
+from irc.ir import Block, Graph, Module, Node, Value
+from tests.programs.interpreter import Env, Observer, items, shallow, share, share_inside, state
+
+
+@dataclass
+class _Change:
+    """``value``, which was ``what`` then, was written at ``time``."""
+
+    time: int
+    value: Value
+    what: Any
+    befores: tuple[Node, ...]
+
+
+class Frame:
+    """One run of one graph; fusion groups belong to the graph around them.
+
+    Attributes:
+        active: the nodes that are running, outermost first.
+        ended: when each node ran to its end last.
+        snapshot: the contents of all visible values before the running node.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self.db = db
+        self.active: list[Node] = []
+        self.env: Env = {}
+        self.ended: dict[Node, int] = {}
+        self.changes: list[_Change] = []
+        self.snapshot: dict[Value, tuple[Any, Any, Any]] = {}
+
+
+class Soundness(Observer):
+    """Raises AssertionError where the analysis denies what happens.
+
+    Attributes:
+        seen: how often what was checked: shared memory, writes...
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.seen: Counter[str] = Counter()
+        self._module = module
+        self._dbs: dict[Graph, AliasDb] = {}
+        self._frames: list[Frame] = []
+        self._time = 0
+        self._kept: list[Env] = []  # memory must not be used twice while we compare addresses
+
+    # -- what the interpreter tells --------------------------------------
+
+    def entered(self, block: Block, env: Env) -> None:
+        if block.node is None and not self._is_group(block):
+            self._frames.append(Frame(self._db(block.graph)))
+        self._frames[-1].env = env
+        for value in block.params:
+            self._compare(value, env)
+
+    def left(self, block: Block, env: Env) -> None:
+        frame = self._frames[-1]
+        self._kept.append(env)
+        self._certain(env)
+        if block.node is None and not self._is_group(block):
+            self._frames.pop()
+        else:
+            frame.env = {}  # the node around it goes on with its own
+
+    def before(self, node: Node, env: Env) -> None:
+        self._time += 1
+        frame = self._frames[-1]
+        frame.active.append(node)
+        frame.env = env
+        self._writes_before(frame, node)
+        if self._is_leaf(node):
+            for f in self._frames:
+                f.snapshot = {v: (x, shallow(x), state(x)) for v, x in f.env.items() if _changeable(x)}
+
+    def after(self, node: Node, env: Env) -> None:
+        self._time += 1
+        frame = self._frames[-1]
+        frame.env = env
+        if self._is_leaf(node):
+            for f in self._frames:
+                self._changes(f)
+        frame.active.pop()
+        frame.ended[node] = self._time
+        for value in node.outputs:
+            self._compare(value, env)
+        if self._is_leaf(node) and any(isinstance(env[v], list | dict) for v in node.inputs):
+            for value in [v for v, x in env.items() if isinstance(x, list | dict | tuple)]:
+                self._compare(value, env)  # it may hold more now
+
+    # -- checks ----------------------------------------------------------
+
+    def _compare(self, value: Value, env: Env) -> None:
+        """Whatever shares memory with ``value`` now may alias it."""
+        db, x = self._frames[-1].db, env[value]
+        if not _has_memory(x):
+            return
+        for other, y in env.items():
+            if other is value or not _has_memory(y) or not share_inside(x, y):
+                continue
+            self.seen["shared"] += 1
+            where = f"%{value.name} and %{other.name}"
+            if share(x, y):
+                assert db.may_alias(value, other) and db.may_alias(other, value), f"{where} share memory"
+            else:
+                self.seen["shared inside"] += 1
+            assert db.may_contain_alias(value, other), f"{where} hold the same memory"
+            assert db.may_contain_alias(other, value), f"{where} hold the same memory"
+
+    def _certain(self, env: Env) -> None:
+        """Whatever must alias does."""
+        db = self._frames[-1].db
+        values = [(v, x) for v, x in env.items() if isinstance(x, np.ndarray) and x.size]
+        for i, (a, x) in enumerate(values):
+            for b, y in values[:i]:
+                if db.must_alias(a, b):
+                    self.seen["must"] += 1
+                    assert share(x, y), f"%{a.name} and %{b.name} do not share memory, though they must"
+
+    def _changes(self, frame: Frame) -> None:
+        """Whatever has changed has writers, and the node that has run is among them."""
+        node = frame.active[-1]
+        for value, (x, itself, everything) in frame.snapshot.items():
+            if state(x) == everything:
+                continue
+            self.seen["writes"] += 1
+            where = f"{node!r} changes %{value.name}"
+            assert frame.db.has_writers(value), where
+            if shallow(x) != itself:
+                assert frame.db.has_writers(value, contained=False), where
+            else:
+                self.seen["writes inside"] += 1
+            for n in frame.active:
+                assert frame.db.writes_to_alias(n, value), f"{where}, inside {n!r}"
+            ended = sorted((n for n in frame.ended if n not in frame.active), key=frame.ended.__getitem__)
+            if ended:
+                befores = (ended[0], ended[len(ended) // 2], ended[-1])
+                frame.changes.append(_Change(self._time, value, x, befores))
+        frame.snapshot = {}
+
+    def _writes_before(self, frame: Frame, node: Node) -> None:
+        """Writes since an earlier node, to values still visible, lie between that node and this one."""
+        for change in frame.changes[-24:]:
+            if frame.env.get(change.value) is not change.what:
+                continue
+            for first in dict.fromkeys(change.befores):
+                if frame.ended[first] < change.time and first not in frame.active:
+                    self.seen["writes between"] += 1
+                    assert frame.db.writes_between(change.value, first, node), (
+                        f"%{change.value.name} is written between {first!r} and {node!r}"
+                    )
+
+    # -- graphs ----------------------------------------------------------
+
+    def _db(self, graph: Graph) -> AliasDb:
+        if graph not in self._dbs:
+            self._dbs[graph] = analyze(graph, self._module)
+        return self._dbs[graph]
+
+    def _is_group(self, block: Block) -> bool:
+        active = self._frames[-1].active if self._frames else []
+        return bool(active) and active[-1].attributes.get("Subgraph") is block.graph
+
+    @staticmethod
+    def _is_leaf(node: Node) -> bool:
+        return not node.blocks and node.kind not in ("prim::CallFunction", "prim::FusionGroup")
+
+
+def _has_memory(x: Any) -> bool:
+    return isinstance(x, np.ndarray | list | dict | tuple)
+
+
+def _changeable(x: Any) -> bool:
+    return isinstance(x, np.ndarray | list | dict) or bool(items(x))

@@ -1,0 +1,209 @@
+"""Steps that append ``aten`` operators: arithmetic, views, writes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.programs.kinds import BOOL, FLOAT, LONG, Num, Tens
+from tests.programs.maker import Maker, broadcast, broadcasts_to, small
+
+Step = Callable[[Maker], object]
+
+
+def unary(m: Maker) -> None:
+    x = m.numeric()
+    k = m.kind(x)
+    m.emit(m.pick(["aten::relu", "aten::neg", "aten::abs", "aten::clone"]), [x], Tens(k.dtype, k.shape))
+
+
+def binary(m: Maker) -> None:
+    x = m.numeric()
+    k = m.kind(x)
+    y = m.tensor(lambda o: o.dtype is k.dtype and broadcast(o.shape, k.shape) is not None)
+    shape = broadcast(k.shape, m.kind(y).shape)
+    more = [m.number(m.between(1, 2))] if m.flip() else []
+    name = m.pick(["add", "sub", "mul"])
+    m.emit(f"aten::{name}", [x, y, *(more if name != "mul" else [])], Tens(k.dtype, shape))
+
+
+def with_number(m: Maker) -> None:
+    x = m.numeric()
+    k = m.kind(x)
+    m.emit(m.pick(["aten::add", "aten::sub", "aten::mul"]), [x, an_int(m)], Tens(k.dtype, k.shape))
+
+
+def an_int(m: Maker):
+    """A small Python number, known or not until the program runs."""
+    if m.flip():
+        found = m.find(lambda k: isinstance(k, Num) and k.low >= -4 and k.high <= 4)
+        if found is not None:
+            return found
+    return m.number(m.between(-2, 2))
+
+
+def comparison(m: Maker) -> None:
+    x = m.numeric()
+    k = m.kind(x)
+    y = m.like(k, broadcast=True)
+    m.emit(m.pick(["aten::gt", "aten::le", "aten::eq"]), [x, y], Tens(BOOL, k.shape))
+
+
+def size(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank > 0)
+    dim = m.below(m.kind(x).rank)
+    n = m.kind(x).shape[dim]
+    m.emit("aten::size", [x, m.number(dim)], Num(n, n))
+
+
+def number_arithmetic(m: Maker) -> None:
+    a = m.find(lambda k: isinstance(k, Num))
+    if a is not None:
+        by = m.between(-1, 1)
+        k = m.kind(a)
+        m.emit("aten::add", [a, m.number(by)], Num(k.low + by, k.high + by))
+
+
+# -- views ---------------------------------------------------------------------
+
+
+def _view(m: Maker, kind: str, x, arguments, shape, frozen: bool = False) -> None:
+    k = m.kind(x)
+    m.emit(kind, [x, *arguments], Tens(k.dtype, tuple(shape), k.frozen or frozen))
+
+
+def t(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank == 2)
+    _view(m, "aten::t", x, [], m.kind(x).shape[::-1])
+
+
+def transpose(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank >= 2)
+    shape = list(m.kind(x).shape)
+    a, b = m.below(len(shape)), m.below(len(shape))
+    shape[a], shape[b] = shape[b], shape[a]
+    _view(m, "aten::transpose", x, [m.number(a), m.number(b - len(shape))], shape)
+
+
+def permute(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank >= 2)
+    order = m.order(m.kind(x).rank)
+    _view(m, "aten::permute", x, [m.ints(order)], [m.kind(x).shape[i] for i in order])
+
+
+def select(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank >= 1 and all(k.shape))
+    shape = list(m.kind(x).shape)
+    dim = m.below(len(shape))
+    index = m.between(-shape[dim], shape[dim] - 1)
+    _view(m, "aten::select", x, [m.number(dim), m.number(index)], shape[:dim] + shape[dim + 1 :])
+
+
+def slice_(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank >= 1)
+    shape = list(m.kind(x).shape)
+    dim = m.below(len(shape))
+    bounds = m.below(shape[dim] + 1), m.between(-shape[dim], shape[dim] + 1), m.between(1, 2)
+    shape[dim] = len(range(*slice(*bounds).indices(shape[dim])))
+    if shape[dim] or m.below(8) == 7:  # empty tensors, but not many
+        _view(m, "aten::slice", x, [m.number(v) for v in (dim, *bounds)], shape)
+
+
+def unsqueeze(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank <= 3)
+    shape = list(m.kind(x).shape)
+    dim = m.below(len(shape) + 1)
+    _view(m, "aten::unsqueeze", x, [m.number(dim)], [*shape[:dim], 1, *shape[dim:]])
+
+
+def squeeze(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank >= 1)
+    shape = m.kind(x).shape
+    if m.flip():
+        _view(m, "aten::squeeze", x, [], [n for n in shape if n != 1])
+    else:
+        dim = m.below(len(shape))
+        _view(m, "aten::squeeze", x, [m.number(dim)], [n for i, n in enumerate(shape) if i != dim or n != 1])
+
+
+def expand(m: Maker) -> None:
+    x = m.tensor(lambda k: k.rank <= 3 and small((2, *k.shape)))
+    shape = [m.between(1, 2), *m.kind(x).shape]
+    sizes = [n if n != 1 else m.pick([1, 2]) for n in shape]
+    if small(sizes):
+        _view(m, "aten::expand", x, [m.ints(sizes)], sizes, frozen=True)
+
+
+def reshape(m: Maker) -> None:
+    x = m.tensor(lambda k: all(k.shape))
+    count = 1
+    for n in m.kind(x).shape:
+        count *= n
+    shapes = [s for s in ((count,), (1, count), (count, 1), (2, count // 2), (count // 3, 3)) if _count(s) == count]
+    shape = m.pick(shapes)
+    sizes = [-1 if i == 0 and m.flip() else n for i, n in enumerate(shape)]
+    _view(m, "aten::reshape", x, [m.ints(sizes)], shape)
+
+
+def turn_and_reshape(m: Maker) -> None:
+    """What no stride tells: a copy, but for tensors of one row or column."""
+    x = m.tensor(lambda k: k.rank == 2 and all(k.shape))
+    t(m)
+    turned = m.scope[-1] if m.below(4) else x
+    rows, columns = m.kind(turned).shape
+    _view(m, "aten::reshape", turned, [m.ints([-1])], (rows * columns,))
+
+
+def view(m: Maker) -> None:
+    """With dimensions of 1 more or less: a view of whatever strides."""
+    x = m.tensor(lambda k: k.rank <= 3 and k.shape != ())
+    shape = [n for n in m.kind(x).shape if n != 1 or m.flip()]
+    shape.insert(m.below(len(shape) + 1), 1)
+    _view(m, "aten::view", x, [m.ints(shape)], shape)
+
+
+def _count(shape) -> int:
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+# -- writes --------------------------------------------------------------------
+
+
+def _target(m: Maker, numeric: bool = True):
+    return m.tensor(lambda k: not k.frozen and not (numeric and k.dtype is BOOL))
+
+
+def unary_(m: Maker) -> None:
+    x = _target(m)
+    m.emit(m.pick(["aten::neg_", "aten::relu_", "aten::abs_", "aten::zero_"]), [x], m.kind(x))
+
+
+def binary_(m: Maker) -> None:
+    x = _target(m)
+    y = m.like(m.kind(x), broadcast=True)
+    m.emit(m.pick(["aten::add_", "aten::sub_", "aten::mul_"]), [x, y], m.kind(x))
+
+
+def number_(m: Maker) -> None:
+    x = _target(m)
+    kind = m.pick(["aten::add_", "aten::sub_", "aten::mul_", "aten::fill_"])
+    m.emit(kind, [x, an_int(m)], m.kind(x))
+
+
+def copy_(m: Maker) -> None:
+    x = _target(m, numeric=False)
+    k = m.kind(x)
+    y = m.tensor(
+        lambda o: broadcasts_to(o.shape, k.shape) and (o.dtype is k.dtype or {o.dtype, k.dtype} == {FLOAT, LONG})
+    )
+    m.emit("aten::copy_", [x, y], k)
+
+
+STEPS: dict[str, tuple[Step, ...]] = {
+    "torch": (unary, binary, with_number, comparison),
+    "numbers": (size, number_arithmetic),
+    "torch views": (t, transpose, permute, select, slice_, unsqueeze, squeeze, expand, reshape, turn_and_reshape, view),
+    "torch writes": (unary_, binary_, number_, copy_),
+}
