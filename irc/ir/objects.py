@@ -61,9 +61,8 @@ class Strided(NamedTuple):
     def of(self, storage: Array) -> Array:
         """The same elements of another array of the storage's shape: a view."""
         steps = tuple(s * storage.itemsize for s in self.strides)
-        view = np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps)
-        view.flags.writeable = storage.flags.writeable
-        return view
+        writable = bool(storage.flags.writeable)
+        return np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps, writeable=writable)
 
 
 UNKNOWN = object()

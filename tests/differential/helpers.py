@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ Array = np.ndarray[Any, Any]
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-11, "complex64": 1e-5}
 _AS_INT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+_NOT_IMPLEMENTED = re.compile("not implemented for|not supported|unsupported|does not support|only supported")
 
 
 class Typed:
@@ -114,6 +118,18 @@ def text_of(kind: str, arguments: Sequence[Any], outputs: int, attributes: str =
     return f"graph({params}):\n  {equals}{kind}{attributes}({inputs})\n  return ({results})\n"
 
 
+def one_result(graph: Any) -> Any:
+    """A torch graph that returns a tuple (or None) in place of several (or no) results: torch's functions need that."""
+    outputs = list(graph.outputs())
+    if len(outputs) == 1:
+        return graph
+    lines = [re.sub("^( *) = ", r"\1", line) for line in str(graph).rstrip().split("\n")]
+    names = ", ".join(f"%{v.debugName()}" for v in outputs)
+    kinds = ", ".join(v.type().str() for v in outputs)
+    last = f"  %all : ({kinds}) = prim::TupleConstruct({names})" if outputs else "  %all : NoneType = prim::Constant()"
+    return torch._C.parse_ir("\n".join([*lines[:-1], last, "  return (%all)\n"]))
+
+
 class Differ(AssertionError):
     """irc and torch give different results."""
 
@@ -143,7 +159,7 @@ def run_both(
     text: str, arguments: Sequence[Any], *, strides: bool = True, values: bool = True, tolerance: float | None = None
 ) -> None:
     """Run a graph both ways, and compare as `compare` does."""
-    graph = torch._C.parse_ir(text)
+    graph = one_result(torch._C.parse_ir(text))
     given = [plain(a) for a in arguments]
     storages: dict[int, Any] = {}
     its = [to_torch(a, storages) for a in given]
@@ -164,13 +180,13 @@ def run_both(
     except Exception as error:
         mine_error = error
     if its_error is not None or mine_error is not None:
+        if its_error is not None and _NOT_IMPLEMENTED.search(str(its_error)):
+            return  # irc may know more element types
         if its_error is None or mine_error is None:
             raise Differ(f"torch: {its_error or 'fine'}\nirc: {mine_error or 'fine'}")
         return
-    count = len(list(graph.outputs()))
-    results = [] if count == 0 else [expected] if count == 1 else list(expected)
-    for i, (mine_result, its_result) in enumerate(zip(found, results, strict=True)):
-        check(mine_result, its_result, f"result {i}")
+    assert found is not None
+    check(found[0], expected, "result")
     check.values = check.strides = True
     for i, (array, tensor) in enumerate(zip(check.arrays, check.tensors, strict=True)):
         check(array, tensor, f"array {i} afterwards")

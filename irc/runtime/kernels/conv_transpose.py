@@ -28,11 +28,7 @@ def conv_transpose(node: Node) -> Kernel:
 
     def run(x: Array, w: Array, b: Array | None = None) -> Array:
         check_operands(x, w, b, group, transposed=True)
-        axes = transposed_axes(window, x.shape[2:], w.shape[2:], adjust, wanted)
-        if is_half(x.dtype):
-            wide = None if b is None else b.astype(np.float32)
-            return transposed(x.astype(np.float32), w.astype(np.float32), wide, group, axes).astype(x.dtype)
-        return transposed(x, w, b, group, axes)
+        return transpose_convolve(x, w, b, group, transposed_axes(window, x.shape[2:], w.shape[2:], adjust, wanted))
 
     return run
 
@@ -63,8 +59,14 @@ def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, 
     return tuple(axes)
 
 
-def transposed(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
-    """The transpose of the convolution with ``w`` (C, O / group, kernel...) on ``x`` (N, C, spatial...), plus ``b``."""
+def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
+    """The transpose of the convolution with ``w`` (C, O / group, kernel...) on ``x`` (N, C, spatial...), plus ``b``.
+
+    float16 and smaller floats are computed in float32.
+    """
+    if is_half(x.dtype):
+        wide = None if b is None else b.astype(np.float32)
+        return transpose_convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes).astype(x.dtype)
     images, channels, features = x.shape[0], x.shape[1], w.shape[1] * group
     result = np.zeros(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
     if b is not None:

@@ -56,9 +56,9 @@ ONNX = {
 
 NAMESPACES = {
     "ai.onnx.ml": ("ml",),
-    "aten": ("aten", "aten_python"),
+    "aten": ("aten",),
     "irc": ("index",),
-    "prim": ("prim", "aten_python"),
+    "prim": ("prim",),
 }
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 

@@ -36,27 +36,40 @@ def grid_sample(node: Node) -> Kernel:
     corners = bool(node.attributes.get("align_corners", 0))
 
     def run(x: Array, grid: Array) -> Array:
-        axes = x.ndim - 2
-        if axes < 1 or grid.ndim != x.ndim or grid.shape[-1] != axes or grid.shape[0] != x.shape[0]:
-            raise Error("IRC421", f"a grid of shape {list(grid.shape)} does not fit an input of {list(x.shape)}")
-        if 0 in x.shape[2:]:
-            raise Error("IRC421", f"there is nothing to sample in the shape {list(x.shape)}")
-        dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        points = math.prod(grid.shape[1:-1])
-        out = np.zeros(check_size((*x.shape[:2], points), dtype), dtype)
-        pixels = x.reshape(*x.shape[:2], -1).astype(dtype, copy=False)
-        places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
-        taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
-        for combination in itertools.product(*taps):
-            index = np.zeros((x.shape[0], points), np.int64)
-            weight = np.ones((x.shape[0], points))
-            for size, (place, factor) in zip(x.shape[2:], combination, strict=True):
-                index = index * size + place
-                weight *= factor
-            out += np.take_along_axis(pixels, index[:, None], 2) * weight[:, None].astype(dtype)
-        return out.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+        return sample_grid(x, grid, mode, padding, corners)
 
     return run
+
+
+def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -> Array:
+    """``x`` [N, C, ...sizes] read at the coordinates in ``grid`` [N, ...points, axes].
+
+    Args:
+        x: what is read.
+        grid: coordinates in [-1, 1], the last axis' first.
+        mode: ``nearest``, ``linear`` or ``cubic``.
+        padding: what lies outside: ``zeros``, ``border`` or ``reflection``.
+        corners: whether -1 and 1 are the middles of the outermost pixels, not their outer sides.
+    """
+    axes = x.ndim - 2
+    if axes < 1 or grid.ndim != x.ndim or grid.shape[-1] != axes or grid.shape[0] != x.shape[0]:
+        raise Error("IRC421", f"a grid of shape {list(grid.shape)} does not fit an input of {list(x.shape)}")
+    if 0 in x.shape[2:]:
+        raise Error("IRC421", f"there is nothing to sample in the shape {list(x.shape)}")
+    dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+    points = math.prod(grid.shape[1:-1])
+    out = np.zeros(check_size((*x.shape[:2], points), dtype), dtype)
+    pixels = x.reshape(*x.shape[:2], -1).astype(dtype, copy=False)
+    places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
+    taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
+    for combination in itertools.product(*taps):
+        index = np.zeros((x.shape[0], points), np.int64)
+        weight = np.ones((x.shape[0], points))
+        for size, (place, factor) in zip(x.shape[2:], combination, strict=True):
+            index = index * size + place
+            weight *= factor
+        out += np.take_along_axis(pixels, index[:, None], 2) * weight[:, None].astype(dtype)
+    return out.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
 
 
 def _taps(place: Array, size: int, mode: str, padding: str, corners: bool) -> Taps:

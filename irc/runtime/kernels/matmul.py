@@ -121,7 +121,7 @@ def einsum(node: Node) -> Kernel:
 
     def run(*operands: Array) -> Array:
         dtype = operands[0].dtype
-        check_size(_einsum_shape(equation, operands), dtype)
+        check_size(einsum_shape(equation, operands), dtype)
         wide = [x.astype(np.float32) for x in operands] if is_half(dtype) else operands
         result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
         return fresh(result.astype(dtype, copy=False), *operands)
@@ -129,7 +129,7 @@ def einsum(node: Node) -> Kernel:
     return run
 
 
-def _einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
+def einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
     """The sizes of the axes that ``equation`` gives; Error if it does not fit the operands."""
     shapes = ", ".join(str(list(x.shape)) for x in operands)
 

@@ -79,12 +79,12 @@ def max_pool(node: Node) -> Kernel:
 
     def run_with_indices(x: Array) -> tuple[Array, Array]:
         check_spatial(x)
-        return _argmax_windows(x, resolve(x.shape[2:], None), by_columns)
+        return argmax_windows(x, resolve(x.shape[2:], None), by_columns)
 
     return run if len(node.outputs) == 1 else run_with_indices
 
 
-def _argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array]:
+def argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array]:
     """The maxima of the windows and where they are: indices into ``x``, flat; the first of equal ones.
 
     ``by_columns``: spatial positions are counted with the first axis running fastest.
@@ -120,13 +120,13 @@ def average_pool(node: Node) -> Kernel:
         sums = reduce_windows(x.astype(np.float32) if is_half(x.dtype) else x, axes, np.add, 0)
         counts = np.array(1, sums.dtype)
         for axis in axes:
-            counts = np.multiply.outer(counts, _count(axis, include).astype(sums.dtype))
+            counts = np.multiply.outer(counts, count_taps(axis, include).astype(sums.dtype))
         return (sums / counts).astype(x.dtype, copy=False)
 
     return run
 
 
-def _count(axis: Axis, include: bool) -> Array:
+def count_taps(axis: Axis, include: bool) -> Array:
     """For each output, how many taps fall inside the input, or inside input and padding."""
     if include:
         axis = axis._replace(size=axis.size + axis.begin + axis.end, begin=0, end=0)

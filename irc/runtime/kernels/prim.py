@@ -1,21 +1,37 @@
-"""TorchScript's own operators on values: constructing and taking apart lists, tuples and dictionaries; conversions.
+"""TorchScript's own operators on values: containers, objects, conversions, questions about tensors.
 
 ``prim::Constant``, ``prim::If``, ``prim::Loop`` and ``prim::CallFunction`` are not kernels: lowering deals with them.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import types
+from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
+from irc.runtime.kernels.aten.containers import discard
+from irc.runtime.kernels.aten.copies import concatenate, stack
+from irc.runtime.kernels.aten.element_types import FLOAT32, number_of
+from irc.runtime.kernels.aten.python import text
+from irc.runtime.kernels.aten.queries import item
+from irc.runtime.kernels.aten.registering import one, three
+from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.torch_types import tensor
+from irc.runtime.kernels.support import Array, axis_in, check_size
+from irc.runtime.objects import Instance
+from irc.runtime.values import is_array, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
+
+# -- containers ----------------------------------------------------------------
 
 
 @kernel("prim::ListConstruct")
@@ -33,7 +49,9 @@ def dict_construct(node: Node) -> Kernel:
     return lambda *entries: dict(zip(entries[::2], entries[1::2]))
 
 
-def _unpack(node: Node) -> Kernel:
+@kernel("prim::ListUnpack")
+@kernel("prim::TupleUnpack")
+def unpack(node: Node) -> Kernel:
     expected = len(node.outputs)
 
     def run(container: Sequence[Any]) -> Any:
@@ -44,18 +62,70 @@ def _unpack(node: Node) -> Kernel:
     return run
 
 
-kernel("prim::ListUnpack")(_unpack)
-kernel("prim::TupleUnpack")(_unpack)
-
-
 @kernel("prim::TupleIndex")
 def tuple_index(node: Node) -> Kernel:
     def run(container: tuple[Any, ...], index: int) -> Any:
         if not -len(container) <= index < len(container):
-            raise Error("IRC423", f"there is no element {index} in a tuple of {len(container)}")
+            raise Error("IRC420", f"there is no element {index} in a tuple of {len(container)}")
         return container[index]
 
     return run
+
+
+@kernel("prim::TupleSlice")
+def tuple_slice(node: Node) -> Kernel:
+    chosen = slice(node.attributes.get("beg", 0), node.attributes.get("end"))
+    return one(lambda container: tuple(container[chosen]))
+
+
+@kernel("prim::ConstantChunk")
+def constant_chunk(node: Node) -> Kernel:
+    """``chunk`` into as many parts as there are outputs, along a dimension that is an attribute."""
+    chunks, dim, outputs = node.attributes.get("chunks", 1), node.attributes.get("dim", 0), len(node.outputs)
+
+    def run(x: Array) -> Any:
+        axis = axis_in(dim, x.ndim)
+        size = max(-(-x.shape[axis] // max(chunks, 1)), 1)
+        parts = tuple(part(x, axis, i * size, (i + 1) * size) for i in range(outputs))
+        return parts[0] if outputs == 1 else parts
+
+    return run
+
+
+# -- objects -------------------------------------------------------------------
+
+
+@kernel("prim::CreateObject")
+def create_object(node: Node) -> Kernel:
+    type = node.outputs[0].type
+    return lambda: Instance(type if isinstance(type, ClassType) else ClassType(str(type)))
+
+
+@kernel("prim::GetAttr")
+def get_attr(node: Node) -> Kernel:
+    name: str = node.attributes.get("name", "")
+
+    def run(object: Instance) -> Any:
+        try:
+            return object.attributes[name]
+        except KeyError:
+            raise Error("IRC420", f"the object has no attribute {name!r}") from None
+
+    return run
+
+
+@kernel("prim::SetAttr")
+def set_attr(node: Node) -> Kernel:
+    name: str = node.attributes.get("name", "")
+
+    def run(object: Instance, value: Any) -> tuple[()]:
+        object.attributes[name] = value
+        return ()
+
+    return run
+
+
+# -- effects -------------------------------------------------------------------
 
 
 @kernel("prim::RaiseException")
@@ -66,15 +136,138 @@ def raise_exception(node: Node) -> Kernel:
     return run
 
 
+def _print(*values: Any) -> None:
+    print(*map(text, values), file=sys.stderr)
+
+
+kernel("prim::Print")(discard(_print))
+
+
+# -- types ---------------------------------------------------------------------
+
+_PYTHON: dict[Type, type | tuple[type, ...]] = {
+    types.INT: int,
+    types.FLOAT: float,
+    types.BOOL: bool,
+    types.STR: str,
+    types.COMPLEX: complex,
+    types.DEVICE: str,
+    types.SCALAR: (int, float, complex),
+    types.NONE: type(None),
+}
+
+
+def is_of(value: Any, type: Type) -> bool:
+    """Whether a run-time value is of a type. Of an empty list or dictionary, any such type."""
+    if isinstance(type, TensorType):
+        return is_array(value)
+    if isinstance(type, OptionalType):
+        return value is None or is_of(value, type.elem)
+    if isinstance(type, UnionType):
+        return any(is_of(value, member) for member in type.members)
+    if isinstance(type, ListType):
+        return is_sequence(value) and all(is_of(v, type.elem) for v in value)
+    if isinstance(type, TupleType):
+        if not isinstance(value, tuple) or len(value) != len(type.elems):  # type: ignore[reportUnknownArgumentType]
+            return False
+        return all(map(is_of, value, type.elems))  # type: ignore[reportUnknownArgumentType]
+    if isinstance(type, DictType):
+        entries: dict[Any, Any] = value if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType]
+        return isinstance(value, dict) and all(is_of(k, type.key) and is_of(v, type.value) for k, v in entries.items())
+    if isinstance(type, ClassType):
+        return isinstance(value, Instance) and value.type == type
+    python = _PYTHON.get(type)
+    if python is None:
+        return type == types.ANY
+    return isinstance(value, python) and not (isinstance(value, bool) and type in (types.INT, types.SCALAR))
+
+
+@kernel("prim::isinstance")
+def is_instance(node: Node) -> Kernel:
+    wanted: Sequence[Type] = node.attributes.get("types", ())
+    return one(lambda value: any(is_of(value, type) for type in wanted))
+
+
+@kernel("prim::unchecked_unwrap_optional")
+def unwrap(node: Node) -> Kernel:
+    return one(lambda value: value)
+
+
+# -- values --------------------------------------------------------------------
+
+
+def _extreme(choose: Callable[..., Any]) -> Kernel:
+    """Of two numbers or lists, or of the elements of one list."""
+
+    def run(*values: Any) -> Any:
+        if len(values) == 1 and not len(values[0]):
+            raise Error("IRC420", "an empty list has no extreme element")
+        return choose(*values)
+
+    return run
+
+
+def _range_list(n: int) -> list[int]:
+    check_size((max(n, 0),), np.dtype(np.intp))
+    return list(range(n))
+
+
+def _to_list(x: Array, dim: int, kind: int) -> Any:
+    """Nested lists of numbers; ``kind`` 0 int, 1 float, 2 complex, 3 bool (the numbers of torch's cast)."""
+    return x.tolist()
+
+
+def _at(string: str, index: int) -> str:
+    if not -len(string) <= index < len(string):
+        raise Error("IRC420", f"there is no character {index} in a string of {len(string)}")
+    return string[index]
+
+
+def _magnitude(x: Any) -> Any:
+    return np.asarray(np.abs(x)) if is_array(x) else abs(x)
+
+
+def _reduction_sizes(size: Sequence[int], axes: Sequence[int], keepdim: bool = False) -> list[int]:
+    dropped = {axis_in(a, len(size)) for a in axes}
+    return [1 if i in dropped else n for i, n in enumerate(size) if keepdim or i not in dropped]
+
+
+def _never(x: Array) -> bool:
+    return False
+
+
+_PLAIN: dict[str, Kernel] = {
+    "NumToTensor": one(lambda x: np.array(x)),  # floats become float64
+    "unchecked_cast": one(lambda x: x),
+    "Uninitialized": lambda: None,
+    "min": _extreme(min),
+    "max": _extreme(max),
+    "abs": _magnitude,
+    "IfThenElse": three(lambda condition, x, y: x if item(condition) else y),
+    "TimePoint": time.monotonic_ns,
+    "StringIndex": _at,
+    "rangelist": _range_list,
+    "tolist": _to_list,
+    "data": one(lambda x: x.view()),
+    "shape": one(lambda x: list(x.shape)),
+    "dtype": one(lambda x: number_of(x.dtype)),
+    "device": one(lambda x: "cpu"),
+    "type": one(lambda device: device.partition(":")[0]),
+    "layout": one(lambda x: 0),
+    "requires_grad": _never,
+    "is_cpu": one(lambda x: True),
+    **dict.fromkeys(("is_cuda", "is_mkldnn", "is_nested", "is_quantized", "is_sparse"), _never),
+    "VarConcat": lambda *values: concatenate(values[:-1], values[-1]),
+    "VarStack": lambda *values: stack(values[:-1], values[-1]),
+    "BroadcastSizes": lambda *sizes: list(np.broadcast_shapes(*map(tuple, sizes))),
+    "ReductionSizes": _reduction_sizes,
+    "AutogradZero": lambda: np.zeros((), FLOAT32),
+}
+
+
 def _register(name: str, run: Kernel) -> None:
     kernel(f"prim::{name}")(lambda node: run)
 
 
-_OF_ONE: dict[str, Callable[[Any], Any]] = {
-    "NumToTensor": lambda x: np.array(tensor(x)),  # memory of its own
-    "unchecked_cast": lambda x: x,
-}
-_OTHERS: dict[str, Kernel] = {"Uninitialized": lambda: None, "min": min, "max": max}
-
-for _name, _run in {**_OF_ONE, **_OTHERS}.items():
+for _name, _run in _PLAIN.items():
     _register(_name, _run)

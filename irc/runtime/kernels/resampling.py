@@ -118,7 +118,7 @@ def _linear_filter(x: Array, a: float) -> Array:
     return np.maximum(0, 1 - np.abs(x))
 
 
-def _cubic_filter(x: Array, a: float) -> Array:
+def cubic_filter(x: Array, a: float) -> Array:
     """Keys, "Cubic convolution interpolation for digital image processing" (1981), equation (4)."""
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -128,7 +128,7 @@ def _cubic_filter(x: Array, a: float) -> Array:
 
 FILTERS: dict[str, tuple[Callable[[Array, float], Array], int]] = {
     "linear": (_linear_filter, 1),
-    "cubic": (_cubic_filter, 2),
+    "cubic": (cubic_filter, 2),
 }
 """For each mode with weights: the filter and how far it reaches."""
 
@@ -159,12 +159,12 @@ class Resampler(NamedTuple):
         changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
         places = {i: COORDINATES[self.coordinates](np.arange(sides[i].out, dtype=F), sides[i]) for i in changed}
         if self.mode == "nearest":
-            result = _gather(x, {i: self._nearest(at, sides[i]) for i, at in places.items()})
+            result = gather_along(x, {i: self._nearest(at, sides[i]) for i, at in places.items()})
         else:
             wide = np.dtype(F) if is_half(x.dtype) or (x.dtype.kind in "iu" and x.dtype.itemsize < 4) else x.dtype
             result = x.astype(np.dtype(np.float64) if wide.kind in "iu" else wide, order="C")
             for i in sorted(changed, key=lambda i: sides[i].out / sides[i].size):  # what shrinks most comes first
-                result = _weigh(result, i, *self._taps(places[i], sides[i]))
+                result = weigh_along(result, i, *self._taps(places[i], sides[i]))
             result = _narrow(result, x.dtype)
         if self.crops:
             for i, at in places.items():
@@ -192,7 +192,7 @@ class Resampler(NamedTuple):
         return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
 
 
-def _gather(x: Array, indices: dict[int, Array]) -> Array:
+def gather_along(x: Array, indices: dict[int, Array]) -> Array:
     """``x`` with only the given indices along each axis."""
     factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
     if x.ndim and all(factors):  # every element so many times in a row: broadcasting copies
@@ -218,7 +218,7 @@ def _repeats(indices: Array, size: int) -> int:
     return factor if same else 0
 
 
-def _weigh(x: Array, i: int, indices: Array, weights: Array) -> Array:
+def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:
     """For each output along axis ``i``, the sum of ``weights`` times the inputs at ``indices``."""
     column = (-1, *(1,) * (x.ndim - 1 - i))
     result: Array | None = None

@@ -1,0 +1,35 @@
+"""Torch's operators, in NumPy, with torch's rules for element types, memory layout, views, copies and writes in place.
+
+One module a family; importing this package registers them all.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+FAMILIES = (
+    "activations",
+    "arithmetic",
+    "attention",
+    "containers",
+    "convolution",
+    "copies",
+    "creation",
+    "indexing",
+    "logic",
+    "losses",
+    "matmul",
+    "normalization",
+    "pooling",
+    "python",
+    "queries",
+    "recurrent",
+    "reductions",
+    "sampling",
+    "sorting",
+    "unary",
+    "views",
+)
+
+for _family in FAMILIES:
+    import_module(f"{__name__}.{_family}")

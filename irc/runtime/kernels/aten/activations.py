@@ -1,0 +1,179 @@
+"""Activation functions with parameters, which are Python numbers and known only when the operator runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.aten.element_types import as_float, result_type
+from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register
+from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.pointwise import of_function
+from irc.runtime.kernels.support import Array, axis_in
+
+
+def _relu(x: Array, out: Array | None = None) -> Any:
+    return np.maximum(x, x.dtype.type(0), out=out)
+
+
+def _between(low: Any, high: Any) -> Callable[..., Any]:
+    def compute(x: Array, out: Array | None = None) -> Any:
+        return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high), out=out)
+
+    return compute
+
+
+def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Plan:
+    return Plan(_between(low, high), (x,), x.dtype)
+
+
+def _leaky_relu(slope: float = 0.01) -> Function:
+    select = np.maximum if 0 < slope <= 1 else None  # one comparison with slope x then selects the right one
+
+    def function(x: Array, out: Array) -> None:
+        scaled = np.multiply(x, x.dtype.type(slope))
+        if select is not None:
+            select(x, scaled, out=out)
+        else:
+            np.copyto(out, np.where(x > 0, x, scaled))
+
+    return function
+
+
+def _elu(alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Function:
+    def function(x: Array, out: Array) -> None:
+        real = x.dtype.type
+        negative: Array = np.expm1(np.minimum(x, real(0)) * real(input_scale)) * real(alpha * scale)
+        np.copyto(out, np.where(x > 0, x * real(scale), negative))
+
+    return function
+
+
+def _celu(alpha: float = 1.0) -> Function:
+    if alpha == 0:
+        raise Error("IRC424", "celu's alpha must not be 0")
+    return _elu(alpha, 1, 1 / alpha)
+
+
+def _selu() -> Function:
+    return _elu(1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+def _softplus(beta: float = 1, threshold: float = 20) -> Function:
+    def function(x: Array, out: Array) -> None:
+        scaled = x * x.dtype.type(beta)
+        smooth = np.log1p(np.exp(np.minimum(scaled, x.dtype.type(threshold)))) / x.dtype.type(beta)
+        np.copyto(out, np.where(scaled > threshold, x, smooth))
+
+    return function
+
+
+def _hardsigmoid(x: Array, out: Array) -> None:
+    real = x.dtype.type
+    np.divide(np.minimum(np.maximum(x + real(3), real(0)), real(6)), real(6), out=out)
+
+
+def _hardswish(x: Array, out: Array) -> None:
+    real = x.dtype.type
+    np.divide(x * np.minimum(np.maximum(x + real(3), real(0)), real(6)), real(6), out=out)
+
+
+def _silu(x: Array, out: Array) -> None:
+    np.divide(x, 1 + np.exp(-x), out=out)
+
+
+def _gelu(approximate: str = "none") -> Function:
+    functions = {"none": numerics.gelu, "tanh": numerics.gelu_tanh}
+    if approximate not in functions:
+        raise Error("IRC423", f"gelu's approximate is {approximate!r}; it must be 'none' or 'tanh'")
+    return functions[approximate]
+
+
+def _logit(eps: float | None = None) -> Function:
+    def function(x: Array, out: Array) -> None:
+        inner = x if eps is None else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+        np.log(inner / (1 - inner), out=out)
+
+    return function
+
+
+def _log_sigmoid(x: Array, out: Array) -> None:
+    np.subtract(np.minimum(x, x.dtype.type(0)), np.log1p(np.exp(-np.abs(x))), out=out)
+
+
+def _hardshrink(limit: Any = 0.5) -> Function:
+    def function(x: Array, out: Array) -> None:
+        np.copyto(out, np.where(np.abs(x) <= x.dtype.type(limit), x.dtype.type(0), x))
+
+    return function
+
+
+def _softshrink(limit: Any = 0.5) -> Function:
+    def function(x: Array, out: Array) -> None:
+        np.copyto(out, np.copysign(np.maximum(np.abs(x) - x.dtype.type(limit), x.dtype.type(0)), x))
+
+    return function
+
+
+def _threshold(x: Array, limit: Any, value: Any) -> Plan:
+    def compute(a: Array, out: Array | None = None) -> Any:
+        return np.positive(np.where(a <= limit, a.dtype.type(value), a), out=out)
+
+    return Plan(compute, (x,), x.dtype)
+
+
+def _prelu(x: Array, weight: Array) -> Plan:
+    """The slope is one for all, or one a channel."""
+    slope = weight.reshape(-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)[:1]
+    slope = slope.reshape(()) if slope.size == 1 else slope
+
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        return np.positive(np.where(a > 0, a, a * b), out=out)
+
+    return Plan(compute, (x, slope), result_type(x, weight))
+
+
+def _glu(x: Array, dim: int = -1) -> Plan:
+    """The first half along a dimension, gated by the sigmoid of the second."""
+    axis = axis_in(dim, x.ndim)
+    if x.shape[axis] % 2:
+        raise Error("IRC421", f"glu halves dimension {dim}, whose size is {x.shape[axis]}")
+    value, gate = np.split(x, 2, axis)
+
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        return np.divide(a, 1 + np.exp(-b), out=out)
+
+    return Plan(compute, (value, gate), as_float(x.dtype))
+
+
+register("relu", of_one(_relu))
+register("relu6", of_one(_between(0, 6)))
+register("hardtanh", _hardtanh)
+register("threshold", _threshold)
+for _name, _make in (
+    ("leaky_relu", _leaky_relu),
+    ("elu", _elu),
+    ("celu", _celu),
+    ("selu", _selu),
+    ("gelu", _gelu),
+    ("logit", _logit),
+    ("silu", lambda: _silu),
+    ("mish", lambda: numerics.mish),
+    ("hardsigmoid", lambda: _hardsigmoid),
+    ("hardswish", lambda: _hardswish),
+):
+    register(_name, of_parameters(_make))
+for _name, _make in (
+    ("softplus", _softplus),
+    ("hardshrink", _hardshrink),
+    ("softshrink", _softshrink),
+):
+    register(_name, of_parameters(_make), in_place=False)
+aten("log_sigmoid")(of_function(_log_sigmoid))  # which always lies in order
+register("prelu", _prelu, in_place=False)
+register("glu", _glu, in_place=False)

@@ -1,0 +1,241 @@
+"""Arithmetic on two or three operands, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import INT
+from irc.runtime.kernels import elementwise
+from irc.runtime.kernels.aten import pointwise
+from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
+from irc.runtime.kernels.aten.element_types import is_integral, result_type, tensor
+from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_two, on_numbers, register
+from irc.runtime.kernels.aten.registering import aten, by_node, table
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import Array
+from irc.runtime.values import is_array, is_sequence
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+# -- plans ---------------------------------------------------------------------
+
+
+def _scaled(ufunc: np.ufunc) -> Planner:
+    """``ufunc(x, alpha * y)``."""
+
+    def plan(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
+        def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+            return ufunc(a, np.multiply(b, tensor(alpha, b.dtype)), out=out)
+
+        return Plan(ufunc if alpha == 1 else compute, (x, y), result_type(x, y))
+
+    return plan
+
+
+def _integral(compute: Compute) -> Planner:
+    """A division that keeps integers, for which a divisor of 0 is an error."""
+
+    def plan(x: Operand, y: Operand) -> Plan:
+        dtype = result_type(x, y)
+        if is_integral(dtype) and not np.all(y):
+            raise Error("IRC424", "an integer is divided by zero")
+        return Plan(compute, (x, y), dtype)
+
+    return plan
+
+
+def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
+    if a.dtype.kind in "iu":
+        return np.floor_divide(a - np.fmod(a, b), b, out=out)
+    return np.trunc(np.divide(a, b), out=out)
+
+
+_add, _subtract = _scaled(np.add), _scaled(np.subtract)
+_true_divide = of_two(np.divide, to_float=True)
+_floor_divide = _integral(np.floor_divide)
+_ROUNDED: dict[str | None, Planner] = {
+    None: _true_divide,
+    "floor": _floor_divide,
+    "trunc": _integral(_truncated),
+}
+
+
+def _divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Plan:
+    """The quotient; rounded down (``floor``) or to zero (``trunc``) it keeps the operands' element type."""
+    if rounding_mode not in _ROUNDED:
+        raise Error("IRC423", f"rounding_mode is {rounding_mode!r}; it must be 'floor' or 'trunc'")
+    return _ROUNDED[rounding_mode](x, y)
+
+
+def _reversed_subtract(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
+    return _subtract(y, x, alpha)
+
+
+def _power(x: Operand, y: Operand) -> Plan:
+    dtype = result_type(x, y)
+    if is_integral(dtype) and not is_array(y) and y < 0:
+        raise Error("IRC424", f"integers cannot be raised to the power {y}, which is negative")
+    return Plan(elementwise.power, (x, y), dtype)
+
+
+def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
+    """``a log(b)``; 0 where a is 0, unless b is not a number."""
+    return np.multiply(a, np.where((a == 0) & ~np.isnan(b), a.dtype.type(0), np.log(b)), out=out)
+
+
+def _lerp(x: Array, end: Array, weight: Operand) -> Plan:
+    """``x + weight (end - x)``, from the nearer end, so that both ends are reached exactly."""
+
+    def compute(a: Array, b: Array, w: Array, out: Array | None = None) -> Any:
+        near = np.abs(w) < 0.5
+        return np.add(np.where(near, a, b), np.where(near, w, w - 1) * (b - a), out=out)
+
+    return Plan(compute, (x, end, weight), result_type(x, end))
+
+
+def _plus(combine: np.ufunc) -> Planner:
+    """``x + value * combine(y, z)``."""
+
+    def plan(x: Array, y: Array, z: Array, value: Any = 1) -> Plan:
+        def compute(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
+            return np.add(a, combine(b, c) if value == 1 else combine(b * tensor(value, b.dtype), c), out=out)
+
+        dtype = result_type(x, y, z)
+        if combine is np.divide and is_integral(dtype):
+            raise Error("IRC423", "addcdiv does not divide integers; convert them")
+        return Plan(compute, (x, y, z), dtype)
+
+    return plan
+
+
+# -- Python's numbers, strings and lists ---------------------------------------
+
+_INT64_MAX = 2**63
+
+
+def _wrapped(value: Any) -> Any:
+    """An integer as 64 bits hold it; anything else as it is."""
+    if isinstance(value, int) and not -_INT64_MAX <= value < _INT64_MAX:
+        return (value + _INT64_MAX) % (2 * _INT64_MAX) - _INT64_MAX
+    return value
+
+
+def _difference(x: Any, y: Any, *rest: Any) -> Any:
+    return _wrapped(x - y)
+
+
+def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
+    """A division of Python numbers: an integer by 0 is an error, a float infinite or not a number."""
+
+    def run(x: Any, y: Any) -> Any:
+        if y:
+            return compute(x, y)
+        if isinstance(x, int) and isinstance(y, int):
+            raise Error("IRC424", f"{x} is divided by zero")
+        return on_floats(x, y)
+
+    return run
+
+
+def _modulo(x: Any, y: Any) -> Any:
+    """The remainder that has the divisor's sign; torch's of an infinite divisor is not a number."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x % y
+    return float(np.fmod(np.fmod(np.float64(x), np.float64(y)) + np.float64(y), np.float64(y)))
+
+
+def _floor_of_quotient(x: Any, y: Any) -> Any:
+    """Of floats the quotient rounded down, which Python's ``//`` is not where it is infinite."""
+    if isinstance(x, int) and isinstance(y, int):
+        if y == 0:
+            raise Error("IRC424", f"{x} is divided by zero")
+        return x // y
+    return float(np.floor(np.divide(np.float64(x), np.float64(y))))
+
+
+def _add_python(x: Any, y: Any, *rest: Any) -> Any:
+    return join_lists(x, y) if is_sequence(x) else _wrapped(x + y)
+
+
+def _mul_python(x: Any, y: Any) -> Any:
+    if is_sequence(x):
+        return repeat_list(x, y)
+    return repeat_list(y, x) if is_sequence(y) else _wrapped(x * y)
+
+
+def _add_to_list(x: Any, y: Any, *rest: Any) -> Any:
+    changeable(x).extend(list(y))
+    return x
+
+
+def _repeat_in_place(x: Any, n: int) -> Any:
+    changeable(x)[:] = repeat_list(x, n)
+    return x
+
+
+_quotient = on_numbers(np.divide)
+
+register("add", _add, python=_add_python, python_in_place=_add_to_list)
+register("mul", of_two(np.multiply), python=_mul_python, python_in_place=_repeat_in_place)
+for _name, _planner, _python in (
+    ("sub", _subtract, _difference),
+    ("subtract", _subtract, None),
+    ("multiply", of_two(np.multiply), None),
+    ("div", _divide, _quotient),
+    ("divide", _divide, None),
+    ("true_divide", _true_divide, None),
+    ("floor_divide", _floor_divide, None),
+    ("remainder", _integral(np.remainder), _divisible(_modulo, _modulo)),
+    ("fmod", _integral(np.fmod), on_numbers(np.fmod)),
+    ("atan2", of_two(np.arctan2, to_float=True), on_numbers(np.arctan2)),
+    ("copysign", of_two(np.copysign, to_float=True), on_numbers(np.copysign)),
+    ("lerp", _lerp, None),
+    ("addcmul", _plus(np.multiply), None),
+    ("addcdiv", _plus(np.divide), None),
+):
+    register(_name, _planner, python=_python)
+for _name, _planner in (
+    ("rsub", _reversed_subtract),
+    ("maximum", of_two(np.maximum)),
+    ("minimum", of_two(np.minimum)),
+    ("fmax", of_two(np.fmax)),
+    ("fmin", of_two(np.fmin)),
+    ("hypot", of_two(np.hypot)),
+    ("xlogy", of_two(_xlogy, to_float=True)),
+):
+    register(_name, _planner, in_place=False)
+table({"floordiv": _floor_of_quotient})
+
+
+def _power_python(result: Any) -> Kernel:
+    """Of two integers, an integer or a float, as the result is declared; of others a float."""
+    floats = on_numbers(np.power)
+
+    def run(x: Any, y: Any) -> Any:
+        if x == 0 and y < 0:
+            raise Error("IRC424", f"0 cannot be raised to the power {y}, which is negative")
+        if result != INT or y < 0:
+            return floats(x, y)
+        return int(np.power(np.int64(x), np.int64(y)))
+
+    return run
+
+
+@by_node("pow")
+def power(node: Node) -> Kernel:
+    python = _power_python(getattr(next(iter(node.outputs), None), "type", None))
+
+    def run(x: Operand, y: Operand) -> Any:
+        return pointwise.run(_power(x, y)) if is_array(x) or is_array(y) else python(x, y)
+
+    return run
+
+
+@aten("pow_")
+def power_in_place(x: Array, y: Operand) -> Array:
+    return pointwise.run(_power(x, y), into=x)

@@ -1,0 +1,186 @@
+"""Convolutions, by the same algorithms as ONNX's; columns of windows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.conv_transpose import transpose_convolve, transposed_axes
+from irc.runtime.kernels.convolution import check_operands, convolve
+from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.windows import Axes, Sizes, Window, pairing
+
+
+def spread(given: Any, rank: int, what: str) -> tuple[Any, ...]:
+    """One number for all axes, or one for each."""
+    sizes = tuple(sizes_of(given))
+    if len(sizes) == 1:
+        sizes *= rank
+    if len(sizes) != rank:
+        raise Error("IRC421", f"{what} is {list(sizes)}: {rank} spatial dimensions need as many entries")
+    return sizes
+
+
+@lru_cache(maxsize=256)
+def windows(kernel: Sizes, stride: Sizes, pads: Sizes, dilation: Sizes, ceil: bool = False) -> Window:
+    """Windows of so many positions; ``pads`` are begins, then ends.
+
+    Raises:
+        Error: IRC424 if a number is not positive, or a padding negative.
+    """
+    for what, sizes, least in (
+        ("kernel", kernel, 1),
+        ("stride", stride, 1),
+        ("padding", pads, 0),
+        ("dilation", dilation, 1),
+    ):
+        if min(sizes, default=least) < least:
+            raise Error("IRC424", f"{what} is {list(sizes)}: every entry must be at least {least}")
+    return Window(kernel, stride, dilation, pads, "NOTSET", ceil)
+
+
+def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Sizes:
+    """Begins and ends; ``"same"`` gives as many outputs as inputs, the odd padding at the end."""
+    rank = len(kernel)
+    if not isinstance(padding, str):
+        return spread(padding, rank, "padding") * 2
+    if padding == "valid":
+        return (0,) * (2 * rank)
+    if padding != "same" or set(stride) != {1}:
+        raise Error("IRC424", f"padding {padding!r} with stride {list(stride)}: it must be 'valid', or 'same' by 1")
+    totals = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
+    return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
+
+
+def conv(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Array:
+    """Cross-correlation of ``x`` (N, C, spatial...), N may be missing, with ``weight`` (O, C / groups, kernel...)."""
+    rank = weight.ndim - 2
+    if x.ndim == rank + 1:
+        return conv(x[None], weight, bias, stride, padding, dilation, groups)[0]
+    _check(x, weight, bias, groups)
+    kernel = weight.shape[2:]
+    steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
+    pads = _paddings(padding, kernel, steps, apart)
+    axes = windows(kernel, steps, pads, apart).resolve(x.shape[2:], kernel)
+    return _formatted(convolve(x, weight, bias, groups, axes), x, weight)
+
+
+def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed: bool = False) -> None:
+    check_operands(x, weight, bias, groups, transposed=transposed)
+    if x.dtype != weight.dtype or (bias is not None and bias.dtype != x.dtype):
+        raise Error("IRC423", f"input and weights are of {x.dtype.name} and {weight.dtype.name}; convert one")
+
+
+def _formatted(y: Array, x: Array, weight: Array) -> Array:
+    """Channels last if the input or the weights lie so."""
+    memory_format = layout.format_of(x) or layout.format_of(weight)
+    return layout.in_format(y, memory_format) if memory_format else y
+
+
+def conv_transpose(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Array:
+    """The transpose of `conv`, with ``weight`` (C, O/groups, kernel...)."""
+    rank = weight.ndim - 2
+    if x.ndim == rank + 1:
+        return conv_transpose(x[None], weight, bias, stride, padding, output_padding, groups, dilation)[0]
+    _check(x, weight, bias, groups, transposed=True)
+    kernel = weight.shape[2:]
+    steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
+    window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
+    axes = transposed_axes(window, x.shape[2:], kernel, spread(output_padding, rank, "output_padding"), ())
+    return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
+
+
+@aten("convolution", "_convolution")
+def convolution(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    *ignored: bool,
+) -> Array:
+    """Either, of any rank."""
+    if transposed:
+        return conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv(x, weight, bias, stride, padding, dilation, groups)
+
+
+# -- columns -------------------------------------------------------------------
+
+
+def _resolved(sizes: Sizes, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Sizes, Axes]:
+    extent = spread(kernel, 2, "kernel_size")
+    pads = spread(padding, 2, "padding") * 2
+    window = windows(extent, spread(stride, 2, "stride"), pads, spread(dilation, 2, "dilation"))
+    return extent, window.resolve(sizes)
+
+
+def _taps(extent: Sizes, axes: Axes) -> Any:
+    """For each tap of a kernel: its number, the outputs that read input with it, and the positions that they read."""
+    for i, tap in enumerate(itertools.product(*map(range, extent))):
+        pairs = [pairing(t * a.dilation - a.begin, a.stride, a.out, a.size) for t, a in zip(tap, axes, strict=True)]
+        yield i, tuple(to for to, _ in pairs), tuple(of for _, of in pairs)
+
+
+@aten("im2col")
+def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """All windows as columns: (N, C · taps, windows)."""
+    if x.ndim == 3:
+        return im2col(x[None], kernel_size, dilation, padding, stride)[0]
+    extent, axes = _resolved(x.shape[2:], kernel_size, dilation, padding, stride)
+    n, c = x.shape[:2]
+    columns = np.zeros(check_size((n, c, math.prod(extent), *(a.out for a in axes)), x.dtype), x.dtype)
+    for i, to, of in _taps(extent, axes):
+        columns[(slice(None), slice(None), i, *to)] = x[(slice(None), slice(None), *of)]
+    return columns.reshape(n, c * math.prod(extent), -1)
+
+
+@aten("col2im")
+def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """Columns added into the image that they are windows of."""
+    if x.ndim == 2:
+        return col2im(x[None], output_size, kernel_size, dilation, padding, stride)[0]
+    extent, axes = _resolved(spread(output_size, 2, "output_size"), kernel_size, dilation, padding, stride)
+    taps = math.prod(extent)
+    if x.shape[1] % taps or x.shape[2] != math.prod(a.out for a in axes):
+        raise Error("IRC421", f"columns of shape {list(x.shape)} do not fit windows of {list(extent)}")
+    n, c = x.shape[0], x.shape[1] // taps
+    columns = x.reshape(n, c, taps, *(a.out for a in axes))
+    image = np.zeros(check_size((n, c, *(a.size for a in axes)), x.dtype), x.dtype)
+    for i, to, of in _taps(extent, axes):
+        image[(slice(None), slice(None), *of)] += columns[(slice(None), slice(None), i, *to)]
+    return image
+
+
+table({f"conv{rank}d": conv for rank in (1, 2, 3)})
+table({f"conv_transpose{rank}d": conv_transpose for rank in (1, 2, 3)})

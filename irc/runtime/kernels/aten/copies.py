@@ -1,0 +1,333 @@
+"""Copies: into another layout or element type, into existing memory, joined, and rearranged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, promote, tensor
+from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting
+from irc.runtime.values import is_array
+
+# -- layout and element type ---------------------------------------------------
+
+
+def _contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
+    return layout.in_format(x, memory_format)
+
+
+def _clone(x: Array, memory_format: int | None = None) -> Array:
+    out = layout.empty_like(x, x.dtype, memory_format)
+    np.copyto(out, x)
+    return out
+
+
+def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
+    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part."""
+    out = layout.empty_like(x, dtype, memory_format)
+    source = x.real if x.dtype.kind == "c" and dtype.kind != "c" else x
+    np.copyto(out, source, casting="unsafe")
+    return out
+
+
+def _to(x: Any, *arguments: Any) -> Any:
+    """Another element type, device or memory format: ``x`` itself if it has them, unless told to copy.
+
+    Devices are all the same here. Overloads: ``to(x, device, dtype, non_blocking, copy, memory_format)``,
+    ``to(x, dtype, ...)``, ``to(x, other, ...)``, ``to(x, dtype, layout, device, pin_memory, non_blocking, copy, ...)``
+    and ``prim``'s, in which device and dtype may be left out.
+    """
+    if not is_array(x):
+        return x
+    dtype, rest = _wanted(x, arguments)
+    _, copy, memory_format = (*rest, False, False, None)[:3] if len(rest) < 3 else rest[:3]
+    kept = memory_format is None or memory_format == layout.PRESERVE or layout.format_of(x) == memory_format
+    if dtype == x.dtype and kept and not copy:
+        return x
+    return convert(x, dtype, memory_format)
+
+
+def _wanted(x: Array, arguments: tuple[Any, ...]) -> tuple[AnyDType, tuple[Any, ...]]:
+    """The element type, and the arguments after those that say it."""
+    first = arguments[0] if arguments else None
+    if is_array(first):
+        return first.dtype, arguments[1:]
+    if len(arguments) == 7:  # dtype, layout, device, pin_memory
+        return dtype_of(first, x.dtype), arguments[4:]
+    if isinstance(first, bool) or not arguments:
+        return x.dtype, arguments
+    if isinstance(first, str) or (first is None and len(arguments) in (4, 5)):  # a device, then a dtype
+        return dtype_of(arguments[1] if len(arguments) > 1 else None, x.dtype), arguments[2:]
+    return dtype_of(first, x.dtype), arguments[1:]
+
+
+def _type_as(x: Array, other: Array) -> Array:
+    return x if x.dtype == other.dtype else convert(x, other.dtype)
+
+
+# -- into existing memory ------------------------------------------------------
+
+
+def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
+    check_writable(x)
+    array = tensor(source)
+    if array.ndim > x.ndim:
+        raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into one of {list(x.shape)}")
+    array = array.real if array.dtype.kind == "c" and x.dtype.kind != "c" else array
+    try:
+        np.copyto(x, array, casting="unsafe")
+    except ValueError:
+        raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into {list(x.shape)}") from None
+    return x
+
+
+def _fill(x: Array, value: Any) -> Array:
+    check_writable(x, one_value=True)
+    number = tensor(value)
+    if number.ndim:
+        raise Error("IRC421", f"a tensor of shape {list(number.shape)} is no single value to fill with")
+    np.copyto(x, number, casting="unsafe")
+    return x
+
+
+# -- joining -------------------------------------------------------------------
+
+
+def _joined_type(tensors: Sequence[Array]) -> AnyDType:
+    """Joining goes by element types alone: a tensor without dimensions counts as much as any other."""
+    if not tensors:
+        raise Error("IRC421", "expected at least one tensor to join")
+    dtype = tensors[0].dtype
+    for x in tensors[1:]:
+        dtype = promote(dtype, x.dtype)
+    return dtype
+
+
+def concatenate(tensors: Sequence[Array], dim: int = 0) -> Array:
+    """Tensors one after the other along a dimension."""
+    dtype = _joined_type(tensors)
+    parts = [x for x in tensors if x.shape != (0,)]  # torch skips empty vectors
+    if not parts:
+        return np.empty(0, dtype)
+    axis = axis_in(dim, parts[0].ndim)
+    rests = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in parts if x.ndim == parts[0].ndim}
+    if len(rests) > 1 or any(x.ndim != parts[0].ndim for x in parts):
+        shapes = ", ".join(str(list(x.shape)) for x in parts[:8])
+        raise Error("IRC421", f"tensors of shapes {shapes} cannot be joined along dimension {dim}")
+    shape = [*parts[0].shape]
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    memory_format = layout.format_of(parts[0])
+    if any(layout.format_of(x) != memory_format for x in parts):
+        memory_format = layout.CONTIGUOUS
+    out = layout.empty_in_format(shape, dtype, memory_format)
+    np.concatenate(parts, axis, out=out, casting="unsafe")
+    return out
+
+
+def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
+    """Tensors of one shape along a new dimension."""
+    _joined_type(tensors)
+    shape = tensors[0].shape
+    axis = axis_in(dim, len(shape) + 1)
+    if any(x.shape != shape for x in tensors):
+        shapes = ", ".join(str(list(x.shape)) for x in tensors[:8])
+        raise Error("IRC421", f"tensors of shapes {shapes} cannot be stacked: they must be the same")
+    joined = np.empty(check_size((*shape[:axis], len(tensors), *shape[axis:]), tensors[0].dtype), _joined_type(tensors))
+    for i, x in enumerate(tensors):
+        np.copyto(joined[(slice(None),) * axis + (i,)], x, casting="unsafe")
+    return joined
+
+
+def _columns(tensors: Sequence[Array]) -> Array:
+    return concatenate([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
+
+
+def _raised(tensors: Sequence[Array], rank: int) -> list[Array]:
+    """Tensors with dimensions added as ``atleast_nd`` does."""
+    raised: list[Array] = []
+    for x in tensors:
+        if rank == 3 and x.ndim == 2:
+            x = x[..., None]
+        elif x.ndim < rank:
+            x = x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
+        raised.append(x)
+    return raised
+
+
+def _hstack(tensors: Sequence[Array]) -> Array:
+    raised = _raised(tensors, 1)
+    return concatenate(raised, 0 if raised[:1] and raised[0].ndim == 1 else 1)
+
+
+# -- repetition and order ------------------------------------------------------
+
+
+def _repeat(x: Array, repeats: Sequence[int]) -> Array:
+    if len(repeats) < x.ndim:
+        raise Error("IRC421", f"{len(repeats)} repeats for {x.ndim} dimensions")
+    shape = (1,) * (len(repeats) - x.ndim) + x.shape
+    check_size([n * r for n, r in zip(shape, repeats, strict=True)], x.dtype)
+    return np.array(np.tile(x, tuple(repeats)), order="C")
+
+
+def _tile(x: Array, dims: Sequence[int]) -> Array:
+    return _repeat(x, [1] * (x.ndim - len(dims)) + list(dims))
+
+
+def _repeat_interleave(x: Array, *arguments: Any) -> Array:
+    """Each element ``repeats`` times; of one tensor (and an output size) alone, each index as often as it says."""
+    if len(arguments) < 2 and not any(map(is_array, arguments)):
+        return np.repeat(counting(x.size), x)
+    repeats: Any
+    repeats, dim = [*arguments, None][:2]
+    source: Array = x.reshape(-1) if dim is None else x
+    axis = 0 if dim is None else axis_in(dim, x.ndim)
+    if is_array(repeats) and repeats.size not in (1, source.shape[axis]):
+        raise Error("IRC421", f"{repeats.size} repeats for {source.shape[axis]} positions")
+    total = int(np.sum(np.broadcast_to(repeats, source.shape[axis]))) if source.ndim else 0
+    check_size((*source.shape[:axis], total, *source.shape[axis + 1 :]), x.dtype)
+    return np.asarray(np.repeat(source, repeats, axis), order="C")
+
+
+def _flipped(x: Array, dims: Any) -> Array:
+    out = layout.empty(x.shape, x.dtype, (x,))
+    np.copyto(out, np.flip(x, axes_in(sizes_of(dims), max(x.ndim, 1))) if x.ndim else x)
+    return out
+
+
+def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
+    by, along = sizes_of(shifts), sizes_of(dims)
+    if not along:
+        if len(by) != 1:
+            raise Error("IRC420", f"{len(by)} shifts need as many dimensions")
+        flat: Array = np.roll(x.reshape(-1), by[0])
+        return flat.reshape(x.shape)
+    if len(by) != len(along):
+        raise Error("IRC420", f"{len(by)} shifts for {len(along)} dimensions")
+    rolled: Array = np.roll(x, by, [axis_in(d, x.ndim) for d in along])
+    return np.asarray(rolled, order="C")
+
+
+def _rotate(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
+    first, second = axes_in(dims, x.ndim)
+    return np.array(np.rot90(x, k, (first, second)))
+
+
+# -- triangles and diagonals ---------------------------------------------------
+
+
+def _triangle(upper: bool) -> Callable[..., Array]:
+    def run(x: Array, diagonal: int = 0) -> Array:
+        if x.ndim < 2:
+            raise Error("IRC421", f"a triangle needs at least 2 dimensions; the shape is {list(x.shape)}")
+        out = layout.empty(x.shape, x.dtype, (x,))
+        rows, columns = x.shape[-2:]
+        offset = counting(columns) - counting(rows)[:, None]
+        kept = offset >= diagonal if upper else offset <= diagonal
+        np.copyto(out, np.where(kept, x, x.dtype.type(0)))
+        return out
+
+    return run
+
+
+def _diag(x: Array, diagonal: int = 0) -> Array:
+    """A vector as the diagonal of a matrix, or a copy of a matrix's diagonal."""
+    if x.ndim > 2 or not x.ndim:
+        raise Error("IRC421", f"diag needs 1 or 2 dimensions; the shape is {list(x.shape)}")
+    if x.ndim == 1:
+        n = x.size + abs(diagonal)
+        check_size((n, n), x.dtype)
+    return np.array(np.diag(x, diagonal))
+
+
+def _shuffle(x: Array, upscale_factor: int) -> Array:
+    """Channels become squares of pixels (Shi et al., 2016)."""
+    r = upscale_factor
+    *lead, c, h, w = _image(x)
+    if r < 1 or c % (r * r):
+        raise Error("IRC421", f"{c} channels do not divide into squares of {r} × {r}")
+    cells = x.reshape(*lead, c // (r * r), r, r, h, w)
+    n = len(lead)
+    order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return np.ascontiguousarray(cells.transpose(order)).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+def _unshuffle(x: Array, downscale_factor: int) -> Array:
+    r = downscale_factor
+    *lead, c, h, w = _image(x)
+    if r < 1 or h % r or w % r:
+        raise Error("IRC421", f"{h} × {w} pixels do not divide into squares of {r} × {r}")
+    cells = x.reshape(*lead, c, h // r, r, w // r, r)
+    n = len(lead)
+    order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return np.ascontiguousarray(cells.transpose(order)).reshape(*lead, c * r * r, h // r, w // r)
+
+
+def _channel_shuffle(x: Array, groups: int) -> Array:
+    if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
+        raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
+    cells = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    return np.ascontiguousarray(cells.swapaxes(1, 2)).reshape(x.shape)
+
+
+def _image(x: Array) -> tuple[int, ...]:
+    if x.ndim < 3:
+        raise Error("IRC421", f"images have at least 3 dimensions; the shape is {list(x.shape)}")
+    return x.shape
+
+
+@aten("zero_")
+def zero(x: Array) -> Array:
+    return _fill(x, 0)
+
+
+def _in_place(run: Callable[..., Array]) -> Callable[..., Array]:
+    def write(x: Array, *arguments: Any) -> Array:
+        return _copy_into(x, run(x, *arguments))
+
+    return write
+
+
+_tril, _triu = _triangle(False), _triangle(True)
+
+table(
+    {
+        "contiguous": _contiguous,
+        "clone": _clone,
+        "to": _to,
+        "type_as": _type_as,
+        "copy_": _copy_into,
+        "fill_": _fill,
+        "fill": two(lambda x, value: _fill(layout.empty(x.shape, x.dtype, (x,)), value)),
+        "cat": concatenate,
+        "concat": concatenate,
+        "concatenate": concatenate,
+        "stack": stack,
+        "hstack": _hstack,
+        "vstack": one(lambda tensors: concatenate(_raised(tensors, 2), 0)),
+        "dstack": one(lambda tensors: concatenate(_raised(tensors, 3), 2)),
+        "column_stack": _columns,
+        "repeat": _repeat,
+        "tile": _tile,
+        "repeat_interleave": _repeat_interleave,
+        "flip": _flipped,
+        "fliplr": one(lambda x: _flipped(x, 1)),
+        "flipud": one(lambda x: _flipped(x, 0)),
+        "roll": _roll,
+        "rot90": _rotate,
+        "tril": _tril,
+        "triu": _triu,
+        "tril_": _in_place(_tril),
+        "triu_": _in_place(_triu),
+        "diag": _diag,
+        "pixel_shuffle": _shuffle,
+        "pixel_unshuffle": _unshuffle,
+        "channel_shuffle": _channel_shuffle,
+    }
+)

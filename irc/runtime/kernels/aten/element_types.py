@@ -1,0 +1,204 @@
+"""Torch's element types: which one a result has, their numbers, and writing into a tensor in place.
+
+Rules: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc. They
+differ from NumPy's: int64 with float32 gives float32, and a tensor without
+dimensions or a Python number decides only the kind, not the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType
+from irc.runtime.kernels.support import AnyDType, Array, is_half
+from irc.runtime.values import is_array
+
+_BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
+_CATEGORIES = {"b": _BOOL, "i": _INTEGER, "u": _INTEGER, "f": _FLOAT, "V": _FLOAT, "c": _COMPLEX}
+_NUMBERS: dict[type, AnyDType] = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float32),  # torch's default floating-point type
+    complex: np.dtype(np.complex64),
+}
+
+# c10/core/ScalarType.h
+_BY_NUMBER: dict[int, DType] = {
+    0: DType.UINT8,
+    1: DType.INT8,
+    2: DType.INT16,
+    3: DType.INT32,
+    4: DType.INT64,
+    5: DType.FLOAT16,
+    6: DType.FLOAT,
+    7: DType.DOUBLE,
+    9: DType.COMPLEX64,
+    10: DType.COMPLEX128,
+    11: DType.BOOL,
+    15: DType.BFLOAT16,
+    23: DType.FLOAT8E5M2,
+    24: DType.FLOAT8E4M3FN,
+    25: DType.FLOAT8E5M2FNUZ,
+    26: DType.FLOAT8E4M3FNUZ,
+    27: DType.UINT16,
+    28: DType.UINT32,
+    29: DType.UINT64,
+    44: DType.FLOAT8E8M0,
+}
+_NUMBER_OF = {dtype: number for number, dtype in _BY_NUMBER.items()}
+
+
+def dtype_of(number: int | None, default: AnyDType) -> AnyDType:
+    """The element type that torch gives ``number``; ``default`` for None.
+
+    Raises:
+        Error: IRC423 if irc has no such type.
+    """
+    if number is None:
+        return default
+    try:
+        return _BY_NUMBER[number].numpy
+    except KeyError:
+        raise Error("IRC423", f"irc has no element type for torch's number {number}") from None
+
+
+def number_of(dtype: AnyDType) -> int:
+    """Torch's number of an element type."""
+    return _NUMBER_OF[DType.from_numpy(dtype)]
+
+
+FLOAT32 = np.dtype(np.float32)
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+
+
+def result_type(*operands: Any) -> AnyDType:
+    """The element type of an arithmetic result on ``operands``: tensors and Python numbers."""
+    tensors: list[Array] = [x for x in operands if is_array(x)]
+    groups: tuple[list[AnyDType], ...] = (
+        [x.dtype for x in tensors if x.ndim],
+        [x.dtype for x in tensors if not x.ndim],
+        [number_dtype(x) for x in operands if not is_array(x)],
+    )
+    found: AnyDType | None = None
+    for group in groups:
+        for dtype in group[1:]:
+            group[0] = promote(group[0], dtype)
+        if group and (found is None or _category(group[0]) > _category(found)):
+            found = group[0] if found is None else promote(found, group[0])
+    assert found is not None, "an operator needs operands"
+    return found
+
+
+def number_dtype(value: Any) -> AnyDType:
+    """The element type that a Python number alone stands for."""
+    try:
+        return _NUMBERS[type(value)]
+    except KeyError:
+        raise Error("IRC423", f"expected a tensor or a number, got {type(value).__name__}") from None
+
+
+def as_float(dtype: AnyDType) -> AnyDType:
+    """``dtype`` if it is floating-point or complex, else float32: the type of a true division."""
+    return dtype if _category(dtype) >= _FLOAT else FLOAT32
+
+
+def is_floating(dtype: AnyDType) -> bool:
+    """Whether elements are real floating-point numbers."""
+    return _category(dtype) == _FLOAT
+
+
+def is_integral(dtype: AnyDType) -> bool:
+    """Whether elements are integers or bools."""
+    return _category(dtype) < _FLOAT
+
+
+def wide(dtype: AnyDType) -> AnyDType:
+    """The type to compute in: float32 for smaller floats, else ``dtype`` itself."""
+    return FLOAT32 if is_half(dtype) else dtype
+
+
+def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
+    """``value``, a tensor or a number, as an array of element type ``dtype``; not copied if it is that already."""
+    if is_array(value):
+        return value if dtype is None or value.dtype == dtype else value.astype(dtype)
+    own = number_dtype(value)
+    try:
+        array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)
+    except OverflowError:
+        raise Error("IRC423", f"{value} does not fit into 64 bits") from None
+    return array.astype(dtype or own)
+
+
+def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Array:
+    """Write into ``target`` what ``compute(out)`` writes into ``out`` with elements of type ``dtype``; return it.
+
+    Raises:
+        Error: ``target`` may not be written, has another element on the same memory, or cannot hold ``dtype``.
+    """
+    check_writable(target)
+    check_result(target, dtype)
+    if dtype == target.dtype:
+        compute(target)
+    else:
+        between = np.empty(target.shape, dtype)
+        compute(between)
+        np.copyto(target, between, casting="unsafe")
+    return target
+
+
+def overwrite(target: Array, result: Array) -> Array:
+    """Write ``result`` into ``target``, which it broadcasts to; return it.
+
+    Raises:
+        Error: ``target`` may not be written, or cannot hold the shape or element type of ``result``.
+    """
+    check_writable(target)
+    check_result(target, result.dtype)
+    try:
+        np.copyto(target, result, casting="unsafe")
+    except ValueError:
+        shapes = f"{list(result.shape)} cannot be written into a tensor of shape {list(target.shape)}"
+        raise Error("IRC421", f"a result of shape {shapes}") from None
+    return target
+
+
+def check_result(target: Array, dtype: AnyDType) -> None:
+    """Error IRC431 if an in-place result of element type ``dtype`` does not fit into ``target``."""
+    if _category(dtype) > _category(target.dtype):
+        raise Error("IRC431", f"a result of type {dtype.name} cannot be written into a tensor of {target.dtype.name}")
+
+
+def check_writable(target: Array, one_value: bool = False) -> None:
+    """Error IRC431 if ``target`` is a constant or borrowed, or several of its elements are one place in memory.
+
+    The latter does not matter if all elements become ``one_value``.
+    """
+    if not target.flags.writeable:
+        raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
+    if not one_value and target.size and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape)):
+        raise Error("IRC431", "an in-place operator would write into an expanded tensor; clone it first")
+
+
+def _category(dtype: AnyDType) -> int:
+    try:
+        return _CATEGORIES[dtype.kind]
+    except KeyError:
+        raise Error("IRC423", f"no arithmetic on elements of type {dtype.name}") from None
+
+
+def promote(a: AnyDType, b: AnyDType) -> AnyDType:
+    """The element type of what combines tensors of ``a`` and ``b``, both with dimensions."""
+    if a == b:
+        return a
+    low, high = sorted((a, b), key=_category)
+    if _category(low) == _category(high) or (_category(low) == _FLOAT and low == np.float64):
+        try:
+            return np.promote_types(low, high)
+        except TypeError:  # float16 with bfloat16: neither holds the other
+            return FLOAT32
+    return high

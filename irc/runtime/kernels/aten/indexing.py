@@ -1,0 +1,309 @@
+"""Reading and writing elements at places that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import INT64, check_writable, tensor
+from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.aten.views import diagonal, part
+from irc.runtime.kernels.support import Array, axis_in, check_size, counting
+
+
+def _out_of_range(error: Exception) -> Error:
+    return Error("IRC420", f"an index is out of range: {error}")
+
+
+# -- index ---------------------------------------------------------------------
+
+
+def _places(x: Array, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Indices as NumPy takes them: masks become their places, None everything."""
+    places: list[Any] = []
+    for index in indices:
+        if index is None:
+            places.append(slice(None))
+        elif index.dtype.kind == "b" or index.dtype == np.uint8:
+            at = len(places)
+            if index.shape != x.shape[at : at + index.ndim]:
+                raise Error("IRC421", f"a mask of shape {list(index.shape)} does not fit {list(x.shape)} from {at} on")
+            places.extend(np.nonzero(index) if index.ndim else [np.zeros(int(index), np.int64)])
+        else:
+            places.append(index)
+    if len(places) > x.ndim:
+        raise Error("IRC420", f"{len(places)} indices for a tensor of {x.ndim} dimensions")
+    return tuple(places)
+
+
+def take(x: Array, indices: Sequence[Any]) -> Array:
+    """``x[indices]``: a copy, whatever the indices are."""
+    if any(i is not None and i.dtype.kind == "b" and not i.ndim for i in indices):
+        x, indices = x[None], [np.zeros(int(i), np.int64) if _is_truth(i) else i for i in indices]
+    try:
+        return np.array(x[_places(x, indices)], order="C")
+    except IndexError as error:
+        raise _out_of_range(error) from None
+
+
+def _is_truth(index: Any) -> bool:
+    return index is not None and index.dtype.kind == "b" and not index.ndim
+
+
+def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:
+    check_writable(x)
+    places = _places(x, indices)
+    try:
+        if accumulate:
+            np.add.at(x, places, values.astype(x.dtype))
+        else:
+            x[places] = values
+    except IndexError as error:
+        raise _out_of_range(error) from None
+    except ValueError as error:
+        raise Error("IRC421", f"{error}") from None
+    return x
+
+
+def copying(write: Callable[..., Array]) -> Callable[..., Array]:
+    """The functional form of an operator that writes into its first argument."""
+
+    def run(x: Array, *rest: Any) -> Array:
+        return write(layout.copy(x), *rest)
+
+    return run
+
+
+# -- along a dimension ---------------------------------------------------------
+
+
+def _index_select(x: Array, dim: int, index: Array) -> Array:
+    if index.ndim > 1:
+        raise Error("IRC421", f"index_select takes a vector of indices, not {list(index.shape)}")
+    if not x.ndim:
+        return x.copy()
+    axis = axis_in(dim, x.ndim)
+    places = index.reshape(-1)
+    if places.size and (places.min() < 0 or places.max() >= x.shape[axis]):
+        raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
+    return np.asarray(np.take(x, places, axis))
+
+
+def _at(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
+    axis = axis_in(dim, max(x.ndim, 1))
+    places = index.reshape(-1)
+    if places.size and not -x.shape[axis] <= places.min() <= places.max() < x.shape[axis]:
+        raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
+    return (slice(None),) * axis + (places,)
+
+
+def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
+    check_writable(x, one_value=True)
+    x[_at(x, dim, index)] = tensor(value).astype(x.dtype)
+    return x
+
+
+def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
+    check_writable(x)
+    x[_at(x, dim, index)] = source
+    return x
+
+
+def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
+    check_writable(x)
+    np.add.at(x, _at(x, dim, index), source * tensor(alpha, x.dtype))
+    return x
+
+
+def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
+    """Index arrays for the elements whose place along a dimension ``index`` gives, and elsewhere is their own."""
+    axis = axis_in(dim, x.ndim)
+    if index.ndim != x.ndim or any(n > m for a, (n, m) in enumerate(zip(index.shape, x.shape)) if a != axis):
+        raise Error("IRC421", f"an index of shape {list(index.shape)} does not fit a tensor of {list(x.shape)}")
+    if index.size and (index.min() < 0 or index.max() >= x.shape[axis]):
+        raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
+    own = np.ogrid[tuple(slice(0, n) for n in index.shape)]
+    return (*own[:axis], index, *own[axis + 1 :])
+
+
+def _gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    if not x.ndim or not index.ndim:
+        flat = np.atleast_1d(x)[along(np.atleast_1d(x), dim, np.atleast_1d(index))]
+        return flat.reshape(index.shape)
+    return np.array(x[along(x, dim, index)], order="C")
+
+
+_REDUCTIONS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sum": np.add,
+    "mean": np.add,
+    "multiply": np.multiply,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+
+
+def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
+    """Write ``source``, a tensor or a number, to the places that the index gives along a dimension."""
+    check_writable(x)
+    target = np.atleast_1d(x) if not x.ndim else x
+    index = np.atleast_1d(index) if not index.ndim else index
+    places = along(target, dim, index)
+    values = tensor(source).astype(x.dtype)
+    if values.ndim:
+        values = values[tuple(slice(0, n) for n in index.shape)]
+        if values.shape != index.shape:
+            raise Error("IRC421", f"a source of shape {list(values.shape)} is too small for {list(index.shape)}")
+    if reduce is None:
+        target[places] = values
+    elif reduce not in _REDUCTIONS:
+        raise Error("IRC423", f"reduce is {reduce!r}; it must be one of {', '.join(map(repr, _REDUCTIONS))}")
+    else:
+        _REDUCTIONS[reduce].at(target, places, values)
+    if not x.ndim:
+        x[...] = target[0]
+    return x
+
+
+def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
+    return _scatter(x, dim, index, source, "add")
+
+
+def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
+    """As `_scatter`; ``mean`` too, and without what was there before if told so."""
+    places = along(x, dim, index)
+    if not include_self:
+        neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": _least(x), "amin": _most(x)}
+        x[places] = neutral.get(reduce, 0)
+    _scatter(x, dim, index, source, reduce)
+    if reduce == "mean":
+        counts = np.full(x.shape, 1 if include_self else 0, np.int64)
+        np.add.at(counts, places, 1)
+        counts[counts == 0] = 1
+        np.copyto(x, np.floor_divide(x, counts) if x.dtype.kind in "iu" else x / counts, casting="unsafe")
+    return x
+
+
+def _least(x: Array) -> Any:
+    return np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+
+
+def _most(x: Array) -> Any:
+    return np.iinfo(x.dtype).max if x.dtype.kind in "iu" else np.inf
+
+
+def _take_flat(x: Array, index: Array) -> Array:
+    try:
+        return np.asarray(x.reshape(-1)[index], order="C").reshape(index.shape)
+    except IndexError as error:
+        raise _out_of_range(error) from None
+
+
+def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
+    if dim is None:
+        return _take_flat(x, indices.reshape(-1))
+    axis = axis_in(dim, x.ndim)
+    shape = list(np.broadcast_shapes(_without(x, axis), _without(indices, axis)))
+    spread = [np.broadcast_to(v, [*shape[:axis], v.shape[axis], *shape[axis:]]) for v in (x, indices)]
+    return _gather(spread[0], axis, spread[1])
+
+
+def _without(x: Array, axis: int) -> tuple[int, ...]:
+    return (*x.shape[:axis], *x.shape[axis + 1 :])
+
+
+# -- places --------------------------------------------------------------------
+
+
+def _nonzero(x: Array) -> Array:
+    if not x.ndim:
+        return np.empty((int(bool(x)), 0), np.int64)
+    return np.ascontiguousarray(np.argwhere(x), np.int64)
+
+
+def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
+    if weight.ndim != 2:
+        raise Error("IRC421", f"an embedding's weight must have 2 dimensions; it has shape {list(weight.shape)}")
+    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+        raise Error("IRC420", f"an index is out of range for an embedding of {weight.shape[0]} rows")
+    return np.asarray(np.take(weight, indices, 0), order="C")
+
+
+def _one_hot(x: Array, num_classes: int = -1) -> Array:
+    if x.size and x.min() < 0:
+        raise Error("IRC424", "class numbers must not be negative")
+    count = (int(x.max()) + 1 if x.size else 0) if num_classes == -1 else num_classes
+    if x.size and x.max() >= count:
+        raise Error("IRC424", f"class {int(x.max())} is not below the number of classes, {count}")
+    check_size((*x.shape, count), INT64)
+    return (x[..., None] == counting(count)).astype(np.int64)
+
+
+# -- parts replaced ------------------------------------------------------------
+
+
+def _replace(x: Array, source: Array, view: Array) -> Array:
+    if view.shape != source.shape:
+        raise Error("IRC421", f"a source of shape {list(source.shape)} does not fit a part of {list(view.shape)}")
+    np.copyto(view, source, casting="unsafe")
+    return x
+
+
+def _select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
+    out = layout.copy(x)
+    axis = axis_in(dim, x.ndim)
+    if not -x.shape[axis] <= index < x.shape[axis]:
+        raise Error("IRC420", f"index {index} is out of range for dimension {dim} of size {x.shape[axis]}")
+    return _replace(out, source, out[(slice(None),) * axis + (index, ...)])
+
+
+def _slice_scatter(
+    x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    out = layout.copy(x)
+    return _replace(out, source, part(out, axis_in(dim, x.ndim), start, end, step))
+
+
+def _diagonal_scatter(x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    out = layout.copy(x)
+    return _replace(out, source, diagonal(out, offset, dim1, dim2))
+
+
+def _list_of_nonzero(x: Array) -> list[Array]:
+    return [np.array(i) for i in np.nonzero(np.atleast_1d(x))]
+
+
+table(
+    {
+        "index_put_": _put,
+        "index_put": copying(_put),
+        "index_select": _index_select,
+        "index_fill_": _index_fill,
+        "index_fill": copying(_index_fill),
+        "index_copy_": _index_copy,
+        "index_copy": copying(_index_copy),
+        "index_add_": _index_add,
+        "index_add": copying(_index_add),
+        "gather": _gather,
+        "scatter_": _scatter,
+        "scatter": copying(_scatter),
+        "scatter_add_": _scatter_add,
+        "scatter_add": copying(_scatter_add),
+        "scatter_reduce": copying(_scatter_reduce),
+        "take": _take_flat,
+        "take_along_dim": _take_along,
+        "nonzero": _nonzero,
+        "nonzero_numpy": _list_of_nonzero,
+        "argwhere": _nonzero,
+        "embedding": _embedding,
+        "one_hot": _one_hot,
+        "select_scatter": _select_scatter,
+        "slice_scatter": _slice_scatter,
+        "diagonal_scatter": _diagonal_scatter,
+    }
+)

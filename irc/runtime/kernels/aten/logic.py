@@ -1,0 +1,145 @@
+"""Comparisons, logic on bits, and selection by a mask."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.containers import same
+from irc.runtime.kernels.aten.element_types import BOOL, check_writable, result_type, tensor
+from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
+from irc.runtime.kernels.aten.registering import aten, table, three, two
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import Array
+
+
+def _comparison(ufunc: np.ufunc) -> Planner:
+    def plan(x: Operand, y: Operand) -> Plan:
+        return Plan(ufunc, (x, y), result_type(x, y), BOOL)
+
+    return plan
+
+
+def _logical(ufunc: np.ufunc) -> Planner:
+    """On truth values, whatever the elements are."""
+
+    def plan(x: Array, y: Array) -> Plan:
+        return Plan(ufunc, (x, y), BOOL)
+
+    return plan
+
+
+_COMPARISONS: dict[str, tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
+    "eq": (np.equal, same),
+    "ne": (np.not_equal, lambda x, y: not same(x, y)),
+    "lt": (np.less, operator.lt),
+    "le": (np.less_equal, operator.le),
+    "gt": (np.greater, operator.gt),
+    "ge": (np.greater_equal, operator.ge),
+}
+for _name, (_ufunc, _python) in _COMPARISONS.items():
+    register(_name, _comparison(_ufunc), python=_python)
+register("not_equal", _comparison(np.not_equal), in_place=False)
+for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
+    register(f"logical_{_name}", _logical(_ufunc))
+
+
+def _in_place(planner: Planner) -> Kernel:
+    return two(lambda x, y: run(planner(x, y), into=x))
+
+
+_BITS: dict[str, tuple[np.ufunc, Kernel]] = {
+    "and": (np.bitwise_and, two(lambda x, y: x & y)),
+    "or": (np.bitwise_or, two(lambda x, y: x | y)),
+    "xor": (np.bitwise_xor, two(lambda x, y: x ^ y)),
+    "lshift": (np.left_shift, two(lambda x, y: x << y)),
+    "rshift": (np.right_shift, two(lambda x, y: x >> y)),
+}
+for _name, (_ufunc, _python) in _BITS.items():
+    register(f"__{_name}__", of_two(_ufunc), python=_python, in_place=False)
+    aten(f"__i{_name}__")(_in_place(of_two(_ufunc)))
+    _full = {"lshift": "left_shift", "rshift": "right_shift"}.get(_name, _name)
+    register(f"bitwise_{_full}", of_two(_ufunc))
+
+
+@aten("equal")
+def equal(x: Array, y: Array) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    return x.shape == y.shape and bool(np.equal(x, y).all())
+
+
+@aten("isclose")
+def is_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    return np.asarray(np.isclose(x, y, rtol, atol, equal_nan))
+
+
+@aten("allclose")
+def all_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    return bool(np.allclose(x, y, rtol, atol, equal_nan))
+
+
+# -- selection -----------------------------------------------------------------
+
+
+def _choose(condition: Array, *branches: Operand) -> Any:
+    """``where(condition, x, y)``, or the indices of what is true."""
+    if not branches:
+        return [np.array(i) for i in np.nonzero(np.atleast_1d(condition))]
+    dtype = result_type(*branches)
+    x, y = (tensor(b, dtype) for b in branches)
+    try:
+        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    except ValueError:
+        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
+        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other") from None
+    out = layout.empty(shape, dtype, (condition, *branches))
+    np.copyto(out, y)
+    np.copyto(out, x, where=condition.astype(bool, copy=False))
+    return out
+
+
+def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
+    check_writable(x, one_value=True)
+    try:
+        np.copyto(x, tensor(value).astype(x.dtype), where=mask.astype(bool, copy=False))
+    except ValueError:
+        raise Error("IRC421", f"a mask of shape {list(mask.shape)} does not fit {list(x.shape)}") from None
+    return x
+
+
+def _filled_where(x: Array, mask: Array, value: Operand) -> Array:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return _fill_where(np.array(np.broadcast_to(x, shape), order="C"), mask, value)
+
+
+def _masked_select(x: Array, mask: Array) -> Array:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
+
+
+def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
+    """Elements of ``source``, in order, where the mask is true."""
+    check_writable(x)
+    places = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(places))
+    if source.size < count:
+        raise Error("IRC421", f"masked_scatter needs {count} elements, the source has {source.size}")
+    x[places] = source.reshape(-1)[:count]
+    return x
+
+
+table(
+    {
+        "where": _choose,
+        "masked_fill": _filled_where,
+        "masked_fill_": _fill_where,
+        "masked_select": _masked_select,
+        "masked_scatter": three(lambda x, mask, source: _scatter_where(np.array(x, order="C"), mask, source)),
+        "masked_scatter_": _scatter_where,
+    }
+)

@@ -1,0 +1,182 @@
+"""Losses and distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import as_float, result_type, wide
+from irc.runtime.kernels.aten.registering import table, two
+from irc.runtime.kernels.softmax import log_softmax
+from irc.runtime.kernels.support import Array, check_size
+
+_NONE, _MEAN, _SUM = range(3)
+"""torch's numbers of reductions (aten/src/ATen/core/Reduction.h)."""
+
+
+def _reduced(loss: Array, reduction: int, dtype: Any) -> Array:
+    if reduction == _NONE:
+        return np.asarray(loss).astype(dtype, copy=False)
+    total = np.sum(loss, dtype=np.float64)
+    if reduction == _MEAN:
+        total = total / loss.size if loss.size else np.float64(np.nan)
+    elif reduction != _SUM:
+        raise Error("IRC424", f"reduction {reduction} is none of 0 (none), 1 (mean) and 2 (sum)")
+    return np.asarray(total).astype(dtype)
+
+
+def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """A loss on two tensors that broadcast."""
+
+    def run(x: Array, target: Array, reduction: int = _MEAN, *parameters: Any) -> Array:
+        dtype = as_float(result_type(x, target))
+        within = wide(dtype)
+        a, b = x.astype(within, copy=False), target.astype(within, copy=False)
+        return _reduced(np.asarray(compute(a, b, *parameters)), reduction, dtype)
+
+    return run
+
+
+def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
+    d = np.abs(a - b)
+    return d if beta == 0 else np.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+
+
+def _huber(a: Array, b: Array, delta: float = 1.0) -> Any:
+    d = np.abs(a - b)
+    return np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+
+
+def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
+    if log_target:
+        return np.exp(b) * (b - a)
+    return np.where(b > 0, b * np.log(np.where(b > 0, b, 1)), 0) - b * a
+
+
+def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Array:
+    """Of probabilities; logarithms are cut off at -100, as in torch."""
+    within = wide(x.dtype)
+    p, t = x.astype(within, copy=False), target.astype(within, copy=False)
+    if ((p < 0) | (p > 1)).any():
+        raise Error("IRC424", "binary_cross_entropy takes probabilities between 0 and 1")
+    loss = -(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log1p(-p), -100))
+    return _reduced(loss if weight is None else loss * weight, reduction, x.dtype)
+
+
+def _cross_entropy_of_logits(
+    x: Array, target: Array, weight: Array | None = None, positive: Array | None = None, reduction: int = _MEAN
+) -> Array:
+    """``(1 - t) x + (1 + (w - 1) t) log(1 + exp(-x))``, without overflow."""
+    within = wide(x.dtype)
+    v, t = x.astype(within, copy=False), target.astype(within, copy=False)
+    factor = 1 if positive is None else 1 + (positive - 1) * t
+    loss = (1 - t) * v + factor * (np.log1p(np.exp(-np.abs(v))) + np.maximum(-v, 0))
+    return _reduced(loss if weight is None else loss * weight, reduction, x.dtype)
+
+
+def _negative_log(
+    x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN, ignore_index: int = -100
+) -> Array:
+    """Of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
+    if x.ndim == 1:
+        found = _negative_log(x[None], target.reshape(1), weight, reduction, ignore_index)
+        return found.reshape(())
+    if target.shape != (x.shape[0], *x.shape[2:]):
+        raise Error("IRC421", f"classes of shape {list(target.shape)} do not fit an input of {list(x.shape)}")
+    counted = target != ignore_index
+    safe = np.where(counted, target, 0)
+    if safe.size and (safe.min() < 0 or safe.max() >= x.shape[1]):
+        raise Error("IRC420", f"a class is not below {x.shape[1]}")
+    factors = (np.ones(x.shape[1]) if weight is None else weight.astype(np.float64))[safe] * counted
+    chosen = np.take_along_axis(x, np.expand_dims(safe, 1), 1)[:, 0].astype(np.float64)
+    loss = np.where(counted, -chosen * factors, 0)
+    if reduction == _MEAN:
+        return np.asarray(loss.sum() / factors.sum()).astype(x.dtype)
+    return _reduced(loss, reduction, x.dtype)
+
+
+def _cross_entropy(
+    x: Array,
+    target: Array,
+    weight: Array | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Array:
+    """Of logits, and classes or their probabilities."""
+    axis = 1 if x.ndim > 1 else 0
+    logs = log_softmax(np.ascontiguousarray(x, wide(x.dtype)), axis)
+    classes = x.shape[axis]
+    factors = np.ones(classes) if weight is None else weight.astype(np.float64)
+    column = factors.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+    if target.shape == x.shape and target.dtype.kind == "f":
+        smooth = target * (1 - label_smoothing) + label_smoothing / classes
+        loss = -(logs * smooth * column).sum(axis)
+        return _reduced(loss, reduction, x.dtype)
+    plain = _negative_log(logs, target, weight, reduction, ignore_index)
+    if not label_smoothing:
+        return plain.astype(x.dtype, copy=False)
+    counted = target != ignore_index
+    even = np.where(counted, -(logs * column).sum(axis), 0)
+    if reduction == _MEAN:
+        safe = np.where(counted, target, 0)
+        even = np.asarray(even.sum() / (factors[safe] * counted).sum())
+    elif reduction == _SUM:
+        even = np.asarray(even.sum())
+    return np.asarray(plain * (1 - label_smoothing) + even * (label_smoothing / classes)).astype(x.dtype)
+
+
+# -- distances -----------------------------------------------------------------
+
+
+def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+    dtype = as_float(result_type(x, y))
+    a, b = np.broadcast_arrays(x.astype(wide(dtype)), y.astype(wide(dtype)))
+    sizes = [np.maximum(np.sqrt(np.sum(v * v, dim, keepdims=True)), eps) for v in (a, b)]
+    return np.asarray(np.sum(a / sizes[0] * (b / sizes[1]), dim)).astype(dtype)
+
+
+def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
+    size = np.abs(difference).astype(np.float64)
+    if math.isinf(p):
+        return np.max(size, -1, keepdims=keepdim, initial=0)
+    if p == 0:
+        return np.count_nonzero(size, -1, keepdims=keepdim).astype(np.float64)
+    return np.sum(size**p, -1, keepdims=keepdim) ** (1 / p)
+
+
+def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
+    dtype = result_type(x, y)
+    difference = x.astype(wide(dtype)) - y.astype(wide(dtype)) + wide(dtype).type(eps)
+    return _lengths(difference, p, keepdim).astype(dtype)
+
+
+def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
+    """(..., P, M) and (..., R, M) to (..., P, R)."""
+    dtype = result_type(x, y)
+    check_size((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
+    difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
+    return _lengths(difference, p).astype(dtype)
+
+
+table(
+    {
+        "mse_loss": _elementwise(two(lambda a, b: np.square(a - b))),
+        "l1_loss": _elementwise(two(lambda a, b: np.abs(a - b))),
+        "smooth_l1_loss": _elementwise(_smooth_l1),
+        "huber_loss": _elementwise(_huber),
+        "kl_div": _elementwise(_kl_div),
+        "binary_cross_entropy": _cross_entropy_of_chances,
+        "binary_cross_entropy_with_logits": _cross_entropy_of_logits,
+        "nll_loss": _negative_log,
+        "nll_loss_nd": _negative_log,
+        "cross_entropy_loss": _cross_entropy,
+        "cosine_similarity": _cosine_similarity,
+        "pairwise_distance": _pairwise_distance,
+        "cdist": _all_distances,
+    }
+)

@@ -1,0 +1,146 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, tensor, wide
+from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.matmul import EINSUM_ELEMENTS, EQUATION, einsum_shape, matrix_product
+from irc.runtime.kernels.support import Array
+
+
+def _checked(rank_a: int, rank_b: int) -> Any:
+    """A product of tensors of fixed ranks."""
+
+    def run(a: Array, b: Array, out_dtype: int | None = None) -> Array:
+        if a.ndim != rank_a or b.ndim != rank_b:
+            shapes = f"{list(a.shape)} and {list(b.shape)}"
+            raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions, the shapes are {shapes}")
+        if out_dtype is not None:
+            dtype = dtype_of(out_dtype, a.dtype)
+            return product(a.astype(dtype), b.astype(dtype))
+        return product(a, b)
+
+    return run
+
+
+def product(a: Array, b: Array) -> Array:
+    """``a @ b``; both must have one element type."""
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"matrices of {a.dtype.name} and {b.dtype.name} cannot be multiplied; convert one")
+    if not a.ndim or not b.ndim:
+        raise Error("IRC421", f"both must have dimensions; the shapes are {list(a.shape)} and {list(b.shape)}")
+    return matrix_product(a, b)
+
+
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """``x @ weight.T + bias``."""
+    found = product(x, weight.T)
+    if bias is not None:
+        found = np.add(found, bias.astype(found.dtype, copy=False), out=found if found.ndim else None)
+    return np.asarray(found)
+
+
+def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """``beta * x + alpha * (a @ b)``; x broadcasts."""
+    dtype = wide(a.dtype)
+    found = matrix_product(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
+    if alpha != 1:
+        found = found * tensor(alpha, dtype)
+    if beta != 0:
+        scaled = x.astype(dtype, copy=False)
+        found = np.add(found, scaled if beta == 1 else scaled * tensor(beta, dtype))
+    return np.asarray(found).astype(a.dtype, copy=False)
+
+
+def _plus_of_type(x: Array, a: Array, b: Array, *arguments: Any) -> Array:
+    """``addmm(x, a, b, beta, alpha)`` or ``addmm(x, a, b, out_dtype, beta, alpha)``."""
+    if len(arguments) == 3:
+        dtype = dtype_of(arguments[0], a.dtype)
+        return _plus(x.astype(dtype), a.astype(dtype), b.astype(dtype), *arguments[1:])
+    return _plus(x, a, b, *arguments)
+
+
+def _plus_in_place(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    check_writable(x)
+    np.copyto(x, _plus(x, a, b, beta, alpha))
+    return x
+
+
+def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """``beta * x + alpha * sum(a @ b)``, over batches."""
+    joined = np.concatenate(list(a), 1) if len(a) else a.reshape(a.shape[1], 0)
+    stacked = b.reshape(-1, b.shape[2])
+    return _plus(x, joined, stacked, beta, alpha)
+
+
+def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
+    """Einstein's summation convention. Of one tensor it may be a view."""
+    formula = equation.replace(" ", "")
+    if not EQUATION.fullmatch(formula):
+        raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
+    einsum_shape(formula, tensors)
+    if len(tensors) == 1:
+        return np.asarray(np.einsum(formula, tensors[0]))
+    dtype = result_type(*tensors)
+    operands = [x.astype(wide(dtype), copy=False) for x in tensors]
+    return np.asarray(np.einsum(formula, *operands, optimize=("greedy", EINSUM_ELEMENTS))).astype(dtype, copy=False)
+
+
+def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int]) -> Array:
+    try:
+        found = np.tensordot(a.astype(wide(a.dtype)), b.astype(wide(b.dtype)), (list(dims_a), list(dims_b)))
+    except (ValueError, IndexError) as error:
+        raise Error("IRC421", f"tensordot over {list(dims_a)} and {list(dims_b)}: {error}") from None
+    return np.asarray(found).astype(a.dtype, copy=False)
+
+
+def _bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Array:
+    """``x W_k y`` for each k."""
+    found = np.einsum("...i,kij,...j->...k", x, weight, y, optimize=True)
+    return np.asarray(found if bias is None else found + bias).astype(x.dtype, copy=False)
+
+
+def _outer(a: Array, b: Array) -> Array:
+    if a.ndim != 1 or b.ndim != 1:
+        raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
+    dtype = result_type(a, b)
+    return np.multiply.outer(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
+
+
+def _cross(a: Array, b: Array, dim: int | None = None) -> Array:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    axis = next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim
+    if axis < -len(shape) or axis >= len(shape) or shape[axis] != 3:
+        raise Error("IRC421", f"a cross product needs a dimension of size 3; the shape is {list(shape)}")
+    dtype = result_type(a, b)
+    x, y = (np.moveaxis(np.broadcast_to(v, shape), axis, 0).astype(dtype) for v in (a, b))
+    parts = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
+    return np.ascontiguousarray(np.stack(parts, axis))
+
+
+table(
+    {
+        "matmul": product,
+        "mm": _checked(2, 2),
+        "bmm": _checked(3, 3),
+        "mv": _checked(2, 1),
+        "dot": _checked(1, 1),
+        "linear": linear,
+        "addmm": _plus_of_type,
+        "addmm_": _plus_in_place,
+        "addmv": _plus,
+        "baddbmm": _plus_of_type,
+        "addbmm": _sum_of_products,
+        "einsum": einsum,
+        "tensordot": _tensordot,
+        "bilinear": _bilinear,
+        "outer": _outer,
+        "cross": _cross,
+    }
+)

@@ -1,0 +1,271 @@
+"""Normalisations, softmax, dropout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
+from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.normalization import standardize
+from irc.runtime.kernels.softmax import log_softmax, softmax
+from irc.runtime.kernels.support import Array, axis_in
+
+_RANDOM = np.random.default_rng()
+
+
+def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
+    """A parameter of the channels, as (C, 1...); all ``neutral`` if there is none."""
+    if v is None:
+        return np.full((x.shape[1], *(1,) * (x.ndim - 2)), neutral, dtype)
+    if v.shape != (x.shape[1],):
+        raise Error("IRC421", f"{x.shape[1]} channels need as many parameters, not {list(v.shape)}")
+    return v.astype(dtype, copy=False).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+@aten("batch_norm")
+def batch_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Array:
+    """Channels (axis 1) less their mean, over their standard deviation (Ioffe and Szegedy, 2015).
+
+    In training both are the batch's, and the running ones move towards them.
+    """
+    if x.ndim < 2:
+        raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, ...)")
+    double = np.dtype(np.float64)
+    if training:
+        mean, variance = _batch_statistics(x, running_mean, running_var, momentum)
+    elif running_mean is None or running_var is None:
+        raise Error("IRC423", "running statistics are missing, which batch_norm needs when it does not train")
+    else:
+        mean = _by_channel(running_mean, x, double, 0)
+        variance = _by_channel(running_var, x, double, 1)
+    factor = _by_channel(weight, x, double, 1) / np.sqrt(variance + eps)
+    shift = _by_channel(bias, x, double, 0) - mean * factor
+    out = layout.empty_in_format(x.shape, x.dtype, layout.format_of(x))
+    within = wide(x.dtype)
+    scaled = np.multiply(x.astype(within, copy=False), factor.astype(within), out=out if within == x.dtype else None)
+    np.add(scaled, shift.astype(within), out=out, casting="same_kind")
+    return out
+
+
+def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, momentum: float) -> tuple[Array, Array]:
+    axes = (0, *range(2, x.ndim))
+    count = x.size // max(x.shape[1], 1)
+    if count < 1:
+        raise Error("IRC421", f"an input of shape {list(x.shape)} has no statistics")
+    found: Array = np.asarray(np.mean(x, axes, np.float64, keepdims=True))[0]
+    spread: Array = np.asarray(np.var(x, axes, np.float64, keepdims=True))[0]
+    unbiased: Array = spread * (count / (count - 1) if count > 1 else math.nan)
+    for running, new in ((mean, found), (variance, unbiased)):
+        if running is not None:
+            check_writable(running)
+            running[...] = (1 - momentum) * running + momentum * new.reshape(-1)
+    return found, spread
+
+
+@aten("instance_norm")
+def instance_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Array:
+    """As `batch_norm`, each channel of each sample by itself."""
+    if not use_input_stats:
+        return batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps)
+    n, c = x.shape[:2]
+    if x.ndim < 3:
+        raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, spatial...)")
+    rows = np.ascontiguousarray(x).reshape(1, n * c, *x.shape[2:])
+    repeated = [None if v is None else np.tile(v, n) for v in (running_mean, running_var)]
+    found = batch_norm(rows, None, None, *repeated, True, momentum, eps).reshape(x.shape)
+    for running, each in zip((running_mean, running_var), repeated, strict=True):
+        if running is not None and each is not None:
+            check_writable(running)
+            running[...] = each.reshape(n, c).mean(0)
+    within = wide(x.dtype)
+    factor, shift = _by_channel(weight, x, within, 1), _by_channel(bias, x, within, 0)
+    return layout.in_format((found * factor + shift).astype(x.dtype, copy=False), layout.format_of(x))
+
+
+def _standardized(x: Array, rows: tuple[int, int], eps: float) -> tuple[Array, Array, Array]:
+    return standardize(np.ascontiguousarray(x, wide(x.dtype)).reshape(rows), eps)
+
+
+def _scaled(x: Array, weight: Array | None, bias: Array | None, dtype: Any) -> Array:
+    try:
+        if weight is not None:
+            x = x * weight.astype(x.dtype, copy=False)
+        if bias is not None:
+            x = x + bias.astype(x.dtype, copy=False)
+    except ValueError:
+        raise Error("IRC421", f"weight and bias do not fit the shape {list(x.shape)}") from None
+    return x.astype(dtype, copy=False)
+
+
+def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    inner = tuple(shape)
+    if x.shape[x.ndim - len(inner) :] != inner or not inner:
+        raise Error("IRC421", f"normalized_shape {list(inner)} is not the end of {list(x.shape)}")
+    lead = x.shape[: x.ndim - len(inner)]
+    normal, mean, inverse = _standardized(x, (math.prod(lead), math.prod(inner)), eps)
+    statistics = (*lead, *(1,) * len(inner))
+    y = _scaled(normal.reshape(x.shape), weight, bias, x.dtype)
+    return y, *(v.reshape(statistics).astype(x.dtype, copy=False) for v in (mean, inverse))
+
+
+def _layer_norm(
+    x: Array,
+    shape: Sequence[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Array:
+    return _layer(x, shape, weight, bias, eps)[0]
+
+
+def _groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
+    normal, mean, inverse = _standardized(x, (x.shape[0] * groups, math.prod(x.shape[1:]) // groups), eps)
+    within = wide(x.dtype)
+    factor, shift = _by_channel(weight, x, within, 1), _by_channel(bias, x, within, 0)
+    y = (normal.reshape(x.shape) * factor + shift).astype(x.dtype, copy=False)
+    statistics = [v.reshape(x.shape[0], groups).astype(x.dtype, copy=False) for v in (mean, inverse)]
+    return layout.in_format(y, layout.format_of(x)), *statistics
+
+
+def _group_norm(
+    x: Array,
+    groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Array:
+    return _groups(x, groups, weight, bias, eps)[0]
+
+
+def _native_group_norm(
+    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, inner: int, group: int, eps: float
+) -> tuple[Array, ...]:
+    return _groups(x, group, weight, bias, eps)
+
+
+def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    if x.shape[x.ndim - len(shape) :] != tuple(shape):
+        raise Error("IRC421", f"normalized_shape {list(shape)} is not the end of {list(x.shape)}")
+    within = x.astype(wide(x.dtype), copy=False)
+    small = np.finfo(within.dtype).eps if eps is None else eps
+    root = np.sqrt(np.mean(np.square(within), axes, keepdims=True) + within.dtype.type(small))
+    return _scaled(within / root, weight, None, x.dtype)
+
+
+# -- softmax -------------------------------------------------------------------
+
+
+def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
+    def run(x: Array, dim: int, dtype: Any = None) -> Array:
+        """``dtype``: of the result; of ``_softmax`` it is a flag, which only half precision on GPUs may set."""
+        element = x.dtype if isinstance(dtype, bool) else dtype_of(dtype, x.dtype)
+        if not x.ndim:
+            return np.asarray(compute(x.reshape(1).astype(wide(element)), 0)).reshape(()).astype(element)
+        axis = axis_in(dim, x.ndim)
+        found = compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)
+        return layout.in_format(found, layout.format_of(x))
+
+    return run
+
+
+# -- dropout -------------------------------------------------------------------
+
+
+def _kept(shape: tuple[int, ...], p: float) -> Array:
+    if not 0 <= p <= 1:
+        raise Error("IRC424", f"the probability of dropout is {p}; it must be between 0 and 1")
+    return _RANDOM.random(shape) >= p
+
+
+def _mask(x: Array, p: float, features: bool) -> Array:
+    """What to multiply by: 0 where something is dropped, 1 / (1 - p) elsewhere."""
+    shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
+    return (_kept(shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
+
+
+def _dropout(features: bool) -> Callable[..., Array]:
+    def run(x: Array, p: float, train: bool) -> Array:
+        return x * _mask(x, p, features) if train and p else x
+
+    return run
+
+
+def _dropout_in_place(features: bool) -> Callable[..., Array]:
+    def run(x: Array, p: float, train: bool) -> Array:
+        if train and p:
+            check_writable(x)
+            np.multiply(x, _mask(x, p, features), out=x)
+        return x
+
+    return run
+
+
+def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
+    if not train or p == 0:
+        return x.copy(), np.ones(x.shape, bool)
+    kept = _kept(x.shape, p)
+    return (x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
+
+
+def _alpha_dropout(x: Array, p: float, train: bool) -> Array:
+    """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
+    if not train or p == 0:
+        return x
+    saturation = -1.7580993408473766
+    kept = _kept(x.shape, p)
+    scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
+    return (np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
+
+
+_softmax, _log_softmax = _along(softmax), _along(log_softmax)
+
+table(
+    {
+        "layer_norm": _layer_norm,
+        "native_layer_norm": _layer,
+        "group_norm": _group_norm,
+        "native_group_norm": _native_group_norm,
+        "rms_norm": _rms_norm,
+        "softmax": _softmax,
+        "_softmax": _softmax,
+        "log_softmax": _log_softmax,
+        "_log_softmax": _log_softmax,
+        "dropout": _dropout(False),
+        "dropout_": _dropout_in_place(False),
+        "feature_dropout": _dropout(True),
+        "feature_dropout_": _dropout_in_place(True),
+        "native_dropout": _native_dropout,
+        "alpha_dropout": _alpha_dropout,
+    }
+)

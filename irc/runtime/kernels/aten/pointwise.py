@@ -1,0 +1,159 @@
+"""How operators that work element by element become kernels: a functional and an in-place form each.
+
+An operator is a *plan*: a function of its arguments that says what to compute,
+on which operands, and in which element type. Everything else, broadcasting,
+where the result lies in memory, writing in place, is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import (
+    as_float,
+    check_result,
+    check_writable,
+    result_type,
+    tensor,
+    wide,
+)
+from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.pointwise import of_function, shapes_differ
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import AnyDType, Array
+from irc.runtime.values import is_array
+
+Operand = Any
+"""A tensor or a Python number."""
+
+Compute = Callable[..., Any]
+"""``(a, b, ..., out=None)``: of arrays of one element type whose shapes broadcast; ``out`` may be one of them."""
+
+
+class Plan(NamedTuple):
+    """What to compute.
+
+    Attributes:
+        compute: of the operands, as arrays.
+        operands: tensors and numbers.
+        dtype: the element type in which the operands are taken; small floats are computed in float32.
+        result: the element type of the result, if it is another one.
+    """
+
+    compute: Compute
+    operands: tuple[Operand, ...]
+    dtype: AnyDType
+    result: AnyDType | None = None
+
+
+Planner = Callable[..., Plan]
+
+
+def run(plan: Plan, into: Array | None = None) -> Array:
+    """The result of ``plan``: a new array, or written into one.
+
+    Raises:
+        Error: the shapes do not broadcast; ``into`` may not be written or cannot hold the result.
+    """
+    compute, operands, dtype, result = plan
+    within = wide(dtype)
+    natural = within if result is None else result  # what `compute` gives
+    final = dtype if result is None else result
+    arrays = [tensor(x, within) for x in operands]
+    try:
+        if into is None:
+            if natural == final and all(x.flags.c_contiguous for x in arrays):
+                return np.asarray(compute(*arrays))
+            out = layout.empty(np.broadcast_shapes(*(x.shape for x in arrays)), final, operands)
+        else:
+            check_writable(into)
+            check_result(into, final)
+            if np.broadcast_shapes(into.shape, *(x.shape for x in arrays)) != into.shape:
+                raise Error("IRC421", f"a tensor of shape {list(into.shape)} is too small for the result in place")
+            out = into
+        if natural == out.dtype:
+            compute(*arrays, out=out)
+        else:
+            np.copyto(out, compute(*arrays), casting="unsafe")
+    except ValueError as error:
+        raise shapes_differ(error, *arrays) from None
+    return out
+
+
+def register(
+    name: str,
+    planner: Planner,
+    *,
+    python: Kernel | None = None,
+    in_place: bool = True,
+    python_in_place: Kernel | None = None,
+) -> None:
+    """Register an operator and, unless told not to, its in-place twin.
+
+    Args:
+        name: without ``aten::``.
+        planner: for tensors.
+        python: for arguments of which neither the first nor the second is a tensor.
+        in_place: whether there is a twin.
+        python_in_place: what the twin does to something that is no tensor.
+    """
+
+    def functional(*arguments: Any) -> Any:
+        if python is not None and not any(map(is_array, arguments[:2])):
+            return python(*arguments)
+        return run(planner(*arguments))
+
+    def writing(x: Any, *rest: Any) -> Any:
+        if python_in_place is not None and not is_array(x):
+            return python_in_place(x, *rest)
+        return run(planner(x, *rest), into=x)
+
+    aten(name)(functional)
+    if in_place:
+        aten(f"{name}_")(writing)
+
+
+# -- kinds of plans ------------------------------------------------------------
+
+
+def of_one(compute: Compute, to_float: bool = False) -> Planner:
+    """Of one operand; ``to_float``: of integers, the result is float32."""
+
+    def plan(x: Array) -> Plan:
+        return Plan(compute, (x,), as_float(x.dtype) if to_float else x.dtype)
+
+    return plan
+
+
+def of_two(compute: Compute, to_float: bool = False) -> Planner:
+    """Of two operands, taken in the element type that both have in common."""
+
+    def plan(x: Operand, y: Operand) -> Plan:
+        dtype = result_type(x, y)
+        return Plan(compute, (x, y), as_float(dtype) if to_float else dtype)
+
+    return plan
+
+
+def of_parameters(make: Callable[..., Function]) -> Planner:
+    """Of one tensor, by the function on floats that ``make`` makes of the other arguments."""
+
+    def plan(x: Array, *parameters: Any) -> Plan:
+        return Plan(of_function(make(*parameters)), (x,), as_float(x.dtype))
+
+    return plan
+
+
+def on_numbers(ufunc: Callable[..., Any], result: Callable[[Any], Any] = float) -> Kernel:
+    """The function on Python numbers, with infinities and NaNs where Python raises."""
+
+    def compute(*numbers: Any) -> Any:
+        return result(ufunc(*map(np.float64, numbers)))
+
+    return compute

@@ -1,0 +1,146 @@
+"""Recurrent layers, by ONNX's kernels: weights reordered to their gates, layers and directions stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels import recurrent
+from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import Array, counting
+from irc.runtime.values import is_array
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Stands for an ONNX node: all that its binder reads."""
+
+    attributes: dict[str, Any]
+    outputs: Sequence[None]
+    inputs: Sequence[None] = field(default_factory=tuple)
+
+
+class _Cell(NamedTuple):
+    """A kind of layer.
+
+    Attributes:
+        bind: makes ONNX's kernel.
+        gates: for each gate of ONNX's, the number of torch's.
+        states: how many states there are.
+        attributes: of the ONNX operator.
+    """
+
+    bind: Callable[[Any], Kernel]
+    gates: tuple[int, ...]
+    states: int
+    attributes: dict[str, Any]
+
+
+CELLS = {
+    "lstm": _Cell(recurrent.lstm, (0, 3, 1, 2), 2, {}),  # i f g o -> i o f c
+    "gru": _Cell(recurrent.gru, (1, 0, 2), 1, {"linear_before_reset": 1}),  # r z n -> z r h
+    "rnn_tanh": _Cell(recurrent.rnn, (0,), 1, {"activations": ["Tanh"]}),
+    "rnn_relu": _Cell(recurrent.rnn, (0,), 1, {"activations": ["Relu"]}),
+}
+
+
+def _run(
+    cell: _Cell,
+    x: Array,
+    states: Sequence[Array],
+    params: Sequence[Array],
+    biased: bool,
+    both: bool,
+    lengths: Array | None,
+) -> tuple[Array, list[Array]]:
+    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Gives outputs and last states."""
+    directions, each = 2 if both else 1, 4 if biased else 2
+    layers, rest = divmod(len(params), directions * each)
+    if rest or not layers or any(s.shape[0] != layers * directions for s in states):
+        raise Error("IRC421", f"{len(params)} parameters do not fit {directions} direction(s) of layers, {each} each")
+    names = ["forward", "backward"][:directions]
+    attributes: dict[str, Any] = {"direction": "bidirectional" if both else "forward", **cell.attributes}
+    if "activations" in attributes:
+        attributes["activations"] = cell.attributes["activations"] * len(names)
+    kernel = cell.bind(_Layer(attributes, (None,) * (1 + cell.states)))
+    last: list[list[Array]] = [[] for _ in states]
+    for layer in range(layers):
+        own = [params[(layer * directions + d) * each :][:each] for d in range(directions)]
+        w, r = (np.stack([_reordered(p[i], cell.gates) for p in own]) for i in (0, 1))
+        b = np.stack([np.concatenate([_reordered(v, cell.gates) for v in p[2:]]) for p in own]) if biased else None
+        first = [s[layer * directions :][:directions] for s in states]
+        y, *final = kernel(x, w, r, b, lengths, *first)
+        for kept, state in zip(last, final, strict=True):
+            kept.append(state)
+        x = np.ascontiguousarray(np.moveaxis(y, 1, 2)).reshape(*y.shape[:1], y.shape[2], -1)
+    return x, [np.concatenate(kept) for kept in last]
+
+
+def _reordered(w: Array, gates: tuple[int, ...]) -> Array:
+    return np.concatenate([np.split(w, len(gates))[g] for g in gates])
+
+
+def _layer_of(cell: _Cell) -> Kernel:
+    """``input``: (x, hx, params, biased, layers, dropout, train, both, batch_first); ``data``: packed sequences."""
+
+    def of_input(
+        x: Array, hx: Any, params: Any, biased: bool, layers: int, dropout: float, train: bool, both: bool, first: bool
+    ) -> tuple[Array, ...]:
+        _no_dropout(dropout, train)
+        states = list(hx) if cell.states == 2 else [hx]
+        y, last = _run(cell, x.swapaxes(0, 1) if first else x, states, params, biased, both, None)
+        return y.swapaxes(0, 1) if first else y, *last
+
+    def of_data(
+        data: Array,
+        sizes: Array,
+        hx: Any,
+        params: Any,
+        biased: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        both: bool,
+    ) -> tuple[Array, ...]:
+        _no_dropout(dropout, train)
+        states = list(hx) if cell.states == 2 else [hx]
+        steps, batch = len(sizes), int(sizes[0])
+        alive = counting(batch) < sizes[:, None]  # [T, B]: packed sequences come longest first
+        padded = np.zeros((steps, batch, data.shape[1]), data.dtype)
+        padded[alive] = data
+        y, last = _run(cell, padded, states, params, biased, both, alive.sum(0))
+        return y[alive], *last
+
+    def run(x: Array, second: Any, *rest: Any) -> tuple[Array, ...]:
+        packed = is_array(second if cell.states == 2 else rest[0])
+        return of_data(x, second, *rest) if packed else of_input(x, second, *rest)
+
+    return run
+
+
+def _no_dropout(dropout: float, train: bool) -> None:
+    if dropout and train:
+        raise Error("IRC424", "dropout between recurrent layers in training is not supported")
+
+
+def _cell_of(cell: _Cell) -> Kernel:
+    """One step: (x, state or states, w_ih, w_hh, b_ih, b_hh)."""
+
+    def run(x: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None) -> Any:
+        states = [s[None] for s in hx] if cell.states == 2 else [hx[None]]
+        biased = b_ih is not None and b_hh is not None
+        params = [w_ih, w_hh, b_ih, b_hh] if b_ih is not None and b_hh is not None else [w_ih, w_hh]
+        _, last = _run(cell, x[None], states, params, biased, False, None)
+        return tuple(s[0] for s in last) if cell.states == 2 else last[0][0]
+
+    return run
+
+
+for _name, _cell in CELLS.items():
+    aten(_name)(_layer_of(_cell))
+    aten(f"{_name}_cell")(_cell_of(_cell))

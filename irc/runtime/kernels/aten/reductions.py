@@ -1,0 +1,339 @@
+"""Sums, means, extremes, norms; running totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    INT64,
+    as_float,
+    check_writable,
+    dtype_of,
+    is_integral,
+    wide,
+)
+from irc.runtime.kernels.aten.pointwise import of_two, run
+from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in
+from irc.runtime.values import is_array, is_sequence
+
+Axes = tuple[int, ...]
+Reduce = Callable[[Array, Axes], Any]
+"""``(x, axes)``: reduces over axes, which stay as dimensions of 1."""
+
+
+def axes_of(x: Array, dim: Any) -> Axes:
+    """The axes to reduce over: all of them for None and for an empty list."""
+    given = [] if dim is None else sizes_of(dim)
+    if not given:
+        return tuple(range(x.ndim))
+    return axes_in(given, x.ndim) if x.ndim else _of_scalar(given)
+
+
+def _of_scalar(given: list[int]) -> Axes:
+    axes_in(given, 1)
+    return ()
+
+
+def reduced(x: Array, dim: Any, keepdim: bool, dtype: AnyDType, reduce: Reduce) -> Array:
+    """``reduce`` of ``x`` over dimensions, as elements of type ``dtype``; it lies in order, however ``x`` lies."""
+    axes = axes_of(x, dim)
+    found = np.asarray(reduce(x, axes)).astype(dtype, order="C", copy=False)
+    return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes])
+
+
+def _arguments(arguments: tuple[Any, ...]) -> tuple[Any, bool, Any]:
+    """Of ``(dtype)`` or ``(dim, keepdim, dtype)``: dim, keepdim, dtype."""
+    if len(arguments) < 2 and not (arguments and is_sequence(arguments[0])):
+        return None, False, arguments[0] if arguments else None
+    dim, keepdim, dtype = (*arguments, *(None, False, None)[len(arguments) :])
+    return dim, bool(keepdim), dtype
+
+
+def _total(dtype: AnyDType, ufunc: np.ufunc) -> Reduce:
+    within = wide(dtype)
+    return lambda x, axes: ufunc.reduce(x, axes, dtype=within, keepdims=True)
+
+
+def _sum_type(x: Array, dtype: int | None) -> AnyDType:
+    return dtype_of(dtype, INT64 if is_integral(x.dtype) else x.dtype)
+
+
+@aten("sum")
+def sum_(x: Any, *arguments: Any) -> Any:
+    """``sum(x, dtype=None)`` or ``sum(x, dim, keepdim=False, dtype=None)``; of a list of numbers, a number."""
+    if not is_array(x):
+        return sum(x)
+    dim, keepdim, dtype = _arguments(arguments)
+    element = _sum_type(x, dtype)
+    return reduced(x, dim, keepdim, element, _total(element, np.add))
+
+
+@aten("prod")
+def prod(x: Array, *arguments: Any) -> Array:
+    """``prod(x, dtype=None)`` or ``prod(x, dim: int, keepdim=False, dtype=None)``."""
+    if len(arguments) < 2:
+        arguments = (None, False, *arguments)
+    dim, keepdim, dtype = (*arguments, *(None, False, None)[len(arguments) :])
+    element = _sum_type(x, dtype)
+    return reduced(x, dim, bool(keepdim), element, _total(element, np.multiply))
+
+
+def _mean_reduce(x: Array, axes: Axes) -> Any:
+    count = math.prod(x.shape[a] for a in axes)
+    dtype = x.dtype if x.dtype.kind == "c" else wide(x.dtype)
+    return np.add.reduce(x, axes, dtype=dtype, keepdims=True) / dtype.type(count)
+
+
+@aten("mean")
+def mean(x: Array, *arguments: Any) -> Array:
+    """As `sum_`, of floats only."""
+    dim, keepdim, dtype = _arguments(arguments)
+    element = dtype_of(dtype, x.dtype)
+    if is_integral(element):
+        raise Error("IRC423", f"the mean of elements of type {element.name} needs a floating-point dtype")
+    return reduced(x.astype(element, copy=False), dim, keepdim, element, _mean_reduce)
+
+
+def _require_floats(x: Array, what: str) -> None:
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"{what} is of floating-point numbers, not of {x.dtype.name}; convert them first")
+
+
+# -- spread --------------------------------------------------------------------
+
+
+def _spread(correction: float, root: bool) -> Reduce:
+    def reduce(x: Array, axes: Axes) -> Any:
+        double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        count = math.prod(x.shape[a] for a in axes)
+        middle = np.add.reduce(double, axes, keepdims=True) / count
+        squares = np.add.reduce(np.square(np.abs(double - middle)), axes, keepdims=True)
+        variance = squares / np.float64(max(count - correction, 0))
+        return np.sqrt(variance) if root else variance
+
+    return reduce
+
+
+def _spread_arguments(arguments: tuple[Any, ...]) -> tuple[Any, float, bool]:
+    """Of ``(unbiased)``, ``(dim, unbiased, keepdim)`` or ``(dim, correction, keepdim)``: dim, correction, keepdim."""
+    if arguments and isinstance(arguments[0], bool):
+        return None, float(arguments[0]), False
+    dim, correction, keepdim = (*arguments, *(None, None, False)[len(arguments) :])
+    return dim, 1.0 if correction is None else float(correction), bool(keepdim)
+
+
+def _deviation(root: bool) -> Callable[..., Array]:
+    def run(x: Array, *arguments: Any) -> Array:
+        _require_floats(x, "a deviation")
+        dim, correction, keepdim = _spread_arguments(arguments)
+        return reduced(x, dim, keepdim, _real_type(x.dtype), _spread(correction, root))
+
+    return run
+
+
+def _with_mean(spread: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+    def run(x: Array, *arguments: Any) -> tuple[Array, Array]:
+        dim, _, keepdim = _spread_arguments(arguments)
+        return spread(x, *arguments), reduced(x, dim, keepdim, x.dtype, _mean_reduce)
+
+    return run
+
+
+# -- extremes ------------------------------------------------------------------
+
+
+def _extreme(ufunc: np.ufunc) -> Reduce:
+    def reduce(x: Array, axes: Axes) -> Any:
+        if not math.prod(x.shape[a] for a in axes):
+            raise Error("IRC422", f"the shape {list(x.shape)} has no extreme element: it is empty")
+        return ufunc.reduce(x, axes, keepdims=True)
+
+    return reduce
+
+
+def _over_dims(ufunc: np.ufunc) -> Callable[..., Array]:
+    def compute(x: Array, dim: Any = (), keepdim: bool = False) -> Array:
+        return reduced(x, dim, keepdim, x.dtype, _extreme(ufunc))
+
+    return compute
+
+
+def extreme_index(x: Array, axis: int, largest: bool) -> Array:
+    """The index of the first extreme element along an axis, which stays as a dimension of 1; not-a-number wins."""
+    if x.shape[axis] == 0:
+        raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
+    return np.asarray((np.argmax if largest else np.argmin)(x, axis, keepdims=True))
+
+
+def _along(largest: bool) -> Callable[..., Any]:
+    """``max(x)``, ``max(x, dim, keepdim=False) -> (values, indices)`` or ``max(x, other)``."""
+    ufunc = np.maximum if largest else np.minimum
+    both = of_two(ufunc)
+
+    def compute(x: Array, *arguments: Any) -> Any:
+        if not arguments:
+            return reduced(x, None, False, x.dtype, _extreme(ufunc))
+        if is_array(arguments[0]):
+            return run(both(x, arguments[0]))
+        dim, keepdim = (*arguments, False)[:2]
+        return extremes(x, dim, keepdim, largest)
+
+    return compute
+
+
+def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, Array]:
+    """The extreme elements along a dimension, and where the first of each is."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    axis = axis_in(dim, x.ndim)
+    index = extreme_index(x, axis, largest)
+    values = np.take_along_axis(x, index, axis)
+    shape = [n for i, n in enumerate(index.shape) if keepdim or i != axis]
+    return np.ascontiguousarray(values).reshape(shape), np.ascontiguousarray(index).reshape(shape)
+
+
+def _arg(largest: bool) -> Callable[..., Array]:
+    def compute(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+        if dim is None or not x.ndim:
+            index = extreme_index(x.reshape(-1), 0, largest)
+            return index.reshape((1,) * x.ndim if keepdim else ())
+        axis = axis_in(dim, x.ndim)
+        return reduced(x, axis, keepdim, INT64, lambda v, axes: extreme_index(v, axis, largest))
+
+    return compute
+
+
+def _both_extremes(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+    return tuple(reduced(x, dim, keepdim, x.dtype, _extreme(u)) for u in (np.minimum, np.maximum))  # type: ignore[return-value]
+
+
+# -- truth ---------------------------------------------------------------------
+
+
+def _truth(ufunc: np.ufunc, of_list: Callable[[Any], bool]) -> Callable[..., Any]:
+    """``any(x)`` or ``any(x, dim, keepdim=False)``; of a list a bool. Of bytes, torch gives bytes."""
+
+    def compute(x: Any, *arguments: Any) -> Any:
+        if not is_array(x):
+            return of_list(x)
+        dim, keepdim = (*arguments, *(None, False)[len(arguments) :])
+        dtype = x.dtype if x.dtype == np.uint8 else BOOL
+        return reduced(x, dim, bool(keepdim), dtype, lambda v, axes: ufunc.reduce(v.astype(bool), axes, keepdims=True))
+
+    return compute
+
+
+def _count_nonzero(x: Array, dim: Any = None) -> Array:
+    return reduced(x, dim, False, INT64, lambda v, axes: np.count_nonzero(v, axes, keepdims=True))
+
+
+# -- norms ---------------------------------------------------------------------
+
+
+def _norm_reduce(p: float) -> Reduce:
+    def reduce(x: Array, axes: Axes) -> Any:
+        size = np.abs(x).astype(np.float64)
+        if math.isinf(p):
+            return (np.maximum if p > 0 else np.minimum).reduce(size, axes, keepdims=True)
+        if p == 0:
+            return np.count_nonzero(size, axes, keepdims=True)
+        if p == 2:
+            return np.sqrt(np.add.reduce(np.square(size), axes, keepdims=True))
+        return np.add.reduce(size**p, axes, keepdims=True) ** (1 / p)
+
+    return reduce
+
+
+@aten("norm")
+def norm(x: Array, p: Any = 2, *arguments: Any) -> Array:
+    """``norm(x, p)``, ``(x, p, dim, keepdim)``, ``(x, p, dim, keepdim, dtype)`` or ``(x, p, dtype)``."""
+    dtype = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], int) else (*arguments, *[None] * 3)[2]
+    dim, keepdim = (
+        (None, False) if len(arguments) < 2 and not any(map(is_sequence, arguments)) else (*arguments, False)[:2]
+    )
+    return vector_norm(x, 2 if p is None else p, dim, keepdim, dtype)
+
+
+@aten("linalg_vector_norm")
+def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
+    """``(sum |x|^ord)^(1/ord)``."""
+    _require_floats(x, "a norm")
+    return reduced(x, dim, keepdim, _real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
+
+
+def _real_type(dtype: AnyDType) -> AnyDType:
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _log_sum_exp(x: Array, axes: Axes) -> Any:
+    double = x.astype(np.float64)
+    largest = np.maximum.reduce(double, axes, keepdims=True, initial=-np.inf)
+    largest = np.where(np.isfinite(largest), largest, 0)
+    return np.log(np.add.reduce(np.exp(double - largest), axes, keepdims=True)) + largest
+
+
+def _log_of_sum(x: Array, dim: Any, keepdim: bool = False) -> Array:
+    return reduced(x, dim, keepdim, as_float(x.dtype), _log_sum_exp)
+
+
+# -- running totals ------------------------------------------------------------
+
+
+def _running(ufunc: np.ufunc) -> Callable[..., Array]:
+    def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
+        element = _sum_type(x, dtype)
+        axis = axis_in(dim, max(x.ndim, 1))
+        found = ufunc.accumulate(x, axis, dtype=wide(element)) if x.ndim else x.copy()
+        return found.astype(element, order="C", copy=False)
+
+    return compute
+
+
+_cumsum = _running(np.add)
+
+
+def _cumsum_in_place(x: Array, dim: int, dtype: int | None = None) -> Array:
+    check_writable(x)
+    np.copyto(x, _cumsum(x, dim, dtype), casting="unsafe")
+    return x
+
+
+def _trace(x: Array) -> Array:
+    if x.ndim != 2:
+        raise Error("IRC421", f"a trace needs 2 dimensions; the shape is {list(x.shape)}")
+    return np.asarray(np.trace(x, dtype=_sum_type(x, None)))
+
+
+_std, _var = _deviation(True), _deviation(False)
+
+table(
+    {
+        "std": _std,
+        "var": _var,
+        "std_mean": _with_mean(_std),
+        "var_mean": _with_mean(_var),
+        "amax": _over_dims(np.maximum),
+        "amin": _over_dims(np.minimum),
+        "aminmax": _both_extremes,
+        "max": _along(True),
+        "min": _along(False),
+        "argmax": _arg(True),
+        "argmin": _arg(False),
+        "any": _truth(np.logical_or, any),
+        "all": _truth(np.logical_and, all),
+        "count_nonzero": _count_nonzero,
+        "logsumexp": _log_of_sum,
+        "cumsum": _cumsum,
+        "cumsum_": _cumsum_in_place,
+        "cumprod": _running(np.multiply),
+        "trace": _trace,
+    }
+)

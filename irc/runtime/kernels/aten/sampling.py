@@ -1,0 +1,250 @@
+"""Images resized, sampled at given places, padded.
+
+Coordinates follow aten/src/ATen/native/UpSample.h: they are computed in
+float32 for nearest, which decides what the nearest element is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.convolution import spread
+from irc.runtime.kernels.aten.element_types import tensor, wide
+from irc.runtime.kernels.aten.pooling import adaptive_average
+from irc.runtime.kernels.aten.registering import aten, table, two
+from irc.runtime.kernels.aten.views import part
+from irc.runtime.kernels.grid_sample import sample_grid
+from irc.runtime.kernels.resampling import cubic_filter, gather_along, weigh_along
+from irc.runtime.kernels.support import Array, c_order, check_size, counting
+from irc.runtime.values import is_sequence
+
+Scales = Sequence[float | None]
+"""By axis: the factor that was asked for; None where only the size was."""
+
+Places = Callable[[int, int, float | None], tuple[Array, Array]]
+"""``(size, out, scale)``: for each tap and output, which input, and its weight: both (taps, out)."""
+
+
+# -- coordinates ---------------------------------------------------------------
+
+
+def _step(size: int, out: int, scale: float | None) -> float:
+    """How far apart neighbouring outputs lie in the input."""
+    return 1 / scale if scale is not None and scale > 0 else size / out
+
+
+def _nearest(size: int, out: int, scale: float | None) -> Array:
+    places: Array = counting(out)
+    if out == size:
+        return places
+    if out == 2 * size:
+        return places // 2
+    found = np.floor(places.astype(np.float32) * np.float32(_step(size, out, scale)))
+    return np.minimum(found.astype(np.int64), size - 1)
+
+
+def _centres(size: int, out: int, scale: float | None, corners: bool) -> Array:
+    places = counting(out).astype(np.float64)
+    if corners:
+        return places * ((size - 1) / (out - 1) if out > 1 else 0.0)
+    return (places + 0.5) * _step(size, out, scale) - 0.5
+
+
+def _linear(corners: bool) -> Places:
+    def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
+        at = np.maximum(_centres(size, out, scale, corners), 0)
+        low = np.minimum(np.floor(at).astype(np.int64), size - 1)
+        rest = np.clip(at - low, 0, 1)
+        return np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - rest, rest])
+
+    return places
+
+
+def _cubic(corners: bool) -> Places:
+    def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
+        at = _centres(size, out, scale, corners)
+        low = np.floor(at)
+        steps = np.arange(-1, 3)[:, None]
+        weights = cubic_filter(steps - (at - low), -0.75)
+        return np.clip(low.astype(np.int64) + steps, 0, size - 1), weights
+
+    return places
+
+
+# -- resizing ------------------------------------------------------------------
+
+
+def _target(x: Array, rank: int, size: Any, scales: Any) -> tuple[tuple[int, ...], Scales]:
+    """The sizes of the result, and the factors."""
+    if x.ndim != rank + 2:
+        raise Error("IRC421", f"expected {rank + 2} dimensions, the shape is {list(x.shape)}")
+    extents = x.shape[2:]
+    factors: Scales = (None,) * rank if scales is None else tuple(scales)
+    if size is None:
+        if len(factors) != rank or None in factors:
+            raise Error("IRC421", "either a size or a factor for every dimension must be given")
+        sizes = tuple(int(np.floor(n * (f or 0))) for n, f in zip(extents, factors, strict=True))
+    else:
+        sizes = spread(size, rank, "output_size")
+    check_size((*x.shape[:2], *sizes), x.dtype)
+    if min(sizes, default=1) < 1 or 0 in x.shape[1:]:
+        raise Error("IRC424", f"an image of shape {list(x.shape)} cannot be resized to {list(sizes)}")
+    return sizes, factors
+
+
+def _resized_nearest(x: Array, rank: int, size: Any, scales: Any) -> Array:
+    sizes, factors = _target(x, rank, size, scales)
+    along = zip(x.shape[2:], sizes, factors, strict=True)
+    found = gather_along(x, {i: _nearest(*side) for i, side in enumerate(along, 2)})
+    return layout.in_format(found, layout.format_of(x))
+
+
+def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places) -> Array:
+    sizes, factors = _target(x, rank, size, scales)
+    found = x.astype(wide(x.dtype), order="C")
+    for i, (n, out, factor) in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2):
+        found = weigh_along(found, i, *places(n, out, factor))
+    return layout.in_format(found.astype(x.dtype, copy=False), layout.format_of(x))
+
+
+def _scales(arguments: tuple[Any, ...]) -> Any:
+    """One list of factors, or each by itself."""
+    if len(arguments) == 1 and is_sequence(arguments[0]):
+        return arguments[0]
+    return None if all(a is None for a in arguments) else arguments
+
+
+def _upsample_nearest(rank: int) -> Callable[..., Array]:
+    def run(x: Array, size: Any, *scales: Any) -> Array:
+        return _resized_nearest(x, rank, size, _scales(scales))
+
+    return run
+
+
+def _upsample(rank: int, make: Callable[[bool], Places]) -> Callable[..., Array]:
+    def run(x: Array, size: Any, corners: bool, *scales: Any) -> Array:
+        return _resized(x, rank, size, _scales(scales), make(corners))
+
+    return run
+
+
+for _rank in (1, 2, 3):
+    aten(f"upsample_nearest{_rank}d")(_upsample_nearest(_rank))
+table(
+    {
+        "upsample_linear1d": _upsample(1, _linear),
+        "upsample_bilinear2d": _upsample(2, _linear),
+        "upsample_trilinear3d": _upsample(3, _linear),
+        "upsample_bicubic2d": _upsample(2, _cubic),
+    }
+)
+
+
+@aten("__interpolate")
+def interpolate(
+    x: Array,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Array:
+    """``torch.nn.functional.interpolate``; factors count for the size only unless not to be recomputed."""
+    rank = x.ndim - 2
+    if antialias:
+        raise Error("IRC424", "interpolation with antialiasing is not supported")
+    scales = None if scale_factor is None else spread(scale_factor, rank, "scale_factor")
+    if (size is None) == (scales is None):
+        raise Error("IRC424", "exactly one of size and scale_factor must be given")
+    if recompute_scale_factor is not False or mode == "area":
+        size, scales = _target(x, rank, size, scales)[0], None
+    if mode == "nearest":
+        return _resized_nearest(x, rank, size, scales)
+    if mode == "area":
+        return adaptive_average(x, rank, size)
+    if (mode, rank) in (("linear", 1), ("bilinear", 2), ("trilinear", 3)):
+        return _resized(x, rank, size, scales, _linear(bool(align_corners)))
+    if (mode, rank) == ("bicubic", 2):
+        return _resized(x, rank, size, scales, _cubic(bool(align_corners)))
+    raise Error("IRC424", f"there is no interpolation {mode!r} in {rank} dimensions")
+
+
+# -- sampling ------------------------------------------------------------------
+
+
+@aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
+    """Modes by torch's numbers: bilinear, nearest, bicubic; zeros, border, reflection."""
+    if not 0 <= interpolation_mode <= 2 or not 0 <= padding_mode <= 2:
+        raise Error("IRC424", f"grid_sampler has no mode {interpolation_mode} with padding {padding_mode}")
+    mode, padding = ("linear", "nearest", "cubic")[interpolation_mode], ("zeros", "border", "reflection")[padding_mode]
+    return sample_grid(x, grid, mode, padding, align_corners)
+
+
+@aten("affine_grid_generator")
+def affine_grid(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
+    """The coordinates in [-1, 1] of all pixels of images of ``size`` (N, C, spatial...), transformed by ``theta``."""
+    spatial = tuple(size)[2:]
+    if theta.shape != (size[0], len(spatial), len(spatial) + 1):
+        raise Error("IRC421", f"theta of shape {list(theta.shape)} does not fit images of {list(size)}")
+    check_size((size[0], *spatial, len(spatial)), theta.dtype)
+    lines: list[Array] = []
+    for n in spatial:
+        at: Array = (counting(n) * 2 - (n - 1)).astype(np.float64)
+        span = max(n - 1, 1) if align_corners else n
+        lines.append(at / span if n > 1 else np.zeros(1))
+    grids = np.meshgrid(*lines, indexing="ij")[::-1]
+    base = np.stack([*grids, np.ones(spatial)], -1).reshape(-1, len(spatial) + 1).astype(theta.dtype)
+    return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *spatial, len(spatial))
+
+
+# -- padding -------------------------------------------------------------------
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = None) -> Array:
+    """Pad by ``widths``: begin and end of the last dimension, of the one before, and so on; negative ones cut off."""
+    if len(widths) % 2 or len(widths) > 2 * x.ndim or mode not in _MODES:
+        raise Error("IRC424", f"a tensor of {x.ndim} dimensions cannot be padded by {list(widths)}, mode {mode!r}")
+    sides = [(0, 0)] * x.ndim
+    for i in range(len(widths) // 2):
+        sides[x.ndim - 1 - i] = (widths[2 * i], widths[2 * i + 1])
+    shape = [n + a + b for n, (a, b) in zip(x.shape, sides, strict=True)]
+    check_size(shape, x.dtype)
+    for axis, (a, b) in enumerate(sides):
+        n = x.shape[axis]
+        most = {"reflect": n - 1, "circular": n}.get(mode)
+        if (most is not None and max(a, b) > most) or (mode != "constant" and max(a, b) > 0 and n == 0):
+            raise Error("IRC424", f"padding {(a, b)} is too wide for dimension {axis} of size {n}, mode {mode!r}")
+    cut = x
+    for axis, (a, b) in enumerate(sides):
+        if a < 0 or b < 0:
+            cut = part(cut, axis, max(-a, 0), cut.shape[axis] - max(-b, 0))
+    grown = [(max(a, 0), max(b, 0)) for a, b in sides]
+    if mode == "constant":
+        filling: Array = tensor(0 if value is None else value).astype(x.dtype)
+        found: Array = np.pad(cut, grown, constant_values=filling)
+    else:
+        found = np.pad(cut, grown, mode=_MODES[mode])  # type: ignore[reportArgumentType]
+    return layout.in_format(c_order(found), layout.format_of(x))
+
+
+def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
+    return pad(x, widths, "constant", value)
+
+
+table(
+    {
+        "pad": pad,
+        "constant_pad_nd": _pad_constant,
+        **{f"reflection_pad{n}d": two(lambda x, widths: pad(x, widths, "reflect")) for n in (1, 2, 3)},
+        **{f"replication_pad{n}d": two(lambda x, widths: pad(x, widths, "replicate")) for n in (1, 2, 3)},
+    }
+)

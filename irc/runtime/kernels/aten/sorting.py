@@ -1,0 +1,216 @@
+"""Sorting, selection by rank, counting, searching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.containers import discard, sort_list
+from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, tensor
+from irc.runtime.kernels.aten.registering import by_node, table
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import Array, axis_in, check_size
+from irc.runtime.values import is_array
+
+
+def _order(x: Array, axis: int, descending: bool) -> Array:
+    """Indices that sort along an axis, equal elements in their order; what is not a number counts as largest."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    backwards = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - backwards
+
+
+def sorted_along(x: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
+    """The elements in order along a dimension, and where each was."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    axis = axis_in(dim, x.ndim)
+    order = np.ascontiguousarray(_order(x, axis, descending), np.int64)
+    return np.take_along_axis(x, order, axis), order
+
+
+def _options(arguments: tuple[Any, ...]) -> tuple[int, bool]:
+    """Of ``(dim=-1, descending=False)`` or ``(stable, dim=-1, descending=False)``: dim, descending."""
+    if arguments and (arguments[0] is None or isinstance(arguments[0], bool)):
+        arguments = arguments[1:]
+    dim, descending = (*arguments, *(-1, False)[len(arguments) :])
+    return int(dim), bool(descending)
+
+
+def _sort(x: Array, *arguments: Any) -> tuple[Array, Array]:
+    values, order = sorted_along(x, *_options(arguments))
+    return layout.like(values, x), layout.like(order, x)
+
+
+def _argsort(x: Array, *arguments: Any) -> Array:
+    return _sort(x, *arguments)[1]
+
+
+@by_node("sort")
+def sort(node: Any) -> Kernel:
+    """Of a tensor, or of a list in place."""
+    in_place = discard(sort_list)(node)
+
+    def run(x: Any, *arguments: Any) -> Any:
+        return _sort(x, *arguments) if is_array(x) else in_place(x, *arguments)
+
+    return run
+
+
+def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    axis = axis_in(dim, x.ndim)
+    if not 0 <= k <= x.shape[axis]:
+        raise Error("IRC424", f"k is {k}, but dimension {dim} has {x.shape[axis]} elements")
+    values, order = sorted_along(x, axis, largest)
+    first = (slice(None),) * axis + (slice(0, k),)
+    return np.ascontiguousarray(values[first]), np.ascontiguousarray(order[first])
+
+
+def _ranked(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The element of rank ``k``, from 0, along a dimension, and where it is."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    axis = axis_in(dim, x.ndim)
+    if not 0 <= k < x.shape[axis]:
+        raise Error("IRC424", f"there is no element of rank {k + 1} among {x.shape[axis]}")
+    values, order = sorted_along(x, axis)
+    place = (slice(None),) * axis + ((slice(k, k + 1) if keepdim else k),)
+    return np.array(values[place]), np.array(order[place])
+
+
+def _median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower one of two in the middle. What is not a number makes the median so."""
+    if dim is None:
+        flat = x.reshape(-1)
+        if not flat.size:
+            return np.full((), np.nan, x.dtype)
+        return _middle(flat, 0, False)[0]
+    return _middle(x, dim, keepdim)
+
+
+def _middle(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    size = x.shape[axis_in(dim, x.ndim)] if x.ndim else 1
+    values, places = _ranked(x, (size - 1) // 2, dim, keepdim)
+    if x.dtype.kind == "f" and x.ndim and np.isnan(x).any():
+        axis = axis_in(dim, x.ndim)
+        first = np.argmax(np.isnan(x), axis, keepdims=keepdim)
+        bad = np.isnan(x).any(axis, keepdims=keepdim)
+        values = np.where(bad, x.dtype.type(np.nan), values)
+        places = np.where(bad, first, places)
+    return values, places
+
+
+def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The most frequent element, the least of equally frequent ones, and where it is last."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    axis = axis_in(dim, x.ndim)
+    rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+    values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
+    for i, row in enumerate(rows):
+        distinct, counts = np.unique(row, return_counts=True)
+        values[i] = distinct[np.argmax(counts)]
+        places[i] = np.flatnonzero(row == values[i])[-1]
+    shape = [1 if j == axis else n for j, n in enumerate(x.shape) if keepdim or j != axis]
+    return values.reshape(shape), places.reshape(shape)
+
+
+def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple[Array, Array, Array]:
+    values, places, numbers = np.unique(x, return_inverse=True, return_counts=True)
+    none = np.empty(0, np.int64)
+    return (
+        values,
+        np.asarray(places, np.int64).reshape(x.shape) if inverse else none,
+        np.asarray(numbers, np.int64) if counts else none,
+    )
+
+
+def _unique_consecutive(
+    x: Array, inverse: bool = False, counts: bool = False, dim: int | None = None
+) -> tuple[Array, Array, Array]:
+    """Every run of equal elements, or of equal parts along a dimension, once."""
+    axis = 0 if dim is None else axis_in(dim, x.ndim)
+    source = x.reshape(-1) if dim is None else x
+    size = source.shape[axis]
+    rows = np.moveaxis(source, axis, 0).reshape(size, -1)
+    starts = np.ones(size, bool)
+    if size:
+        starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    first = np.flatnonzero(starts)
+    none = np.empty(0, np.int64)
+    number = (np.cumsum(starts) - 1).astype(np.int64)
+    return (
+        np.ascontiguousarray(np.take(source, first, axis)),
+        (number.reshape(x.shape) if dim is None else number) if inverse else none,
+        np.diff(np.append(first, size)).astype(np.int64) if counts else none,
+    )
+
+
+def _bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise Error("IRC424", "bincount counts a vector of integers that are not negative")
+    largest = int(x.max()) + 1 if x.size else 0
+    check_size((max(largest, minlength),), INT64)
+    found = np.bincount(x, weights, minlength)
+    if weights is None:
+        return found.astype(np.int64)
+    return found.astype(weights.dtype if weights.dtype == FLOAT32 else np.float64)
+
+
+def _histogram(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
+    if low == high:
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+        if low == high:
+            low, high = low - 1, high + 1
+    if bins < 1 or not low < high:
+        raise Error("IRC424", f"there are no {bins} bins from {low} to {high}")
+    return np.histogram(x, bins, (low, high))[0].astype(x.dtype)
+
+
+def _search(
+    boundaries: Array, x: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
+) -> Array:
+    """Where elements belong in sorted rows: before equal ones, or after (``right``)."""
+    after = right or side == "right"
+    ordered = boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1)
+    values = tensor(x)
+    kind = np.int32 if out_int32 else np.int64
+    way = "right" if after else "left"
+    if ordered.ndim == 1:
+        return np.asarray(np.searchsorted(ordered, values, way)).astype(kind)
+    if ordered.shape[:-1] != values.shape[:-1]:
+        raise Error("IRC421", f"rows of shapes {list(ordered.shape)} and {list(values.shape)} do not correspond")
+    rows, sought = ordered.reshape(-1, ordered.shape[-1]), values.reshape(-1, values.shape[-1])
+    found = [np.searchsorted(row, wanted, way) for row, wanted in zip(rows, sought, strict=True)]
+    return np.asarray(found, kind).reshape(values.shape)
+
+
+def _bucketize(x: Any, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
+    return _search(boundaries, x, out_int32, right)
+
+
+def _kth(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    return _ranked(x, k - 1, dim, keepdim)
+
+
+table(
+    {
+        "argsort": _argsort,
+        "topk": _top_k,
+        "kthvalue": _kth,
+        "median": _median,
+        "mode": _mode,
+        "_unique2": _unique,
+        "unique_consecutive": _unique_consecutive,
+        "bincount": _bincount,
+        "histc": _histogram,
+        "searchsorted": _search,
+        "bucketize": _bucketize,
+    }
+)

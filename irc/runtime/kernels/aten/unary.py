@@ -1,0 +1,202 @@
+"""Functions of one tensor or number, element by element."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_floating, is_integral, result_type
+from irc.runtime.kernels.aten.pointwise import (
+    Compute,
+    Plan,
+    Planner,
+    of_one,
+    of_parameters,
+    on_numbers,
+    register,
+)
+from irc.runtime.kernels.aten.registering import two
+from irc.runtime.kernels.aten.special import digamma, erfc, erfinv, lgamma, safely
+from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import AnyDType, Array
+
+
+def _sigmoid(x: Array, out: Array | None = None) -> Any:
+    if x.dtype.kind == "c":
+        return np.reciprocal(1 + np.exp(-x), out=out)
+    out = np.empty_like(x) if out is None else out
+    numerics.sigmoid(x, out)
+    return out
+
+
+def _rsqrt(x: Array, out: Array | None = None) -> Any:
+    return np.reciprocal(np.sqrt(x), out=out)
+
+
+def _frac(x: Array, out: Array | None = None) -> Any:
+    return np.subtract(x, np.trunc(x), out=out)
+
+
+def _sgn(x: Array, out: Array | None = None) -> Any:
+    if x.dtype.kind == "b":
+        return np.logical_or(x, x, out=out)
+    if x.dtype.kind != "c":
+        return np.sign(np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind == "f" else x, out=out)
+    size = np.abs(x)
+    return np.divide(x, np.where(size == 0, 1, size), out=out)
+
+
+def _square(x: Array) -> Plan:
+    return Plan(np.square, (x,), INT64 if x.dtype == BOOL else x.dtype)
+
+
+def _magnitude(x: Array) -> Plan:
+    real = x.real.dtype if x.dtype.kind == "c" else None
+    return Plan(np.absolute, (x,), x.dtype, real)
+
+
+def _on_floats(function: Function) -> Planner:
+    return of_parameters(lambda: function)
+
+
+def _keeping_integers(ufunc: np.ufunc) -> Planner:
+    """Roundings: they leave integers as they are."""
+
+    def plan(x: Array) -> Plan:
+        return Plan(np.positive if is_integral(x.dtype) else ufunc, (x,), x.dtype)
+
+    return plan
+
+
+def _round(x: Array, decimals: int = 0) -> Plan:
+    if is_integral(x.dtype) or decimals == 0:
+        return _keeping_integers(np.rint)(x)
+    # As torch does it: by a power of ten, which loses what the type cannot hold.
+    factor = 10.0 ** abs(decimals)
+
+    def compute(a: Array, out: Array | None = None) -> Any:
+        scale = a.dtype.type(factor)
+        return (
+            np.divide(np.rint(a * scale), scale, out=out)
+            if decimals > 0
+            else np.multiply(np.rint(a / scale), scale, out=out)
+        )
+
+    return Plan(compute, (x,), x.dtype)
+
+
+def _to_bool(test: Compute) -> Planner:
+    def plan(x: Array) -> Plan:
+        return Plan(test, (x,), x.dtype, BOOL)
+
+    return plan
+
+
+def _log_python(x: Any, base: Any = None) -> float:
+    found = on_numbers(np.log)(x)
+    return found if base is None else on_numbers(np.divide)(found, on_numbers(np.log)(base))
+
+
+def _whole(rounding: Any) -> Kernel:
+    def run(x: Any) -> int:
+        return int(rounding(x))
+
+    return run
+
+
+# name -> its ufunc, on integers too: the result is floating-point
+_TO_FLOAT: dict[str, np.ufunc] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}
+for _name, _ufunc in _TO_FLOAT.items():
+    register(_name, of_one(_ufunc, to_float=True), python=_log_python if _name == "log" else on_numbers(_ufunc))
+for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", _rsqrt), ("reciprocal", np.reciprocal)):
+    register(_name, of_one(_compute, to_float=True))
+
+register("neg", of_one(np.negative), python=operator.neg)
+register("abs", _magnitude, python=abs)
+register("square", _square)
+register("sign", of_one(_sgn))
+register("sgn", of_one(_sgn))
+register("frac", of_one(_frac))
+register("ceil", _keeping_integers(np.ceil), python=_whole(math.ceil))
+register("floor", _keeping_integers(np.floor), python=_whole(math.floor))
+register("trunc", _keeping_integers(np.trunc))
+register("fix", _keeping_integers(np.trunc), in_place=False)
+register("round", _round, python=on_numbers(np.rint))
+
+for _name, _function, _ufunc in (("erf", numerics.erf, math.erf), ("erfc", erfc, math.erfc)):
+    register(_name, _on_floats(_function), python=_ufunc, in_place=_name == "erf")
+register("erfinv", _on_floats(erfinv), in_place=False)
+register("lgamma", _on_floats(lgamma), python=safely(math.lgamma), in_place=False)
+register("digamma", _on_floats(digamma), in_place=False)
+
+register("bitwise_not", of_one(np.invert), in_place=False)
+register("logical_not", _to_bool(np.logical_not))
+for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
+    register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool), in_place=False)
+
+
+def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
+    """Between bounds that are numbers or tensors; the upper one wins."""
+    given = [b for b in (low, high) if b is not None]
+    dtype = result_type(x, *given)
+
+    def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
+        rest = iter(bounds)
+        found = a if low is None else np.maximum(a, next(rest), out=None if high is not None else out)
+        return found if high is None else np.minimum(found, next(rest), out=out)
+
+    return Plan(compute, (x, *given), dtype)
+
+
+def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Plan:
+    """Numbers in place of what is not finite, by default 0 and the largest ones there are."""
+    if not is_floating(x.dtype):
+        return Plan(np.bitwise_or, (x, x), x.dtype)
+    limits = np.finfo(x.dtype) if x.dtype.kind == "f" else _small_limits(x.dtype)
+    high = float(limits.max) if above is None else above
+    low = float(limits.min) if below is None else below
+
+    def compute(a: Array, out: Array | None = None) -> Any:
+        return np.positive(np.nan_to_num(a, nan=nan or 0.0, posinf=high, neginf=low), out=out)
+
+    return Plan(compute, (x,), x.dtype)
+
+
+def _small_limits(dtype: AnyDType) -> Any:
+    import ml_dtypes  # slow to import, needed only for its own types
+
+    limits: Any = ml_dtypes.finfo
+    return limits(dtype)
+
+
+for _name in ("clamp", "clip"):
+    register(_name, _clamp)
+register("clamp_min", _clamp)
+register("clamp_max", two(lambda x, high: _clamp(x, None, high)))
+register("nan_to_num", _nan_to_num)

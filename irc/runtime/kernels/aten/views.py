@@ -1,0 +1,401 @@
+"""Views: results that show the memory of a tensor, always; and those that do where strides allow it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
+from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size
+from irc.runtime.values import is_array
+
+
+def sizes_of(given: Any) -> list[Any]:
+    """Sizes, or other numbers, as a list; where a schema says ``int[2]``, one number stands for all."""
+    return [given] if isinstance(given, (int, float)) else list(given)
+
+
+# -- shapes --------------------------------------------------------------------
+
+
+def _view(x: Array, size: Any) -> Array:
+    if not isinstance(size, (list, tuple)):
+        return _view_as_type(x, size)
+    result = reshape(x, size)  # type: ignore[reportUnknownArgumentType]
+    if result.size and not np.may_share_memory(result, x):
+        raise Error("IRC424", f"no view of shape {size} exists for strides {list(x.strides)}; use reshape")
+    return result
+
+
+def _view_as_type(x: Array, number: int) -> Array:
+    """The same bytes as elements of another type; the last dimension grows or shrinks with their size."""
+    dtype = dtype_of(number, x.dtype)
+    if dtype.itemsize == x.itemsize:
+        return x.view(dtype)
+    if not x.ndim or x.strides[-1] != x.itemsize or x.shape[-1] * x.itemsize % dtype.itemsize:
+        raise Error("IRC424", f"a tensor of shape {list(x.shape)} of {x.dtype} cannot be viewed as {dtype}")
+    return x.view(dtype)
+
+
+def reshape(x: Array, shape: Sequence[int]) -> Array:
+    """A view if one exists, else a copy."""
+    try:
+        return x.reshape(tuple(shape))
+    except ValueError:
+        message = f"a tensor of shape {list(x.shape)} cannot take the shape {list(shape)}"
+        raise Error("IRC422", message) from None
+
+
+def _flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
+    if not x.ndim:
+        return x.reshape(1)
+    first, last = axis_in(start_dim, x.ndim), axis_in(end_dim, x.ndim)
+    if first > last:
+        raise Error("IRC420", f"flatten from dimension {start_dim} to {end_dim}: the first comes after the last")
+    if first == last:
+        return x
+    return x.reshape(*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :])
+
+
+def _unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
+    axis = axis_in(dim, x.ndim)
+    if -1 in sizes:
+        known = math.prod(n for n in sizes if n != -1)
+        sizes = [x.shape[axis] // max(known, 1) if n == -1 else n for n in sizes]
+    if math.prod(sizes) != x.shape[axis]:
+        raise Error("IRC422", f"dimension {dim} of size {x.shape[axis]} cannot become {list(sizes)}")
+    return _view(x, [*x.shape[:axis], *sizes, *x.shape[axis + 1 :]])
+
+
+def _unsqueeze(x: Array, dim: int) -> Array:
+    dim = axis_in(dim, x.ndim + 1)
+    return x.reshape(*x.shape[:dim], 1, *x.shape[dim:])
+
+
+def _squeezed(x: Array, dim: int | Sequence[int] | None) -> list[int]:
+    """The sizes without those of 1, among ``dim`` if it is given."""
+    dims = range(x.ndim) if dim is None else axes_in(sizes_of(dim), max(x.ndim, 1))
+    return [n for i, n in enumerate(x.shape) if n != 1 or i not in dims]
+
+
+def _squeeze(x: Array, dim: int | Sequence[int] | None = None) -> Array:
+    return x.reshape(_squeezed(x, dim))
+
+
+def _squeeze_in_place(x: Array, dim: int | Sequence[int] | None = None) -> Array:
+    check_writable(x, one_value=True)
+    return _reshaped_in_place(x, _squeezed(x, dim))
+
+
+def _unsqueeze_in_place(x: Array, dim: int) -> Array:
+    check_writable(x, one_value=True)
+    at = axis_in(dim, x.ndim + 1)
+    return _reshaped_in_place(x, [*x.shape[:at], 1, *x.shape[at:]])
+
+
+def _reshaped_in_place(x: Array, sizes: list[int]) -> Array:
+    """``x`` with another shape, which all who hold the tensor see."""
+    x.shape = tuple(sizes)  # type: ignore[reportDeprecated]  # nothing else in NumPy does this
+    return x
+
+
+# -- order of dimensions -------------------------------------------------------
+
+
+def _transpose(x: Array, dim0: int, dim1: int) -> Array:
+    if not x.ndim and {dim0, dim1} <= {0, -1}:
+        return x.view()
+    return np.swapaxes(x, axis_in(dim0, x.ndim), axis_in(dim1, x.ndim))
+
+
+def _permute(x: Array, dims: Sequence[int]) -> Array:
+    if len(dims) != x.ndim:
+        raise Error("IRC420", f"{list(dims)} is no order of {x.ndim} dimensions")
+    return np.transpose(x, axes_in(dims, x.ndim))
+
+
+def _t(x: Array) -> Array:
+    if x.ndim > 2:
+        raise Error("IRC421", f"t needs at most 2 dimensions; the shape is {list(x.shape)}")
+    return x.T
+
+
+def _move(x: Array, source: Any, destination: Any) -> Array:
+    from_, to = axes_in(sizes_of(source), x.ndim), axes_in(sizes_of(destination), x.ndim)
+    if len(from_) != len(to):
+        raise Error("IRC420", f"{len(from_)} dimensions cannot move to {len(to)} places")
+    return np.moveaxis(x, from_, to)
+
+
+def _matrix_transpose(x: Array) -> Array:
+    if x.ndim < 2:
+        raise Error("IRC421", f"a matrix has at least 2 dimensions; the shape is {list(x.shape)}")
+    return np.swapaxes(x, -1, -2)
+
+
+# -- parts ---------------------------------------------------------------------
+
+
+def _select(x: Array, dim: int, index: int) -> Array:
+    dim = axis_in(dim, x.ndim)
+    if not -x.shape[dim] <= index < x.shape[dim]:
+        raise Error("IRC420", f"index {index} is out of range for dimension {dim} of size {x.shape[dim]}")
+    return x[(slice(None),) * dim + (index, ...)]
+
+
+def part(x: Array, axis: int, start: int | None, end: int | None, step: int = 1) -> Array:
+    """A slice of a tensor along one axis."""
+    return x[(slice(None),) * axis + (slice(start, end, step),)]
+
+
+_SLICE_DEFAULTS: tuple[Any, ...] = (0, None, None, 1)
+
+
+def _slice(x: Any, *arguments: Any) -> Any:
+    """``slice.Tensor(x, dim=0, start=None, end=None, step=1)``; of lists and strings without ``dim``."""
+    if not is_array(x):
+        start, end, step = (*arguments, *_SLICE_DEFAULTS[1 + len(arguments) :])
+        found = x[slice(start, end, step)]
+        return found if isinstance(x, str) else list(found)
+    dim, start, end, step = (*arguments, *_SLICE_DEFAULTS[len(arguments) :])
+    if step < 1:
+        raise Error("IRC420", f"a slice's step must be positive; it is {step}")
+    return part(x, axis_in(dim, x.ndim), start, end, step)
+
+
+def _narrow(x: Array, dim: int, start: Any, length: int) -> Array:
+    axis, first = axis_in(dim, x.ndim), int(start)
+    size = x.shape[axis]
+    first += size if first < 0 else 0
+    if length < 0 or first < 0 or first + length > size:
+        raise Error("IRC420", f"{length} positions from {int(start)} on are not within dimension {dim} of size {size}")
+    return part(x, axis, first, first + length)
+
+
+def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    """The diagonal of two dimensions, as the last one; a view that may be written."""
+    view = np.diagonal(x, offset, axis_in(dim1, x.ndim), axis_in(dim2, x.ndim))
+    view.flags.writeable = x.flags.writeable
+    return view
+
+
+def _unfold(x: Array, dimension: int, size: int, step: int) -> Array:
+    """All windows of ``size`` positions along a dimension, ``step`` apart; inside a window runs a new last one."""
+    if not x.ndim:
+        return layout.strided(x, (size,), (1,))
+    axis = axis_in(dimension, x.ndim)
+    if size < 0 or step < 1 or size > x.shape[axis]:
+        raise Error("IRC420", f"no windows of {size} by {step} in dimension {dimension} of size {x.shape[axis]}")
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=bool(x.flags.writeable))
+    return part(windows, axis, None, None, step)
+
+
+def _as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
+    return layout.strided(x, size, stride, storage_offset)
+
+
+# -- repetition ----------------------------------------------------------------
+
+
+def expand(x: Array, size: Sequence[int], implicit: bool = False) -> Array:
+    """A view in which dimensions of 1, and new ones before all others, repeat; -1 keeps a size."""
+    extra = len(size) - x.ndim
+    shape = [x.shape[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(size)]
+    try:
+        view = np.broadcast_to(x, check_size(shape, x.dtype))
+    except ValueError:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot expand to {list(size)}") from None
+    if x.flags.writeable:
+        view.flags.writeable = True  # a view of it may be written, though not the expanded tensor itself
+    return view
+
+
+def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in tensors))
+    except ValueError as error:
+        raise Error("IRC421", f"{error}") from None
+    return [expand(x, shape) for x in tensors]
+
+
+def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
+    if indexing not in ("ij", "xy"):
+        raise Error("IRC423", f"meshgrid's indexing is {indexing!r}; it must be 'ij' or 'xy'")
+    swap = indexing == "xy" and len(tensors) > 1
+    axes = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
+    shape = [x.size for x in axes]
+    grids = [expand(x.reshape(-1, *(1,) * (len(axes) - 1 - i)), shape) for i, x in enumerate(axes)]
+    return [grids[1], grids[0], *grids[2:]] if swap else grids
+
+
+# -- parts in lists ------------------------------------------------------------
+
+
+def _pieces(x: Array, axis: int, ends: Sequence[int]) -> list[Array]:
+    return [part(x, axis, a, b) for a, b in zip([0, *ends], ends)]
+
+
+def _split(x: Any, sizes: Any = None, dim: Any = 0) -> list[Any]:
+    """By one size or a list of them; of strings, at a separator."""
+    if isinstance(x, str):
+        return x.split(sizes, dim or -1)
+    axis = axis_in(dim, x.ndim)
+    total = x.shape[axis]
+    if not isinstance(sizes, int):
+        given = list(sizes)
+        if sum(given) != total or min(given, default=0) < 0:
+            raise Error("IRC421", f"sizes {given} do not add up to {total}, the size of dimension {dim}")
+        return _pieces(x, axis, [sum(given[: i + 1]) for i in range(len(given))])
+    if sizes < 1 and total:
+        raise Error("IRC420", f"a tensor cannot be split into parts of {sizes}")
+    return _pieces(x, axis, [min(end, total) for end in range(sizes, total + sizes, sizes)] if total else [0])
+
+
+def _chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
+    axis = axis_in(dim, x.ndim)
+    if chunks < 1:
+        raise Error("IRC420", f"a tensor cannot be cut into {chunks} chunks")
+    size = -(-x.shape[axis] // chunks)
+    return _split(x, size, dim) if size else [part(x, axis, 0, 0)] * chunks
+
+
+def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
+    """At indices, or into so many parts, the first ones one longer where that does not divide evenly."""
+    axis = axis_in(dim, x.ndim)
+    if is_array(where):
+        where = where.tolist()
+    total = x.shape[axis]
+    if not isinstance(where, int):
+        starts: list[Any] = [None, *where]
+        return [part(x, axis, a, b) for a, b in zip(starts, [*where, None])]
+    if where < 1:
+        raise Error("IRC420", f"a tensor cannot be split into {where} parts")
+    size, longer = divmod(total, where)
+    ends = [(i + 1) * size + min(i + 1, longer) for i in range(where)]
+    return _pieces(x, axis, ends)
+
+
+def _unbind(x: Array, dim: int = 0) -> list[Array]:
+    axis = axis_in(dim, x.ndim)
+    return [_select(x, axis, i) for i in range(x.shape[axis])]
+
+
+# -- the same tensor -----------------------------------------------------------
+
+
+def _alias(x: Array, *ignored: Any) -> Array:
+    return x.view()
+
+
+def _itself(x: Any, *ignored: Any) -> Any:
+    return x
+
+
+def _at_least(rank: int) -> Any:
+    def one(x: Array) -> Array:
+        if x.ndim >= rank:
+            return x
+        if rank == 3 and x.ndim == 2:
+            return _unsqueeze(x, -1)
+        return x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
+
+    return lambda x: [one(v) for v in x] if isinstance(x, (list, tuple)) else one(x)  # type: ignore[reportUnknownVariableType]
+
+
+def _conjugate(x: Array) -> Array:
+    """Of real numbers the tensor itself. Torch's conjugates of complex ones show memory that holds their opposite."""
+    if x.dtype.kind == "c":
+        raise Error("IRC423", "NumPy has no conjugate views of complex tensors")
+    return x
+
+
+def _real(x: Array) -> Array:
+    return x.real if x.dtype.kind == "c" else x
+
+
+def _imaginary(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        raise Error("IRC423", f"elements of type {x.dtype} have no imaginary part")
+    return x.imag
+
+
+def _as_real(x: Array) -> Array:
+    return np.stack([x.real, x.imag], -1) if not x.size else layout.paired(x)
+
+
+@aten("view_as_complex")
+def as_complex(x: Array) -> Array:
+    """Pairs in the last dimension as complex numbers."""
+    if not x.ndim or x.shape[-1] != 2 or x.strides[-1] != x.itemsize:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} has no pairs side by side in memory")
+    return x.view(np.dtype(f"c{2 * x.itemsize}"))[..., 0]
+
+
+table(
+    {
+        "view": _view,
+        "view_as": two(lambda x, other: _view(x, other.shape)),
+        "reshape": reshape,
+        "reshape_as": two(lambda x, other: reshape(x, other.shape)),
+        "flatten": _flatten,
+        "ravel": one(lambda x: x.reshape(-1)),
+        "unflatten": _unflatten,
+        "unsqueeze": _unsqueeze,
+        "unsqueeze_": _unsqueeze_in_place,
+        "squeeze": _squeeze,
+        "squeeze_": _squeeze_in_place,
+        "transpose": _transpose,
+        "swapaxes": _transpose,
+        "swapdims": _transpose,
+        "permute": _permute,
+        "t": _t,
+        "numpy_T": one(lambda x: x.T),
+        "mT": _matrix_transpose,
+        "adjoint": one(lambda x: _matrix_transpose(_conjugate(x))),
+        "conj": _conjugate,
+        "movedim": _move,
+        "moveaxis": _move,
+        "select": _select,
+        "slice": _slice,
+        "narrow": _narrow,
+        "diagonal": diagonal,
+        "unfold": _unfold,
+        "as_strided": _as_strided,
+        "expand": expand,
+        "expand_as": two(lambda x, other: expand(x, other.shape)),
+        "broadcast_to": expand,
+        "broadcast_tensors": _broadcast_all,
+        "meshgrid": _meshgrid,
+        "split": _split,
+        "split_with_sizes": _split,
+        "unsafe_split": _split,
+        "chunk": _chunk,
+        "unsafe_chunk": _chunk,
+        "tensor_split": _tensor_split,
+        "hsplit": two(lambda x, where: _tensor_split(x, where, 0 if x.ndim == 1 else 1)),
+        "vsplit": two(lambda x, where: _tensor_split(x, where, 0)),
+        "dsplit": two(lambda x, where: _tensor_split(x, where, 2)),
+        "unbind": _unbind,
+        "detach": _alias,
+        "alias": _alias,
+        "data": _alias,
+        "lift_fresh": _alias,
+        "positive": _itself,
+        "detach_": _itself,
+        "requires_grad_": _itself,
+        "resolve_conj": _itself,
+        "resolve_neg": _itself,
+        "cpu": _itself,
+        "cuda": _itself,
+        "real": _real,
+        "imag": _imaginary,
+        "view_as_real": _as_real,
+        **{f"atleast_{rank}d": _at_least(rank) for rank in (1, 2, 3)},
+    }
+)
