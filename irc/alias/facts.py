@@ -191,6 +191,19 @@ class Facts:
                 moved.append(source)
         index[old] = [source for source in sources if source == new]
 
+    def forward(self, value: Value, new: Element) -> None:
+        """Let whatever points to the memory of ``value`` point to ``new``, which does not lead there.
+
+        The element of ``value``, a location that points to nothing, becomes one
+        that stands for ``new``, and ``value`` gets another: what points to it,
+        and be that among thousands, need not be touched.
+        """
+        old = self.elements[value]
+        self.targets[old] = new
+        if self.pointed_from is not None:
+            self.pointed_from.setdefault(new, []).append(old)
+        self.elements[value] = self.location(self.sites.pop(old))
+
     def targets_of(self, element: Element) -> list[Element]:
         """What ``element`` points to, itself not included."""
         have = self.targets[element]

@@ -169,7 +169,13 @@ class Solver(Recorder):
         above = self._above(old)
         if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
-        facts.redirect(old, new)
+        site = facts.sites.get(old)
+        plain = facts.targets[old] is None and new not in above and not self._holds_any(old)
+        if plain and isinstance(site, Value) and facts.elements.get(site) == old:
+            facts.forward(site, new)
+            dag.known.pop(old, None)
+        else:
+            facts.redirect(old, new)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))
         self.index.redirect(old, new)

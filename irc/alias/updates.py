@@ -54,6 +54,10 @@ class Updates(Queries):
         """``value`` is about to become the result of another node. It denotes what it did."""
         self._solver.element(value)  # known from now on: what its new node does will not be asked
 
+    def unnest_nodes(self, node: Node) -> None:
+        """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it."""
+        self._solver.index.renest(node)
+
     def set_wildcard(self, value: Value) -> None:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
         self._declared_unknown[value] = None

@@ -54,6 +54,8 @@ class WriteIndex(WriteLog):
         """Block -> its nodes that act on the world, or hold one that does, in order; None until somebody asks."""
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
+        self._at: dict[LocationSet, list[int]] | None = None
+        """Locations -> the elements that denote them and are written; None until somebody asks."""
         self._single: Counts = {}
         self._several: dict[LocationSet, int] = {}
         self._union: LocationSet | None = EMPTY
@@ -89,6 +91,14 @@ class WriteIndex(WriteLog):
 
     # -- updates ---------------------------------------------------------
 
+    def renest(self, node: Node) -> None:
+        """Nodes have left the blocks of ``node``, or entered them."""
+        self._blocked = None
+        around: Node | None = node
+        while self._nested and around is not None:
+            self._nested.pop(around, None)
+            around = around.block.node if around.block is not None else None
+
     def remove(self, node: Node) -> None:
         """Forget what ``node`` itself writes."""
         self._catch_up()
@@ -118,6 +128,7 @@ class WriteIndex(WriteLog):
 
     def _count(self, element: int) -> None:
         locations = self._locations[element] = self._dag.locations(element)
+        self._at = None
         if isinstance(locations, int):
             self._single[locations] = self._single.get(locations, 0) + 1
         else:
@@ -127,6 +138,7 @@ class WriteIndex(WriteLog):
 
     def _discount(self, element: int) -> None:
         locations = self._locations.pop(element)
+        self._at = None
         if isinstance(locations, int):
             _decrement(self._single, locations)
         elif _decrement(self._several, locations):
@@ -198,13 +210,17 @@ class WriteIndex(WriteLog):
     def writing(self, locations: LocationSet) -> list[Node]:
         """The nodes that write one of ``locations`` themselves."""
         self._catch_up()
-        found = {
-            node: None
-            for element, nodes in self._writers.items()
-            if intersects(self._locations[element], locations)
-            for node in nodes
-        }
-        return list(found)
+        at = self._at
+        if at is None:
+            at = self._at = {}
+            for element, found in self._locations.items():
+                at.setdefault(found, []).append(element)
+        if isinstance(locations, int) or len(locations) < len(self._single):
+            written = [x for x in members(locations) if x in self._single]
+        else:
+            written = [x for x in self._single if contains(locations, x)]
+        sets: list[LocationSet] = [*written, *(s for s in self._several if intersects(s, locations))]
+        return list(dict.fromkeys(node for s in sets for element in at[s] for node in self._writers[element]))
 
     def nodes(self) -> list[Node]:
         """The nodes that write, not those around them."""

@@ -71,11 +71,11 @@ class ConstantFold:
         because of it may be so now.
         """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
-        again = True
-        while again:
+        folder.walk(graph)
+        while folder.look_again:
+            folder.rewriter.db.tighten()
             folder.look_again = False
             folder.walk(graph)
-            again = folder.look_again
         return folder.changed
 
 
@@ -157,10 +157,9 @@ class _Folder:
         taken, returns = list(block.nodes), block.returns
         db = self.rewriter.db
         self.look_again |= db.any_writes()
-        if db.writes(node):
-            self.ctx.drop_alias_db(node.graph)  # it knows writes by the nodes around them
         for inner in taken:
             inner.move_before(node)
+        db.unnest_nodes(node)
         inside = set(taken)
         for old, new in zip(node.outputs, returns, strict=True):
             self.rewriter.replace(old, new, keep_name=new.node in inside)

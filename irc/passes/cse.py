@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from irc.ir import Block, Graph, Node
+from irc.ir import Block, Graph, Node, Value
 from irc.passes.constants import CONSTANT
 from irc.passes.keys import attributes_key
 from irc.passes.registry import register
@@ -37,22 +37,33 @@ class Cse:
     name: ClassVar[str] = "cse"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at."""
+        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at.
+
+        A node's inputs are replaced when the walk comes to it, all at once: one by one, a node with n inputs
+        that merge would cost n².
+        """
         rewriter = ctx.rewriter(graph)
-        changed = False
+        merged: list[tuple[Node, Node]] = []
+        instead: dict[Value, Value] = {}
         scopes = _Scopes(graph.block)
         for node in scopes:
+            rewriter.replace_inputs(node, instead)
             if node.blocks or not node.outputs or rewriter.db.writes(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)
             if earlier is not None and _may_merge(rewriter, earlier, node) and ctx.allow(node):
-                merged = rewriter.replace_node(node, earlier.outputs)
-                ctx.count("merged", merged)
-                changed |= merged
+                merged.append((node, earlier))
+                instead.update(zip(node.outputs, earlier.outputs, strict=True))
             else:
                 scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
-        return changed
+        for block in graph.blocks():
+            if block is not graph.block:
+                rewriter.replace_inputs(block.return_node, instead)
+        changed = [rewriter.replace_node(node, earlier.outputs) for node, earlier in merged]
+        if any(changed):
+            ctx.count("merged", sum(changed))
+        return any(changed)
 
 
 class _Scopes:

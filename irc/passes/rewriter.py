@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
@@ -128,9 +128,12 @@ class Rewriter:
             Whether any use changed. The graph's output stays the use of an
             ``onnx::Identity`` that is needed to keep its name.
         """
-        if old is new or not old.has_uses:
+        if old is new:
             return False
         refine(new, old)
+        if not old.has_uses:
+            self._tell_replaced(old, new)  # ``replace_inputs`` may have replaced all
+            return False
         end = self.graph.block.return_node
         is_output = not self._is_function and end in old.users
         if is_output and (new.node is None or new.block is not self.graph.block or end in new.users):
@@ -140,6 +143,14 @@ class Rewriter:
         if is_output or (keep_name and may_rename):
             new.name = old.name
         return True
+
+    def replace_inputs(self, node: Node, instead: Mapping[Value, Value]) -> None:
+        """Let ``node``, which is not the end of the graph, use other values, all at once.
+
+        The caller then calls ``replace`` or ``replace_node`` for each of them, which sees to the rest.
+        """
+        if instead and any(value in instead for value in node.inputs):
+            node.set_inputs([instead.get(value, value) for value in node.inputs])
 
     def replace_node(self, node: Node, values: Sequence[Value], *, keep_names: bool = False) -> bool:
         """Replace the outputs of ``node``; if nothing uses them then, erase it and the constants only it used."""
@@ -169,8 +180,12 @@ class Rewriter:
             for i, value in enumerate(user.inputs):
                 if value is old:
                     user.replace_input(i, new)
+        if not old.has_uses:
+            self._tell_replaced(old, new)
+
+    def _tell_replaced(self, old: Value, new: Value) -> None:
         db = self.ctx.built_alias_db(self.graph)
-        if db is not None and not old.has_uses:
+        if db is not None:
             db.replace_value(old, new)
 
     # -- removing and moving ---------------------------------------------

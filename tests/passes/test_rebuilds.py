@@ -1,0 +1,90 @@
+"""Passes keep the alias analysis they were lent: counters, never clocks."""
+
+from __future__ import annotations
+
+from irc.alias import AliasDb
+from irc.passes import PassContext, PassManager, create_instruments
+from irc.passes.constant_fold import ConstantFold
+from tests.passes.helpers import kinds, parse_graph
+
+T = "Float(4)"
+
+
+def test_dropping_branches_builds_no_further_analysis() -> None:
+    """Each If holds a write and something that acts on the world, which then stand in the block around it."""
+    lines = [f"graph(%x : {T}):", "  %c : bool = prim::Constant[value=1]()", '  %s : str = prim::Constant[value="!"]()']
+    lines.append(f"  %v0 : {T} = aten::neg(%x)")
+    for i in range(30):
+        lines += [
+            f"  %v{i + 1} : {T} = prim::If(%c)",
+            "    block0():",
+            f"      %w{i} : {T} = aten::neg_(%v{i})",
+            f"      -> (%w{i})",
+            "    block1():",
+            "       = prim::RaiseException(%s, %s)",
+            f"      -> (%v{i})",
+        ]
+    lines.append("  return (%v30)")
+    graph = parse_graph("\n".join(lines))
+    before = AliasDb.builds
+    report = PassManager("constant-fold", create_instruments(["verify-each", "verify-alias"])).run(graph)
+    assert report.stats["constant-fold.branches"] == 30
+    assert report.stats["alias.built"] == 1 == AliasDb.builds - before
+    assert kinds(graph) == ["neg"] + ["neg_"] * 30
+
+
+def test_moved_writes_are_known_to_be_where_they_are() -> None:
+    text = f"""graph(%x : {T}, %d : bool):
+  %c : bool = prim::Constant[value=1]()
+  %s : str = prim::Constant[value="!"]()
+  %a : {T} = aten::neg(%x)
+   = prim::If(%d)
+    block0():
+       = prim::If(%c)
+        block0():
+          %w : {T} = aten::neg_(%a)
+           = prim::RaiseException(%s, %s)
+          -> ()
+        block1():
+          -> ()
+      -> ()
+    block1():
+      -> ()
+  return (%a)"""
+    graph = parse_graph(text)
+    ctx = PassContext()
+    db = ctx.alias_db(graph)
+    outer = next(node for node in graph.nodes if node.kind == "prim::If")
+    (inner,) = outer.blocks[0].nodes
+    write = graph.value("w").node
+    first, last = graph.value("s").node, graph.block.return_node
+    assert db.has_side_effects(outer) and db.writes(inner) and db.acts_on_world_between(first, last)
+    assert ConstantFold().run(graph, ctx)
+    assert db is ctx.alias_db(graph)
+    assert write.block is outer.blocks[0]
+    assert db.has_side_effects(outer) and db.writes(outer)
+    assert db.acts_on_world_between(write, outer.blocks[0].return_node)
+    db.check()
+
+
+def test_wide_nodes_are_rewritten_once_however_many_of_their_inputs_merge(monkeypatch) -> None:
+    from irc.ir import Node
+
+    calls: list[int] = []
+    for name in ("set_inputs", "replace_input"):
+        plain = getattr(Node, name)
+
+        def counted(self: Node, *arguments: object, plain=plain) -> None:
+            calls.append(len(self.inputs))
+            plain(self, *arguments)
+
+        monkeypatch.setattr(Node, name, counted)
+    n = 50
+    lines = [f"  %v{i} : {T} = onnx::Relu(%x)" for i in range(n)]
+    lines.append(f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%v{i}' for i in range(n))})")
+    lines += ["  %z : int = prim::Constant[value=0]()", "  %y : Tensor = aten::cat(%l, %z)", "  return (%y)"]
+    graph = parse_graph("\n".join([f"graph(%x : {T}):", *lines]))
+    calls.clear()
+    report = PassManager("cse").run(graph)
+    assert report.stats["cse.merged"] == n - 1
+    assert sum(1 for width in calls if width == n) <= 2
