@@ -127,9 +127,9 @@ def _writes(module: Module, graph: Graph) -> tuple[bool, frozenset[str]]:
         return False, frozenset()
     written: set[str] = set()
     for node in graph.walk():
-        if node.kind == "prim::GetAttr" and db.has_writers(node.output):
-            known = known_attribute(node.output, module)
-            written.update(storage_of(t).name for t in tensors_in(() if known is UNKNOWN else known))
+        known = known_attribute(node.output, module) if node.kind == "prim::GetAttr" else UNKNOWN
+        if known is not UNKNOWN and not isinstance(known, Object) and db.has_writers(node.output):
+            written.update(storage_of(t).name for t in tensors_in(known))
     return True, frozenset(written)
 
 

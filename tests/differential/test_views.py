@@ -241,6 +241,8 @@ def test_writing_through_views() -> None:
     compare("aten::copy_", x, ramp(4), False)
     compare("aten::copy_", x.T, ramp(4, 3, dtype="int64"), False)
     compare("aten::copy_", x[1:, ::2], ramp(2, 2), False)
+    compare("aten::copy", x, ramp(4), False)
+    compare("aten::copy", x.T, ramp(4, 3, dtype="int64"), False)
     compare("aten::fill_", x[:, 1], 7)
     compare("aten::fill_", ramp(3, dtype="int64"), 2.7)
     compare("aten::fill_", x, np.array(5, np.int64))

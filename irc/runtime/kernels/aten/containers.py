@@ -185,7 +185,8 @@ def _pop_item(x: dict[Any, Any]) -> Any:
     return key, x.pop(key)
 
 
-def _copy(x: Any) -> Any:
+def copy_container(x: Any) -> Any:
+    """A new list or dictionary of the same elements."""
     return list(x) if is_sequence(x) else dict(x)
 
 
@@ -225,7 +226,6 @@ table(
         "count": _count,
         "sorted": _sorted,
         "list": list,
-        "copy": _copy,
         "pop": _pop,
         "dict": _dict,
         "get": _get_or,

@@ -9,6 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, promote, tensor
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import sizes_of
@@ -85,6 +86,14 @@ def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
     except ValueError:
         raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into {list(x.shape)}") from None
     return x
+
+
+@aten("copy")
+def copy(x: Any, *arguments: Any) -> Any:
+    """Of a tensor, the contents of a second one in new memory that is like the first; of containers a copy."""
+    if not is_array(x):
+        return copy_container(x)
+    return _copy_into(layout.empty(x.shape, x.dtype, (x,)), *arguments)
 
 
 def _fill(x: Array, value: Any) -> Array:
