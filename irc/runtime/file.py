@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error
+from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
 from irc.runtime.atomic import replacing
 from irc.runtime.model import CompiledModel
+from irc.runtime.object_header import pack, unpack
 from irc.runtime.report import Report
 from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
 
@@ -52,8 +54,10 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     if model.graph is not model.module.main:
         module.main = module.graphs[model.graph.name]
         module.defaults.clear()  # they are those of the other graph's inputs
+        module.objects.clear()
     _name_large_constants(module)
     used = _named_tensors(module)
+    objects = {name: pack(value, used) for name, value in module.objects.items()}
     table = [*used.values(), *module.defaults.values()]
     entries: list[dict[str, Any]] = []
     end = 0
@@ -67,6 +71,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
             "ir": print_module(module),
             "weights": dict(zip(used, entries)),
             "defaults": dict(zip(module.defaults, entries[len(used) :])),
+            "objects": objects,
             "metadata": module.metadata,
             "report": None if model.report is None else model.report.to_dict(),
         },
@@ -199,6 +204,10 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
         if name not in inputs:
             raise Error("IRC513", f"there is a default for {name!r}, which is no input")
         module.defaults[name] = tensor_at(contents, start, entry, name)
+    for name, data in header.get("objects", {}).items():  # which files of before there were objects do not have
+        if name not in inputs or not isinstance(value := unpack(data, weights), Object):
+            raise Error("IRC513", f"there is an object for {name!r}, which is none")
+        module.objects[name] = value
     module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())
     for graph in module.graphs.values():
         verify(graph, operators=False)  # checked when it was compiled; and schemas would need onnx
