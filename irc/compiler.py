@@ -46,7 +46,8 @@ def compile(
     """Optimise a model and make it ready to run.
 
     Args:
-        model: path of an ONNX file, ``onnx.ModelProto``, ``irc.ir.Module`` or ``irc.ir.Graph``. It is not changed.
+        model: path of an ONNX file, ``onnx.ModelProto``, ``torch.jit`` module or function, ``irc.ir.Module`` or
+            ``irc.ir.Graph``. It is not changed.
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
         instruments: what watches the passes, see ``irc.passes.instruments``.
@@ -89,6 +90,10 @@ def load_module(model: Any) -> tuple[Module, str]:
         if model.module is not None and model.module.main is model:
             return model.module.copy(), model.name
         return Module(model.copy()), model.name
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
+        from irc.frontend.torchscript import import_torchscript
+
+        return import_torchscript(model), type(model).__name__
     from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
 
     if isinstance(model, str | os.PathLike):
@@ -97,7 +102,7 @@ def load_module(model: Any) -> tuple[Module, str]:
     if hasattr(model, "graph"):
         return import_model(model), str(model.graph.name)
     kind = type(model).__name__
-    raise Error("IRC101", f"cannot compile a {kind}: give a path, a ModelProto, a Module or a Graph")
+    raise Error("IRC101", f"cannot compile a {kind}: give a path, ModelProto, torch.jit module, Module or Graph")
 
 
 def count_nodes(graph: Graph) -> int:

@@ -30,6 +30,7 @@ def add_commands(commands: options.Commands) -> None:
 
     alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
     options.add_model(alias)
+    options.add_strict(alias)
     alias.add_argument("--format", choices=("text", "dot"), default="text", help="text (default), or Graphviz's dot")
     alias.add_argument("--why", nargs=2, metavar=("A", "B"), help="why two values may share memory")
     alias.set_defaults(run=print_alias)
@@ -46,6 +47,7 @@ def print_alias(given: argparse.Namespace) -> int:
     from irc.alias import analyze
 
     module = models.read_module(given.model)
+    models.check_operators(module, given.strict, given.model)
     db = analyze(module.main, module)
     if given.why:
         a, b = (_value(module.main, name, given.model) for name in given.why)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from irc.cli.output import say
 from irc.errors import Error
 
 if TYPE_CHECKING:
@@ -93,6 +94,24 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
         raise Error("IRC501", f"the folder {str(folder)!r} may not be written", path)
     if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
         raise Error("IRC503", "this is the model that is read: give the output another name", path)
+
+
+def check_operators(module: Module, strict: bool, path: str) -> None:
+    """Tell which operators irc knows nothing of; with ``strict``, refuse them (IRC342)."""
+    from irc.alias.unknown import unknown_operators
+
+    lines: list[str] = []
+    for graph in module.graphs.values():
+        for kind, nodes in unknown_operators(graph).items():
+            name = next((f"%{v.name}" for v in nodes[0].outputs), nodes[0].name or "without results")
+            count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes, the first"
+            lines.append(f"  {kind}: {count} {name}")
+    if lines and strict:
+        raise Error("IRC342", "irc does not know these operators:\n" + "\n".join(lines), path)
+    if lines:
+        say("note: irc does not know these operators, and takes them to write whatever they can reach:")
+        for line in lines:
+            say(line)
 
 
 def _parse(path: str) -> Module:

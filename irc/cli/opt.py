@@ -17,6 +17,7 @@ def add_commands(commands: options.Commands) -> None:
     parser = options.add_command(commands, "opt", "run passes over IR text", EXAMPLES)
     options.add_model(parser, "IR text (.ir, .txt, - for stdin); also ONNX and .irc files")
     options.add_pipeline(parser, "")
+    options.add_strict(parser)
     parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
     parser.add_argument(
         "--instrument",
@@ -37,6 +38,7 @@ def run(given: argparse.Namespace) -> int:
     manager = PassManager(given.passes, create_instruments(given.instrument))
     module = models.read_module(given.model)
     module.verify()
+    models.check_operators(module, given.strict, given.model)
     manager.run(module)
     module.verify()
     text = str(module).rstrip("\n") + "\n"

@@ -48,6 +48,15 @@ def add_model(
     parser.add_argument("model", metavar="MODEL", help=kinds)
 
 
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """The option that refuses operators which irc does not know."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse operators that irc does not know (otherwise they may write whatever they can reach)",
+    )
+
+
 def add_pipeline(parser: argparse.ArgumentParser, default: str = "default") -> None:
     """The option that chooses the passes."""
     parser.add_argument(

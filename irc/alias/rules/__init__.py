@@ -32,6 +32,11 @@ def _forget(kind: str) -> None:
 on_change.append(_forget)
 
 
+def has_rule(kind: str) -> bool:
+    """Whether nodes of ``kind`` have a rule of their own, whatever their schema rows."""
+    return kind in _BY_KIND
+
+
 def find_rule(kind: str) -> Rule | None:
     """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
     if kind in _BY_KIND:

@@ -1,0 +1,35 @@
+"""Operators that irc knows nothing of: the analysis takes them to do anything to what they can reach."""
+
+from __future__ import annotations
+
+from irc.alias.rules import has_rule
+from irc.alias.rules.schema_rule import compile_schema
+from irc.alias.summaries import callee
+from irc.ir import ops
+from irc.ir.graph import Graph
+from irc.ir.node import Node
+
+
+def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
+    """The nodes of ``graph``, nested ones too, that are opaque, by kind.
+
+    They are those of kinds without rule or schema row, those whose arguments fit
+    none of rows that say different things, and calls of functions that the module does not have.
+    """
+    found: dict[str, list[Node]] = {}
+    for node in graph.walk():
+        if not _is_known(node):
+            found.setdefault(node.kind, []).append(node)
+    return found
+
+
+def _is_known(node: Node) -> bool:
+    if node.kind == "prim::CallFunction":
+        module = node.graph.module
+        return module is not None and callee(node) in module.graphs
+    if has_rule(node.kind):
+        return True
+    rows = ops.schemas(node.kind)
+    if not rows:
+        return ops.is_functional(node.kind)
+    return len(set(map(compile_schema, rows))) == 1 or ops.resolve(node) is not None
