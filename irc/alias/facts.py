@@ -239,6 +239,14 @@ class Facts:
             return Site(Kind.CONSTANT if constant else Kind.TEMPORARY, site, site.type)
         return site
 
+    def disown(self, value: Value) -> None:
+        """``value`` is no longer known; memory made for it, to which others may point, keeps its name."""
+        element = self.elements.pop(value, None)
+        if element is not None and self.sites.get(element) is value:
+            self.sites[element] = Site(self.site(element).kind, value.name, value.type)
+        for location in self.made_for.pop(value, ()):
+            self.sites[location] = self.site(location)._replace(key=value.name)
+
     def type_of(self, location: Element) -> Type:
         """The type of the object at ``location``."""
         return self.sites[location].type

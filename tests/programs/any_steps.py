@@ -13,8 +13,8 @@ NAME = "anything"
 
 def bag(m: Maker) -> None:
     """A list of two values of whatever kinds."""
-    first = m.pick(list(reversed(m.scope))) if m.scope else m.tensor()
-    second = m.pick(list(reversed(m.scope))) if m.scope else m.tensor()
+    first = m.choose(m.newest_first()) if m.scope else m.tensor()
+    second = m.choose(m.newest_first()) if m.scope else m.tensor()
     kind = m.kind(first)
     held = kind.elem if isinstance(kind, Boxed) else kind
     m.emit("prim::ListConstruct", [first, second], Bag(held), ListType(types.ANY))
@@ -31,14 +31,14 @@ def _some_bag(m: Maker) -> Value:
 def put(m: Maker) -> None:
     """Something more into a list: the list itself, maybe, or a list that holds it."""
     into = _some_bag(m)
-    value = m.pick(list(reversed(m.scope)))
+    value = m.choose(m.newest_first())
     m.emit("aten::append", [into, value], m.kind(into), into.type)
 
 
 def knot(m: Maker) -> None:
     """A list that holds one that holds it."""
     outer = _some_bag(m)
-    more = m.pick(list(reversed(m.scope)))
+    more = m.choose(m.newest_first())
     inner = m.emit("prim::ListConstruct", [outer, more], Bag(m.kind(outer)), outer.type)
     m.emit("aten::append", [outer, inner], m.kind(outer), outer.type)
 

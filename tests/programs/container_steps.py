@@ -19,10 +19,12 @@ def fitting(m: Maker, kind: Kind) -> Value | None:
 
 
 def new_list(m: Maker, kind: Seq) -> Value:
-    """A list of visible tensors that may be where ``kind`` is expected."""
-    assert isinstance(kind.elem, Tens)
-    elements = [fitting(m, kind.elem) for _ in range(max(kind.least, 1))]
-    return m.emit("prim::ListConstruct", [e for e in elements if e is not None], Seq(kind.elem, len(elements)))
+    """A list of visible tensors, old ones rather than new ones, that may be where ``kind`` is expected."""
+    elem = kind.elem
+    assert isinstance(elem, Tens)
+    known = list(reversed(m.candidates(lambda k: fits(k, elem)))) or [m.fresh(elem)]
+    elements = [m.pick(known) for _ in range(max(kind.least, 1))]
+    return m.emit("prim::ListConstruct", elements, Seq(elem, len(elements)))
 
 
 def _elements(m: Maker, count: int) -> tuple[Kind, list[Value]]:
@@ -40,7 +42,7 @@ def make_list(m: Maker) -> None:
 
 
 def make_tuple(m: Maker) -> None:
-    values = [m.pick(list(reversed(m.scope))) if m.scope else m.tensor() for _ in range(m.between(1, 2))]
+    values = [m.choose(m.newest_first()) if m.scope else m.tensor() for _ in range(m.between(1, 2))]
     m.emit("prim::TupleConstruct", values, Tup(tuple(m.kind(v) for v in values)))
 
 
@@ -86,7 +88,7 @@ def set_item(m: Maker) -> None:
 def extend(m: Maker) -> None:
     xs = _list(m)
     k = m.kind(xs)
-    ys = m.pick(m.candidates(lambda o: isinstance(o, Seq) and o.elem == k.elem))
+    ys = m.choose(m.candidates(lambda o: isinstance(o, Seq) and o.elem == k.elem))
     if m.flip():
         m.emit("aten::add", [xs, ys], Seq(k.elem, k.least + m.kind(ys).least))
     elif ys is not xs and not m.depth:  # in a loop the lists could extend each other without end

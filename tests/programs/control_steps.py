@@ -37,11 +37,11 @@ def branch(m: Maker) -> None:
         block = node.add_block()
         with m.inside(block):
             m.steps(m.below(5))
-            scopes.append(list(reversed(m.scope)))
+            scopes.append(m.newest_first())
     returns: list[list[Value]] = [[], []]
     kinds: list[Kind] = []
     for _ in range(m.between(0, 2)):
-        a = m.pick(scopes[0]) if scopes[0] else None
+        a = m.choose(scopes[0]) if scopes[0] else None
         for b in scopes[1] if a is not None else []:
             kind = either(m.kind(a), m.kind(b))
             if kind is not None and (m.flip() or b is a):
@@ -54,6 +54,26 @@ def branch(m: Maker) -> None:
     m.finish(node, kinds)
 
 
+def choose(m: Maker) -> None:
+    """One of two tensors that are there already."""
+    a, b = _alike(m)
+    node = m.node_with_blocks("prim::If", [condition(m)])
+    for value in (a, b):
+        node.add_block().set_returns([value])
+    m.finish(node, [_of_both(m, a, b)])
+
+
+def _alike(m: Maker) -> tuple[Value, Value]:
+    """Two tensors of one element type and shape, two different ones mostly."""
+    a = m.tensor()
+    b = m.like(m.kind(a))
+    return a, b if b is not a else m.fresh(Tens(m.kind(a).dtype, m.kind(a).shape))
+
+
+def _of_both(m: Maker, a: Value, b: Value) -> Tens:
+    return replace(m.kind(a), frozen=m.kind(a).frozen or m.kind(b).frozen)
+
+
 def trips(m: Maker) -> Value:
     """How often a loop goes round: from 0 to 4 times."""
     sizes = m.candidates(lambda k: isinstance(k, Num) and k.low >= 0 and k.high <= 4)
@@ -61,8 +81,8 @@ def trips(m: Maker) -> Value:
 
 
 def _carried(m: Maker) -> list[Value]:
-    candidates = list(reversed(m.scope))
-    return [m.pick(candidates) for _ in range(m.below(4))] if candidates else []
+    candidates = m.newest_first()
+    return [m.choose(candidates) for _ in range(m.below(4))] if candidates else []
 
 
 def _handed_on(m: Maker, kinds: list[Kind], params: list[Value]) -> list[Value]:
@@ -71,7 +91,7 @@ def _handed_on(m: Maker, kinds: list[Kind], params: list[Value]) -> list[Value]:
     for kind, param in zip(kinds, params):
         candidates = [v for v in reversed(m.scope) if fits(m.kind(v), kind)]
         others = [v for v in candidates if v in params and v is not param]
-        found.append(m.pick(others) if others and not m.below(3) else m.pick(candidates))
+        found.append(m.pick(others) if others and not m.below(3) else m.choose(candidates))
     return found
 
 
@@ -95,6 +115,23 @@ def loop(m: Maker) -> None:
         returned = _handed_on(m, kinds, params)
         block.set_returns([go_on, *returned])
     m.finish(node, kinds)
+
+
+def swap(m: Maker) -> None:
+    """``prim::Loop`` of which each trip swaps two tensors."""
+    if m.depth >= MAX_DEPTH:
+        return
+    a, b = _alike(m)
+    kind = _of_both(m, a, b)
+    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), a, b])
+    block = node.add_block()
+    number = block.add_param(types.INT)
+    u, v = (block.add_param(ir_type(kind, m.trusted)) for _ in range(2))
+    with m.inside(block):
+        m.define([number, u, v], [Num(0, 3), kind, kind])
+        m.steps(m.below(3))
+        block.set_returns([m.number(True), v, u])
+    m.finish(node, [kind, kind])
 
 
 def _loosened(m: Maker, kind: Kind) -> Kind:
@@ -174,8 +211,8 @@ def again(m: Maker) -> None:
 
 
 STEPS: dict[str, tuple[Step, ...]] = {
-    "branches": (branch,),
-    "loops": (loop, loop),
+    "branches": (branch, branch, choose),
+    "loops": (loop, loop, swap),
     "onnx loops": (onnx_loop,),
     "calls": (call,),
     "again": (again, again),

@@ -133,7 +133,7 @@ def _function(m: ProgramMaker, boxed: bool) -> tuple[str, tuple[Kind, ...], tupl
         m.pick(list_steps.STORES)(m)
         container_steps.get_item(m)
     m.steps(m.between(1, m.budget))
-    returns = [m.pick(list(reversed(m.scope))) for _ in range(m.between(0, 2))]
+    returns = [m.choose(m.newest_first()) for _ in range(m.between(0, 2))]
     m.graph.set_outputs(returns)
     return m.graph.name, tuple(kinds), tuple(m.kind(v) for v in returns)
 
@@ -154,7 +154,8 @@ def _inputs(m: Maker, boxed: bool) -> tuple[list[np.ndarray[Any, Any]], list[tup
         else:
             m.define([m.graph.add_input(of_type, f"x{i}")], [kind])
         shared = [j for j, b in enumerate(buffers) if b.dtype == kind.dtype.numpy]
-        buffer = m.pick(shared) if shared and m.below(3) == 2 else len(buffers)
+        together = m.flip() if boxed else m.below(3) == 2
+        buffer = m.pick(shared) if shared and together else len(buffers)
         if buffer == len(buffers):
             buffers.append(m.array((24,), kind.dtype))
         offset = m.below(24 - int(np.prod(kind.shape)) + 1)
@@ -171,7 +172,8 @@ def _outputs(m: Maker) -> None:
     candidates: list[Value] = m.candidates(
         lambda k: isinstance(k, Tens) or (isinstance(k, Seq) and isinstance(k.elem, Tens))
     )
-    found = [m.pick(candidates) for _ in range(m.between(1, 4))] if candidates else [m.tensor()]
+    unused = [v for v in candidates if not v.has_uses]
+    found = [*unused[: m.between(1, 12)], *m.some(candidates[:3])] or [m.tensor()]
     m.graph.set_outputs(dict.fromkeys(found))
     for i, value in enumerate(m.graph.outputs):
         if value.node is not None and m.below(3):

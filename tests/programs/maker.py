@@ -88,7 +88,16 @@ class Maker:
     def find(self, test: Callable[[Kind], bool]) -> Value | None:
         """Some visible value whose kind passes ``test``; None if there is none."""
         found = self.candidates(test)
-        return self.pick(found) if found else None
+        return self.choose(found) if found else None
+
+    def choose(self, values: Sequence[Value]) -> Value:
+        """One of ``values``; mostly one that nothing uses yet, so that little of a program is dead."""
+        unused = [v for v in values if not v.has_uses]
+        return self.pick(unused if unused and self.below(4) else values)
+
+    def newest_first(self) -> list[Value]:
+        """All visible values."""
+        return list(reversed(self.scope))
 
     def tensor(self, test: Callable[[Tens], bool] = lambda _: True) -> Value:
         """Some visible tensor that passes ``test``; a new one if there is none."""

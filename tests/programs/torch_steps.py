@@ -145,12 +145,11 @@ def reshape(m: Maker) -> None:
 
 
 def turn_and_reshape(m: Maker) -> None:
-    """What no stride tells: a copy, but for tensors of one row or column."""
-    x = m.tensor(lambda k: k.rank == 2 and all(k.shape))
+    """A copy, but for tensors of one row or column: no stride leads from each element to the next."""
     t(m)
-    turned = m.scope[-1] if m.below(4) else x
-    rows, columns = m.kind(turned).shape
-    _view(m, "aten::reshape", turned, [m.ints([-1])], (rows * columns,))
+    rows, columns = m.kind(m.scope[-1]).shape
+    if rows and columns:
+        _view(m, "aten::reshape", m.scope[-1], [m.ints([-1])], (rows * columns,))
 
 
 def view(m: Maker) -> None:

@@ -47,11 +47,9 @@ def subgraph(rec: Recorder, node: Node) -> Steps:
         rec.bind(output, rec.element(inner))
     # The subgraph's values are of another graph: the database answers for its own.
     for block in graph.blocks():
-        for value in block.params:
-            rec.facts.elements.pop(value, None)
-        for inner_node in block.nodes:
-            for value in inner_node.outputs:
-                rec.facts.elements.pop(value, None)
+        values = (*block.params, *(v for inner_node in block.nodes for v in inner_node.outputs))
+        for value in values:
+            rec.facts.disown(value)
 
 
 def _call_function(rec: Recorder, node: Node) -> Steps | None:

@@ -121,19 +121,22 @@ class GraphBuilder:
         for name, tensor in constants.items():
             if name not in scope.values:
                 scope.values[name] = self.constant(tensor, block, name)
-        is_main = block.node is None
         declared = raw.declared | {name: type for name, type in raw.outputs if type is not None}
-        shown = {name for name, _ in raw.outputs} if is_main else set[str]()
         for node in raw.nodes:
             outputs = self._node(node, block, scope)
             for name, value in zip(node.outputs, outputs):
                 if name:
                     if name in declared:
-                        read = from_proto if name in shown else _element
-                        value.type = settle(value.type, read(declared[name], f"type of {name!r}"))
+                        value.type = settle(value.type, _element(declared[name], f"type of {name!r}"))
                     scope.values[name] = value
         self.depth -= 1
-        return [scope[name] for name, _ in raw.outputs]
+        returns = [scope[name] for name, _ in raw.outputs]
+        if block.node is None:
+            # For users to see; nothing computes with it.
+            for (name, type), value in zip(raw.outputs, returns):
+                if type is not None and value.node is not None and not value.has_uses:
+                    value.type = settle(value.type, from_proto(type, f"type of {name!r}"))
+        return returns
 
     def inputs(self, raw: RawNode, operator: Operator, scope: Scope, keep: int = 0) -> list[Value]:
         """A node's inputs, checked; trailing absent ones are left out, but for the first ``keep``."""

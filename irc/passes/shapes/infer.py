@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from irc.alias import analyze
 from irc.ir.graph import Graph
-from irc.ir.types import NONE, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import NONE, Dim, DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, find_rule, trackable
 
@@ -198,20 +198,24 @@ def join(a: Type, b: Type) -> Type:
 
 
 def refine(inferred: Type, declared: Type) -> Type:
-    """``inferred``, with what it leaves open filled in from ``declared``."""
+    """``inferred``, with what it leaves open filled in from ``declared``; a number is more than a name for a size."""
     if isinstance(inferred, ListType) and isinstance(declared, ListType):
         return ListType(refine(inferred.elem, declared.elem))
     if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
         return OptionalType(refine(inferred.elem, declared.elem))
     if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
         return inferred
-    dtype = inferred.dtype or declared.dtype
-    if inferred.shape is None or declared.shape is None:
-        return TensorType(dtype, inferred.shape if inferred.shape is not None else declared.shape)
-    if len(inferred.shape) != len(declared.shape):
-        return TensorType(dtype, inferred.shape)
-    pairs = zip(inferred.shape, declared.shape, strict=True)
-    return TensorType(dtype, tuple(d if i is None else i for i, d in pairs))
+    shape = inferred.shape
+    if shape is None:
+        shape = declared.shape
+    elif declared.shape is not None and len(declared.shape) == len(shape):
+        shape = tuple(_refine_size(i, d) for i, d in zip(shape, declared.shape, strict=True))
+    return TensorType(inferred.dtype or declared.dtype, shape)
+
+
+def _refine_size(inferred: Dim, declared: Dim) -> Dim:
+    takes_over = inferred is None or (isinstance(inferred, str) and isinstance(declared, int))
+    return declared if takes_over else inferred
 
 
 def stacked(type: Type, length: int | str | None, axis: int = 0) -> Type:
