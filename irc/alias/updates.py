@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
 from irc.alias.queries import Queries
-from irc.alias.rules import leaves_traces
+from irc.alias.rules import leaves_traces, looks_at_constants
 from irc.alias.solver import Solver
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -18,7 +18,8 @@ class Updates(Queries):
     """Each update leaves every query answering as after a rebuild, at the cost of what it affects.
 
     The exception are erased nodes that stored into or escaped from what
-    outlives them: until ``tighten``, their traces stay, which is safe.
+    outlives them, and constants that settle what a node does: until
+    ``tighten``, traces of what was possible before stay, which is safe.
 
     Attributes:
         is_tight: whether there are no such traces.
@@ -66,7 +67,13 @@ class Updates(Queries):
     # -- replacing -------------------------------------------------------
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Every use of ``old`` has become a use of ``new``. Tell it after changing the graph."""
+        """Every use of ``old`` has become a use of ``new``. Tell it after changing the graph.
+
+        Where ``new`` is a constant that settles what its users do (whether a
+        normalisation trains), the db stays what it was, a superset, until ``tighten``.
+        """
+        if new.node is not None and new.node.kind == "prim::Constant":
+            self.is_tight = self.is_tight and not any(looks_at_constants(user.kind) for user in new.iter_users())
         elements = self._solver.facts.elements
         before = elements.get(old)
         if before is None or before == NOTHING or old is new:

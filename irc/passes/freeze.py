@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
-from irc.ir.objects import UNKNOWN, Object, Strided, known_attribute
+from irc.ir.objects import UNKNOWN, Object, Strided, known_attribute, tensors_in
 from irc.ir.types import ANY, INT, NONE, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from irc.passes.registry import register
 
@@ -38,14 +38,18 @@ class Freeze:
             return False
         rewriter = ctx.rewriter(graph)
         reads = [node for node in graph.walk() if node.kind == GET_ATTR]
+        known = [(node, known_attribute(node.output, module)) for node in reads]
         changed = False
-        for node in reads:
-            value = known_attribute(node.output, module)
-            if value is UNKNOWN or isinstance(value, Object) or not _is_constant(rewriter, node) or not ctx.allow(node):
-                continue
-            rewriter.replace(node.output, _build(rewriter, node, value, node.output.type), keep_name=True)
-            ctx.count("frozen")
-            changed = True
+        for tensors in (False, True):  # numbers first: they tell which tensors are written
+            for node, value in known:
+                is_plain = not isinstance(value, Object) and not any(tensors_in(value))
+                if value is UNKNOWN or isinstance(value, Object) or is_plain is tensors:
+                    continue
+                if _is_constant(rewriter, node) and ctx.allow(node):
+                    rewriter.replace(node.output, _build(rewriter, node, value, node.output.type), keep_name=True)
+                    ctx.count("frozen")
+                    changed = True
+            rewriter.db.tighten()
         for node in reversed(reads):
             if not node.output.has_uses:
                 rewriter.erase(node)
@@ -96,7 +100,7 @@ def _actual(value: Any, declared: Type) -> Type:
 
 def _tensor(rewriter: Rewriter, node: Node, tensor: Tensor) -> Value:
     weights = rewriter.graph.weights
-    if weights.get(tensor.name) is not tensor:
+    if weights.setdefault(tensor.name, tensor) is not tensor:
         tensor = weights.add(tensor.name, tensor)
     return rewriter.constant(tensor, before=node, name=tensor.name)
 

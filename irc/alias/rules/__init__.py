@@ -14,7 +14,7 @@ from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_ef
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
-from irc.ir.ops.registry import on_change
+from irc.ir.ops.registry import on_change, random_switch
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 
@@ -50,6 +50,11 @@ def find_rule(kind: str) -> Rule | None:
         else:
             return calls.opaque
     return with_effects(rule, ops.effects(kind))
+
+
+def looks_at_constants(kind: str) -> bool:
+    """Whether what nodes of ``kind`` do depends on the values of constants among their inputs."""
+    return kind in tensors.STATISTICS or kind == "prim::TupleIndex" or random_switch(kind) is not None
 
 
 def leaves_traces(node: Node) -> bool:

@@ -27,9 +27,10 @@ def _set_storage(rec: Recorder, node: Node) -> None:
     rec.bind(node.output, rec.element(node.inputs[0]))
 
 
+STATISTICS = frozenset({"aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"})
+"""Operators whose running statistics are written or not as an argument says."""
+
 RULES: dict[str, Rule | None] = {
-    "aten::batch_norm": _normalise,
-    "aten::instance_norm": _normalise,
-    "aten::native_batch_norm": _normalise,
+    **dict.fromkeys(STATISTICS, _normalise),
     "aten::set_": _set_storage,
 }
