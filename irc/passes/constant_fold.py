@@ -67,15 +67,16 @@ class ConstantFold:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fold everything in one walk, for constants are there before the nodes that use them.
 
-        Walks again only if a branch was dropped where something writes: what may not have been constant
-        because of it may be so now.
+        Walks again only if a branch was dropped where something writes, or something was folded after a refusal
+        for want of room: what may not have been constant because of it may be so now.
         """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
         folder.walk(graph)
         while folder.look_again:
             folder.rewriter.db.tighten()
-            folder.look_again = False
             folder.walk(graph)
+        for node, why in folder.refused.items():
+            ctx.note(node, f"not folded: {why}")
         return folder.changed
 
 
@@ -88,11 +89,15 @@ class _Folder:
         if self.key not in ctx.memory:  # one budget for all runs of a pipeline
             weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
             ctx.memory[self.key] = max(options.max_growth, weights // _GROWTH_SHARE)
+        self.refused: dict[Node, str] = {}
         self.changed = False
         self.look_again = False
+        self.out_of_room = False
 
     def walk(self, graph: Graph) -> None:
         """Visit all nodes in pre-order, those of branches taken where they go."""
+        self.refused.clear()
+        self.look_again = self.out_of_room = False
         pending = list(reversed(graph.nodes))
         while pending:
             node = pending.pop()
@@ -121,7 +126,7 @@ class _Folder:
             try:
                 results = self._results(node)
             except Refused as why:
-                self.ctx.note(node, f"not folded: {why}")
+                self.refused[node] = str(why)
                 return
             if results is not None:
                 self._replace(node, results)
@@ -144,6 +149,7 @@ class _Folder:
         self.rewriter.replace_node(node, values, keep_names=True)
         self.ctx.count("folded")
         self.changed = True
+        self.look_again |= self.out_of_room  # constants that only this node shared are another's alone now
 
     # -- control flow and shapes -----------------------------------------
 
@@ -207,6 +213,7 @@ class _Folder:
         if multiplications(node, size) > _MAX_MULTIPLICATIONS:
             raise Refused(f"it takes more than {_MAX_MULTIPLICATIONS} multiplications")
         if size > _CONVERSION * replaced and size - replaced > self.ctx.memory[self.key]:
+            self.out_of_room = True
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 
 
