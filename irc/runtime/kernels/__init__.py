@@ -20,6 +20,7 @@ from irc.runtime.kernels.registry import Kernel, find_binder
 if TYPE_CHECKING:
     from irc.ir import Node
 
+
 def means(node: Node) -> Literal["own", "reference"] | None:
     """How ``node`` can be computed: by a kernel of irc's own, by ``onnx.reference``, or not at all."""
     if find_binder(node.kind, node.version) is not None:
