@@ -224,13 +224,19 @@ def _content(result: Any, type: Type, largest: int) -> Any:
         if array.base is not None and (not array.flags.c_contiguous or array.nbytes < largest):
             array = array.copy()  # as a view it would keep more alive than its own elements
         return Tensor.of(array)
-    if _is_plain(type) and isinstance(result, bool | int | float | str | list):
-        return cast(Any, result)
+    if _is_plain(type) and _is_plain_value(result):
+        return result
     raise Refused("a constant cannot hold its result")
 
 
 def _is_plain(type: Type) -> bool:
     return isinstance(type, PrimType) or (isinstance(type, ListType) and isinstance(type.elem, PrimType))
+
+
+def _is_plain_value(result: Any) -> bool:
+    if isinstance(result, list):
+        return all(map(_is_plain_value, cast("list[Any]", result)))
+    return isinstance(result, bool | int | float | str)
 
 
 def _shape_of(node: Node, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -118,20 +118,21 @@ def loop(m: Maker) -> None:
 
 
 def swap(m: Maker) -> None:
-    """``prim::Loop`` of which each trip swaps two tensors."""
+    """``prim::Loop`` of which each trip swaps two tensors and makes a third one anew."""
     if m.depth >= MAX_DEPTH:
         return
     a, b = _alike(m)
-    kind = _of_both(m, a, b)
-    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), a, b])
+    c = m.tensor()
+    kinds = [_of_both(m, a, b), _of_both(m, a, b), m.kind(c)]
+    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), a, b, c])
     block = node.add_block()
     number = block.add_param(types.INT)
-    u, v = (block.add_param(ir_type(kind, m.trusted)) for _ in range(2))
+    u, v, w = params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
     with m.inside(block):
-        m.define([number, u, v], [Num(0, 3), kind, kind])
+        m.define([number, *params], [Num(0, 3), *kinds])
         m.steps(m.below(3))
-        block.set_returns([m.number(True), v, u])
-    m.finish(node, [kind, kind])
+        block.set_returns([m.number(True), v, u, m.emit("aten::clone", [w], replace(kinds[2], frozen=False))])
+    m.finish(node, kinds)
 
 
 def _loosened(m: Maker, kind: Kind) -> Kind:

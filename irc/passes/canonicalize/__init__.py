@@ -48,7 +48,7 @@ class Canonicalize:
                 if value is None:
                     continue
                 users = [user for user in node.outputs[0].users if user.kind in RULES]
-                if not rewriter.replace(node.outputs[0], value):
+                if not rewriter.replace(node.outputs[0], value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
                     continue

@@ -1,0 +1,415 @@
+"""Every canonicalisation rule: where it applies, where it must not, and what a write forbids.
+
+A case is the body of a graph that makes ``%y`` out of ``%x : Float(2, 3)`` and others; after it, ``%z`` is
+computed from ``%y``, so that names of outputs do not come into it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.ir import Graph, parse_graph, parse_module
+from irc.passes.canonicalize.match import RULES
+from tests.passes.helpers import assert_same_results, kinds, run_passes
+
+INPUTS = "%x : Float(2, 3), %p : Float(2, 3), %q : Bool(2, 3), %n : Float(N, 3), %i : Long(2), %c : Float(2, 1)"
+RANDOM = np.random.default_rng(0)
+FEEDS = (
+    RANDOM.standard_normal((2, 3)).astype(np.float32),
+    RANDOM.standard_normal((2, 3)).astype(np.float32),
+    RANDOM.standard_normal((2, 3)) > 0,
+    RANDOM.standard_normal((2, 3)).astype(np.float32),
+    np.array([2, 3]),
+    RANDOM.standard_normal((2, 1)).astype(np.float32),
+)
+
+
+def graph_of(body: str, last: str = "%z = onnx::Abs(%y)") -> Graph:
+    lines = "\n".join(f"  {line.strip()}" for line in f"{body}\n{last}".splitlines() if line.strip())
+    return parse_graph(f"graph({INPUTS}):\n{lines}\n  return (%z)\n")
+
+
+def canonicalized(body: str, last: str = "%z = onnx::Abs(%y)") -> tuple[Graph, dict[str, int]]:
+    """The graph afterwards, without dead code, and how often each rule was used; the results are the same."""
+    before, graph = graph_of(body, last), graph_of(body, last)
+    report = run_passes(graph, "canonicalize,dce")
+    assert_same_results(before, graph, *FEEDS)
+    return graph, {k.removeprefix("canonicalize."): n for k, n in report.stats.items() if k.startswith("canon")}
+
+
+# (rule, body, what is left of it)
+APPLIES = [
+    ("identity", "%y = onnx::Identity(%x)", ""),
+    ("dropout_at_inference", "%y = onnx::Dropout(%x)", ""),
+    ("dropout_at_inference", "%y = onnx::Dropout[is_test=1, since_version=1](%x)", ""),
+    (
+        "dropout_at_inference",
+        """%r : Float() = prim::Constant[value=tensor([0.5])]()
+           %t : Bool() = prim::Constant[value=tensor([False])]()
+           %y, %mask : Bool(2, 3) = onnx::Dropout(%x, %r, %t)""",
+        "",
+    ),
+    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=tensor([2, -1])]()\n%y = onnx::Reshape(%x, %s)", ""),
+    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=tensor([0, 3])]()\n%y = onnx::Reshape(%n, %s)", ""),
+    ("shape_and_type_kept", "%y = onnx::Flatten[axis=1](%n)", ""),
+    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=tensor([1, 3])]()\n%y = onnx::Expand(%x, %s)", ""),
+    ("shape_and_type_kept", "%y = onnx::Cast[to=1](%n)", ""),
+    ("shape_and_type_kept", "%y = onnx::CastLike(%n, %x)", ""),
+    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y = onnx::Tile(%x, %s)", ""),
+    ("shape_and_type_kept", "%y = onnx::Squeeze(%x)", ""),
+    ("single_operand", "%y = onnx::Concat[axis=0](%x)", ""),
+    ("single_operand", "%y = onnx::Sum(%n)", ""),
+    ("single_operand", "%y = onnx::Max(%x)", ""),
+    ("single_operand", "%y = onnx::Min(%x)", ""),
+    ("single_operand", "%y = onnx::Mean(%x)", ""),
+    ("transpose_in_order", "%y = onnx::Transpose[perm=[0, 1]](%n)", ""),
+    ("transpose_in_order", "%y : Long(2) = onnx::Transpose(%i)", ""),
+    (
+        "full_slice",
+        """%b : Long(1) = prim::Constant[value=tensor([0])]()
+           %e : Long(1) = prim::Constant[value=tensor([9223372036854775807])]()
+           %y = onnx::Slice(%n, %b, %e)""",
+        "",
+    ),
+    (
+        "full_slice",
+        """%b : Long(1) = prim::Constant[value=tensor([-3])]()
+           %e : Long(1) = prim::Constant[value=tensor([3])]()
+           %a : Long(1) = prim::Constant[value=tensor([1])]()
+           %s : Long(1) = prim::Constant[value=tensor([1])]()
+           %y = onnx::Slice(%x, %b, %e, %a, %s)""",
+        "",
+    ),
+    ("full_slice", "%y = onnx::Slice[starts=[0], ends=[5], axes=[1], since_version=1](%x)", ""),
+    ("no_padding", "%s : Long(4) = prim::Constant[value=splat(0)]()\n%y = onnx::Pad(%n, %s)", ""),
+    ("no_padding", "%y = onnx::Pad[pads=[0, 0, 0, 0], since_version=2](%x)", ""),
+    ("single_part", "%s : Long(1) = prim::Constant[value=tensor([3])]()\n%y = onnx::Split[axis=1](%x, %s)", ""),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([1.])]()\n%y = onnx::Mul(%k, %n)", ""),
+    ("neutral_operand", "%k : Float(2, 3) = prim::Constant[value=splat(1.)]()\n%y = onnx::Mul(%x, %k)", ""),
+    ("neutral_operand", "%k : Float(1) = prim::Constant[value=tensor([1.])]()\n%y = onnx::Div(%x, %k)", ""),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([1.])]()\n%y = onnx::Pow(%x, %k)", ""),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([0.])]()\n%y = onnx::Sub(%x, %k)", ""),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([-0.])]()\n%y = onnx::Add(%x, %k)", ""),
+    ("settled_choice", "%k : Bool() = prim::Constant[value=tensor([True])]()\n%y = onnx::Where(%k, %x, %p)", ""),
+    ("settled_choice", "%k : Bool(2, 3) = prim::Constant[value=splat(False)]()\n%y = onnx::Where(%k, %p, %x)", ""),
+    ("known_contents", "%y : Long(2) = onnx::Shape(%x)", ""),
+    (
+        "known_contents",
+        """%s = onnx::Shape(%n)
+           %k : Long(1) = prim::Constant[value=tensor([1])]()
+           %y : Long(1) = onnx::Gather[axis=0](%s, %k)""",
+        "",
+    ),
+    ("transpose_of_transpose", "%t = onnx::Transpose(%x)\n%y = onnx::Transpose(%t)", ""),
+    (
+        "transpose_of_transpose",
+        """%a : Long(1) = prim::Constant[value=tensor([0])]()
+           %u = onnx::Unsqueeze(%x, %a)
+           %t = onnx::Transpose[perm=[1, 2, 0]](%u)
+           %y = onnx::Transpose[perm=[0, 2, 1]](%t)""",
+        "Unsqueeze Transpose",
+    ),
+    ("reshape_there_and_back", "%t = onnx::Flatten[axis=0](%x)\n%y : Float(2, 3) = onnx::Reshape(%t, %i)", ""),
+    (
+        "reshape_of_reshape",
+        """%t = onnx::Flatten[axis=0](%x)
+           %s : Long(2) = prim::Constant[value=tensor([3, 2])]()
+           %y = onnx::Reshape(%t, %s)""",
+        "Reshape",
+    ),
+    (
+        "operand_expanded_for_nothing",
+        "%s : Long(2) = prim::Constant[value=tensor([2, 3])]()\n%e = onnx::Expand(%c, %s)\n%y = onnx::Add(%x, %e)",
+        "Add",
+    ),
+    (
+        "operand_expanded_for_nothing",
+        """%s : Long(2) = prim::Constant[value=tensor([2, 3])]()
+           %e = onnx::Expand(%c, %s)
+           %y = onnx::Where(%q, %e, %x)""",
+        "Where",
+    ),
+    (
+        "constant_of_known_shape",
+        "%s = onnx::Shape(%x)\n%y = onnx::ConstantOfShape[value=tensor<Float(1)>([7.])](%s)",
+        "",
+    ),
+    (
+        "scatter_to_slice",
+        """%k : Long(1, 1) = prim::Constant[value=tensor([1])]()
+           %u : Float(1, 3) = prim::Constant[value=splat(5.)]()
+           %y = onnx::ScatterND(%x, %k, %u)""",
+        "slice_scatter",
+    ),
+    (
+        "scatter_overwritten",
+        """%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
+           %s = onnx::ScatterND(%x, %k, %p)
+           %y = onnx::ScatterND(%s, %k, %x)""",
+        "ScatterND",
+    ),
+    (
+        "scatter_overwritten",
+        """%u = onnx::Neg(%p)
+           %s = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%x, %p)
+           %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)""",
+        "Neg slice_scatter",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "body", "left"), APPLIES)
+def test_rule_applies(rule: str, body: str, left: str) -> None:
+    graph, used = canonicalized(body)
+    assert used[rule]
+    assert kinds(graph) == [*left.split(), "Abs"]
+    assert not left or graph.has_value("y")  # what is new has the name of what it stands for
+
+
+# (rule, body): the rule looks at %y and leaves it
+REFUSES = [
+    (
+        "dropout_at_inference",  # it trains
+        """%r : Float() = prim::Constant[value=tensor([0.])]()
+           %t : Bool() = prim::Constant[value=tensor([True])]()
+           %y = onnx::Dropout(%x, %r, %t)""",
+    ),
+    ("dropout_at_inference", "%y = onnx::Dropout[since_version=1, ratio=0.](%x)"),  # which trains by default
+    ("dropout_at_inference", "%d, %m : Bool(2, 3) = onnx::Dropout(%x)\n%y = onnx::Where(%m, %d, %p)"),
+    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=tensor([3, 2])]()\n%y = onnx::Reshape(%x, %s)"),
+    ("shape_and_type_kept", "%y = onnx::Reshape(%x, %i)"),
+    ("shape_and_type_kept", "%t : Tensor = aten::neg(%x)\n%y = onnx::Flatten[axis=1](%t)"),
+    ("shape_and_type_kept", "%y = onnx::Cast[to=7](%x)"),
+    ("single_operand", "%y = onnx::Concat[axis=0](%x, %x)"),
+    ("transpose_in_order", "%y = onnx::Transpose[perm=[1, 0]](%x)"),
+    ("transpose_in_order", "%y = onnx::Transpose(%x)"),
+    (
+        "full_slice",  # backwards
+        """%b : Long(1) = prim::Constant[value=tensor([-1])]()
+           %e : Long(1) = prim::Constant[value=tensor([-9])]()
+           %a : Long(1) = prim::Constant[value=tensor([0])]()
+           %s : Long(1) = prim::Constant[value=tensor([-1])]()
+           %y = onnx::Slice(%x, %b, %e, %a, %s)""",
+    ),
+    (
+        "full_slice",
+        """%b : Long(1) = prim::Constant[value=tensor([1])]()
+           %e : Long(1) = prim::Constant[value=tensor([2])]()
+           %y = onnx::Slice(%x, %b, %e)""",
+    ),
+    ("no_padding", "%s : Long(4) = prim::Constant[value=tensor([0, 0, 1, 0])]()\n%y = onnx::Pad(%x, %s)"),
+    ("no_padding", "%s : Long(4) = onnx::Concat[axis=0](%i, %i)\n%y = onnx::Pad(%x, %s)"),
+    (
+        "single_part",
+        "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y, %o : Float(1, 3) = onnx::Split[axis=0](%x, %s)",
+    ),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([0.])]()\n%y = onnx::Add(%x, %k)"),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([-0.])]()\n%y = onnx::Sub(%x, %k)"),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([0.])]()\n%y = onnx::Sub(%k, %x)"),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([1.])]()\n%y = onnx::Div(%k, %x)"),
+    ("neutral_operand", "%k : Float() = prim::Constant[value=tensor([2.])]()\n%y = onnx::Mul(%x, %k)"),
+    ("neutral_operand", "%k : Float(2, 3) = prim::Constant[value=splat(1.)]()\n%y = onnx::Mul(%c, %k)"),
+    (
+        "settled_choice",
+        "%k : Bool(3) = prim::Constant[value=tensor([True, False, True])]()\n%y = onnx::Where(%k, %x, %p)",
+    ),
+    ("settled_choice", "%y = onnx::Where(%q, %x, %p)"),
+    ("settled_choice", "%k : Bool(2, 3) = prim::Constant[value=splat(True)]()\n%y = onnx::Where(%k, %c, %x)"),
+    ("known_contents", "%y : Long(2) = onnx::Shape(%n)"),
+    ("known_contents", "%y : Long(2) = onnx::Add(%i, %i)"),
+    ("transpose_of_transpose", "%t : Tensor = aten::t(%x)\n%y = onnx::Transpose(%t)"),
+    ("reshape_there_and_back", "%t = onnx::Flatten[axis=0](%x)\n%y = onnx::Reshape(%t, %i)"),
+    (
+        "reshape_of_reshape",  # the 0 copies a size of the shape in between
+        """%t = onnx::Flatten[axis=0](%x)
+           %s : Long(3) = prim::Constant[value=tensor([0, 3, 2])]()
+           %y = onnx::Reshape(%t, %s)""",
+    ),
+    ("reshape_of_reshape", "%t = onnx::Flatten[axis=0](%x)\n%y = onnx::Reshape(%t, %i)"),
+    (
+        "operand_expanded_for_nothing",  # it alone gives the result its shape
+        "%s : Long(2) = prim::Constant[value=tensor([2, 3])]()\n%e = onnx::Expand(%c, %s)\n%y = onnx::Add(%c, %e)",
+    ),
+    ("operand_expanded_for_nothing", "%e = onnx::Expand(%c, %i)\n%y = onnx::Add(%n, %e)"),
+    ("constant_of_known_shape", "%y = onnx::ConstantOfShape(%i)"),
+    (
+        "scatter_to_slice",
+        """%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
+           %y = onnx::ScatterND(%x, %k, %p)""",
+    ),
+    (
+        "scatter_to_slice",
+        """%k : Long(1, 1) = prim::Constant[value=tensor([1])]()
+           %u : Float(1, 3) = prim::Constant[value=splat(5.)]()
+           %y = onnx::ScatterND[reduction="add"](%x, %k, %u)""",
+    ),
+    (
+        "scatter_overwritten",
+        """%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
+           %l : Long(2, 1) = prim::Constant[value=splat(1)]()
+           %s = onnx::ScatterND(%x, %k, %p)
+           %y = onnx::ScatterND(%s, %l, %p)""",
+    ),
+    (
+        "scatter_overwritten",
+        """%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
+           %s = onnx::ScatterND[reduction="add"](%x, %k, %p)
+           %y = onnx::ScatterND[reduction="add"](%s, %k, %p)""",
+    ),
+    (
+        "scatter_overwritten",
+        """%u : Float(1, 3) = prim::Constant[value=splat(5.)]()
+           %s = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%x, %p)
+           %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "body"), REFUSES)
+def test_rule_refuses(rule: str, body: str) -> None:
+    graph, used = canonicalized(body)
+    assert rule not in used
+    assert graph.value("y").node.kind == graph_of(body).value("y").node.kind
+
+
+def test_every_rule_is_tested() -> None:
+    rules = {rule.__name__ for of_kind in RULES.values() for rule in of_kind}
+    assert {rule for rule, *_ in APPLIES} == rules
+    assert {rule for rule, *_ in REFUSES} == rules - {"identity"}
+
+
+# -- writes --------------------------------------------------------------------
+
+WRITE_INPUTS = "%w1 = onnx::Neg_(%x)\n%w2 = onnx::Neg_(%n)\n%w3 = onnx::Neg_(%c)\n%w4 = onnx::Neg_(%i)\n"
+LOOK_AT_RESULT = "%z = onnx::Abs(%y)"
+WRITE_RESULT = "%w = onnx::Neg_(%y)\n"
+LOOK_AT_INPUTS = "%z1 = onnx::Add(%x, %n)\n%z = onnx::Concat[axis=1](%z1, %c)"
+
+FRESH = {"known_contents", "constant_of_known_shape", "scatter_to_slice", "scatter_overwritten"}
+"""Rules that put one fresh result in the place of another."""
+
+CONSTANT = {"known_contents", "constant_of_known_shape"}
+"""Rules that put a constant, which nobody may write, in its place."""
+
+
+@pytest.mark.parametrize(("rule", "body"), [(rule, body) for rule, body, _ in APPLIES if rule not in FRESH])
+def test_a_copy_of_what_is_written_later_stays(rule: str, body: str) -> None:
+    _, used = canonicalized(body, WRITE_INPUTS + LOOK_AT_RESULT)
+    assert rule not in used or rule == "identity"  # which shares memory anyhow
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [(rule, body) for rule, body, _ in APPLIES if "Expand" not in body and rule not in FRESH - CONSTANT],
+)
+def test_what_is_written_stays_a_copy(rule: str, body: str) -> None:
+    """And does not become a constant. (Expand's results repeat elements: nobody can write them.)"""
+    _, used = canonicalized(body, WRITE_RESULT + LOOK_AT_INPUTS)
+    assert rule not in used or rule == "identity"
+
+
+SCATTER_TWICE = """
+%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
+%s = onnx::ScatterND(%x, %k, %p)
+WRITE
+%u = onnx::Abs(%p)
+%y = onnx::ScatterND(%s, %k, %u)
+"""
+
+
+@pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%s)"])
+def test_what_was_overwritten_is_not_looked_for_behind_a_write(write: str) -> None:
+    _, used = canonicalized(SCATTER_TWICE.replace("WRITE", write))
+    assert "scatter_overwritten" not in used
+
+
+BOX = """
+%k0 : Long(2, 1) = prim::Constant[value=tensor([0, 1])]()
+%k1 : Long(2) = prim::Constant[value=tensor([0, 2])]()
+%s : Long(2) = prim::Constant[value=splat(2)]()
+%a : Long(1) = prim::Constant[value=tensor([-1])]()
+%e0 = onnx::Expand(%k0, %s)
+%u0 = onnx::Unsqueeze(%e0, %a)
+%e1 = onnx::Expand(%k1, %s)
+%u1 = onnx::Unsqueeze(%e1, %a)
+%k = onnx::Concat[axis=-1](%u0, %u1)
+WRITE
+%v : Float(2, 2) = prim::Constant[value=tensor([5., 6., 7., 8.])]()
+%y = onnx::ScatterND(%x, %k, %v)
+"""
+
+
+def test_a_box_of_indices_as_exporters_spell_it_out() -> None:
+    graph, used = canonicalized(BOX.replace("WRITE", ""))
+    assert used["scatter_to_slice"] == 1
+    assert graph.value("y").node.attributes == {"starts": [0, 0], "steps": [1, 2]}
+    assert kinds(graph) == ["slice_scatter", "Abs"]
+
+
+@pytest.mark.parametrize("write", ["%w = onnx::Sub_(%k, %k)", "%z0 : Tensor = aten::zero_(%k)"])
+def test_indices_that_are_written_are_not_read_off(write: str) -> None:
+    _, used = canonicalized(BOX.replace("WRITE", write))
+    assert "scatter_to_slice" not in used
+
+
+# -- what is around the rules --------------------------------------------------
+
+
+def test_outputs_keep_their_names() -> None:
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %a = onnx::Neg(%x)
+  %y = onnx::Cast[to=1](%a)
+  %z = onnx::Identity(%x)
+  return (%y, %z)
+""")
+    run_passes(graph, "canonicalize,dce")
+    assert [v.name for v in graph.outputs] == ["y", "z"]
+    assert kinds(graph) == ["Neg", "Identity"]
+
+
+def test_what_a_function_returns_does_not_become_a_constant() -> None:
+    module = parse_module("""
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="shape"]()
+  %s : Long(2) = prim::CallFunction(%f, %x)
+  %t = onnx::Neg_(%s)
+  return (%t)
+
+graph shape(%p : Float(2, 3)):
+  %s = onnx::Shape(%p)
+  return (%s)
+""")
+    before = module.copy()
+    run_passes(module, "canonicalize")
+    assert kinds(module.graphs["shape"]) == ["Shape"]
+    assert_same_results(before, module, FEEDS[0])
+
+
+def test_contents_are_not_read_past_a_call_that_writes_them() -> None:
+    module = parse_module("""
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="negate"]()
+  %s = onnx::Shape(%x)
+  prim::CallFunction(%f, %s)
+  %t = onnx::Abs(%s)
+  %k : Long(1) = prim::Constant[value=tensor([0])]()
+  %z = onnx::Gather[axis=0](%s, %k)
+  return (%z, %t)
+
+graph negate(%p : Long(2)):
+  %q = onnx::Neg_(%p)
+  return ()
+""")
+    before = module.copy()
+    run_passes(module, "canonicalize")
+    assert_same_results(before, module, FEEDS[0])
+
+
+def test_rewrites_reach_a_fixed_point_in_one_run() -> None:
+    lines = ["%y0 = onnx::Transpose(%x)"]
+    lines += [f"%y{i} = onnx::Transpose(%y{i - 1})" for i in range(1, 11)]
+    graph, used = canonicalized("\n".join([*lines, "%y = onnx::Transpose(%y10)"]))
+    assert kinds(graph) == ["Abs"]
+    assert used["transpose_of_transpose"] >= 6
