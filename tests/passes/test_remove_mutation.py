@@ -1,0 +1,491 @@
+"""In-place operators made functional: the same results, no writes; and each reason why some stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.ir import Builder, Graph, parse_graph, parse_module, types
+from irc.passes import PassContext, PassManager, RemoveMutation
+from tests.passes.helpers import assert_same_results, kinds, run_passes
+
+X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+Y = np.array([[5, -1, 2], [0, 7, -4]], np.float32)
+
+HEAD = """graph(%x : Tensor, %y : Tensor, %n : int, %q : bool):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %none : NoneType = prim::Constant()
+  %true : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::clone(%x)
+"""
+
+
+def program(body: str) -> str:
+    return HEAD + "".join(f"  {line}\n" for line in body.strip("\n").splitlines())
+
+
+def removed(body: str) -> Graph:
+    """The program without its writes; it computes what it did, whatever branches and trip counts."""
+    before = parse_graph(program(body))
+    graph = before.copy()
+    run_passes(graph, "remove-mutation")
+    assert not [kind for kind in kinds(graph) if kind.endswith("_")], str(graph)
+    for trips in (0, 1, 3):
+        for choice in (False, True):
+            assert_same_results(before, graph, X, Y, trips, choice)
+    return graph
+
+
+def stays(body: str, why: str) -> None:
+    """The write stays, because of ``why``."""
+    graph = parse_graph(program(body))
+    before = str(graph)
+    report = run_passes(graph, "remove-mutation")
+    assert str(graph) == before
+    assert any(why in note.reason for note in report.notes), [note.reason for note in report.notes]
+
+
+# -- views ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "aten::select(%a, %zero, %one)",
+        "aten::select(%a, %one, %zero)",
+        "aten::slice(%a, %one, %one)",
+        "aten::slice(%a, %one, %none, %none, %two)",
+        "aten::t(%a)",
+        "aten::transpose(%a, %zero, %one)",
+        "aten::permute(%a, %order)",
+        "aten::unsqueeze(%a, %one)",
+        "aten::squeeze(%a)",
+        "aten::view(%a, %sizes)",
+        "aten::detach(%a)",
+    ],
+)
+def test_what_is_written_into_a_view_is_seen_in_the_whole_and_in_other_views(view):
+    graph = removed(f"""
+%order : int[] = prim::ListConstruct(%one, %zero)
+%sizes : int[] = prim::Constant[value=[3, 2]]()
+%v : Tensor = {view}
+%row : Tensor = aten::select(%a, %zero, %one)
+%before : Tensor = aten::neg(%row)
+%w : Tensor = aten::mul_(%v, %two)
+%after : Tensor = aten::neg(%row)
+return (%a, %v, %w, %row, %before, %after)
+""")
+    assert "mul" in kinds(graph)
+
+
+def test_views_of_views():
+    removed("""
+%t : Tensor = aten::t(%a)
+%s : Tensor = aten::slice(%t, %zero, %one)
+%e : Tensor = aten::select(%s, %one, %zero)
+%w : Tensor = aten::add_(%e, %one)
+%u : Tensor = aten::relu_(%t)
+return (%a, %t, %s, %e, %w, %u)
+""")
+
+
+def test_a_write_may_read_what_it_writes():
+    removed("""
+%v : Tensor = aten::slice(%a, %one, %zero, %two)
+%u : Tensor = aten::slice(%a, %one, %one)
+%c : Tensor = aten::clone(%u)
+%w : Tensor = aten::add_(%v, %c)
+%z : Tensor = aten::mul_(%a, %a)
+return (%a, %v, %u, %z)
+""")
+
+
+def test_the_element_type_of_the_target_stays():
+    """``copy_`` and arithmetic convert what they write."""
+    before = parse_graph("""
+graph(%i : Long(2), %f : Float(2)):
+  %a : Tensor = aten::clone(%i)
+  %w : Tensor = aten::copy_(%a, %f)
+  %b : Tensor = aten::clone(%f)
+  %u : Tensor = aten::add_(%b, %i)
+  return (%a, %b)
+""")
+    graph = before.copy()
+    run_passes(graph, "remove-mutation")
+    assert kinds(graph)[:2] == ["clone", "copy"]
+    assert_same_results(before, graph, np.array([1, 2]), np.array([2.7, -3.2], np.float32))
+
+
+def test_broadcast_writes_keep_the_shape():
+    removed("""
+%r : Tensor = aten::select(%y, %zero, %one)
+%w : Tensor = aten::copy_(%a, %r)
+%v : Tensor = aten::slice(%a, %one, %zero, %two)
+%k : Tensor = aten::select(%y, %zero, %zero)
+%h : Tensor = aten::slice(%k, %zero, %zero, %two)
+%u : Tensor = aten::add_(%v, %h)
+return (%a, %w, %u)
+""")
+
+
+def test_types_that_tell_spare_conversions():
+    graph = parse_graph("""
+graph(%x : Float(2, 3), %y : Float(3)):
+  %a : Float(2, 3) = aten::clone(%x)
+  %w : Float(2, 3) = aten::mul_(%a, %y)
+  return (%a)
+""")
+    run_passes(graph, "remove-mutation")
+    assert kinds(graph) == ["clone", "mul"]
+
+
+# -- control flow --------------------------------------------------------------
+
+
+def test_a_branch_passes_the_memory_on():
+    graph = removed("""
+%v : Tensor = aten::select(%a, %zero, %zero)
+%r : Tensor = prim::If(%q)
+  block0():
+    %w : Tensor = aten::add_(%v, %one)
+    -> (%w)
+  block1():
+    %k : Tensor = aten::select(%x, %zero, %one)
+    -> (%k)
+%z : Tensor = aten::neg(%v)
+return (%a, %z)
+""")
+    branch = next(node for node in graph.nodes if node.kind == "prim::If")
+    assert len(branch.outputs) == 2
+
+
+def test_a_loop_carries_the_memory():
+    removed("""
+%v : Tensor = aten::select(%a, %zero, %zero)
+%r : Tensor = prim::Loop(%n, %true, %y)
+  block0(%i : int, %p : Tensor):
+    %s : Tensor = aten::select(%p, %zero, %one)
+    %w : Tensor = aten::add_(%v, %s)
+    %m : Tensor = aten::add(%p, %a)
+    -> (%true, %m)
+return (%a, %v, %r)
+""")
+
+
+def test_what_a_loop_carries_unchanged_is_the_memory_itself():
+    removed("""
+%r : Tensor = prim::Loop(%n, %true, %a)
+  block0(%i : int, %p : Tensor):
+    %w : Tensor = aten::add_(%p, %y)
+    %b : Tensor = prim::If(%q)
+      block0():
+        %u : Tensor = aten::relu_(%w)
+        -> (%u)
+      block1():
+        -> (%a)
+    -> (%true, %b)
+%z : Tensor = aten::neg_(%r)
+return (%a, %r)
+""")
+
+
+def test_nested_loops():
+    removed("""
+%r : Tensor = prim::Loop(%n, %true, %y)
+  block0(%i : int, %p : Tensor):
+    %w : Tensor = aten::add_(%a, %p)
+    %s : Tensor = prim::Loop(%two, %true, %p)
+      block0(%j : int, %o : Tensor):
+        %u : Tensor = aten::mul_(%a, %two)
+        %m : Tensor = aten::add(%o, %a)
+        -> (%true, %m)
+    -> (%true, %s)
+return (%a, %r)
+""")
+
+
+def test_memory_made_in_a_loop_is_anothers_each_trip():
+    graph = removed("""
+%r : Tensor = prim::Loop(%n, %true, %y)
+  block0(%i : int, %p : Tensor):
+    %c : Tensor = aten::clone(%p)
+    %v : Tensor = aten::select(%c, %zero, %zero)
+    %w : Tensor = aten::add_(%v, %one)
+    -> (%true, %c)
+return (%r)
+""")
+    (loop,) = [node for node in graph.nodes if node.blocks]
+    assert len(loop.outputs) == 1, "it need not be carried"
+
+
+def test_onnx_loops_carry_too():
+    before = parse_graph("""
+graph(%x : Float(2, 3), %m : Long()):
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %none : NoneType = prim::Constant()
+  %r : Float(2, 3) = onnx::Loop(%m, %none, %x)
+    block0(%i : Long(), %c : Bool(), %p : Float(2, 3)):
+      %w : Float(2, 3) = onnx::Exp_(%a)
+      %s : Float(2, 3) = onnx::Add(%p, %w)
+      -> (%c, %s)
+  %z : Float(2, 3) = onnx::Relu_(%a)
+  return (%z, %r)
+""")
+    graph = before.copy()
+    run_passes(graph, "remove-mutation")
+    assert "Exp" in kinds(graph) and "Relu" in kinds(graph)
+    for trips in (0, 1, 3):
+        assert_same_results(before, graph, X, np.array(trips))
+
+
+def test_undoes_in_place():
+    text = """
+graph(%x : Float(2, 3), %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %b : Float(2, 3) = onnx::Exp(%a)
+  %l : Float(2, 3) = prim::Loop(%n, %t, %b)
+    block0(%i : int, %p : Float(2, 3)):
+      %q : Float(2, 3) = onnx::Neg(%p)
+      -> (%t, %q)
+  return (%l)
+"""
+    before, graph = parse_graph(text), parse_graph(text)
+    run_passes(graph, "in-place")
+    assert kinds(graph) == ["Softmax", "Exp_", "Loop", "Neg_"]
+    run_passes(graph, "remove-mutation,dce")
+    assert [k for k in kinds(graph) if k != "Identity"] == ["Softmax", "Exp", "Loop", "Neg"]
+    assert_same_results(before, graph, X, 3)
+
+
+# -- what only may share -------------------------------------------------------
+
+
+def test_lists_and_copies_that_are_done_with_do_not_matter():
+    removed("""
+%sizes : int[] = prim::Constant[value=[3, 2]]()
+%l : Tensor[] = prim::ListConstruct(%a, %y)
+%b : Tensor = aten::cat(%l, %zero)
+%c : Tensor = aten::reshape(%a, %sizes)
+%d : Tensor = aten::neg(%c)
+%w : Tensor = aten::add_(%a, %one)
+%m : Tensor[] = prim::ListConstruct(%a, %y)
+%e : Tensor = aten::cat(%m, %zero)
+return (%a, %b, %d, %e)
+""")
+
+
+def test_not_under_a_result_that_may_be_a_copy():
+    stays(
+        """
+%sizes : int[] = prim::Constant[value=[3, 2]]()
+%v : Tensor = aten::reshape(%a, %sizes)
+%w : Tensor = aten::add_(%a, %one)
+return (%v)
+""",
+        "%v, which may share or hold its memory, is used after it is written",
+    )
+    stays(
+        """
+%sizes : int[] = prim::Constant[value=[3, 2]]()
+%v : Tensor = aten::reshape(%a, %sizes)
+%w : Tensor = aten::add_(%v, %one)
+return (%a)
+""",
+        "%v only may share memory with %a",
+    )
+
+
+def test_not_under_a_list_that_is_read_later():
+    stays(
+        """
+%l : Tensor[] = prim::ListConstruct(%a)
+%w : Tensor = aten::add_(%a, %one)
+%b : Tensor = aten::cat(%l, %zero)
+return (%b)
+""",
+        "%l, which may share or hold its memory, is used after it is written",
+    )
+
+
+def test_not_under_a_list_that_was_there_before():
+    stays(
+        """
+%l : Tensor[] = prim::ListConstruct(%y)
+%b : Tensor = aten::relu(%x)
+%m : Tensor[] = aten::append(%l, %b)
+%w : Tensor = aten::add_(%b, %one)
+%c : Tensor = aten::cat(%l, %zero)
+return (%c)
+""",
+        "is used before and after it is written",
+    )
+
+
+def test_not_under_a_list_of_the_caller():
+    graph = parse_graph("""
+graph(%l : Tensor[], %x : Tensor):
+  %b : Tensor = aten::relu(%x)
+  %m : Tensor[] = aten::append(%l, %b)
+  %w : Tensor = aten::neg_(%b)
+  return (%w)
+""")
+    report = run_passes(graph, "remove-mutation")
+    assert kinds(graph) == ["relu", "append", "neg_"]
+    assert report.notes
+
+
+def test_not_where_the_last_trip_may_have_left_it():
+    """%p may be what the last trip wrote into; it is read after this trip has written."""
+    stays(
+        """
+%r : Tensor = prim::Loop(%n, %true, %y)
+  block0(%i : int, %p : Tensor):
+    %b : Tensor = aten::neg(%p)
+    %w : Tensor = aten::add_(%b, %one)
+    %c : Tensor = prim::If(%q)
+      block0():
+        -> (%b)
+      block1():
+        -> (%p)
+    %z : Tensor = aten::mul_(%c, %two)
+    -> (%true, %c)
+return (%r)
+""",
+        "only may share memory",
+    )
+
+
+def test_not_what_one_of_two_values_is():
+    stays(
+        """
+%b : Tensor = aten::clone(%y)
+%c : Tensor = prim::If(%q)
+  block0():
+    -> (%a)
+  block1():
+    -> (%b)
+%w : Tensor = aten::add_(%c, %one)
+return (%a, %b)
+""",
+        "%c only may share memory with %a",
+    )
+
+
+# -- what is not the graph's, or has no functional form ------------------------
+
+
+def test_not_inputs():
+    stays("%w : Tensor = aten::add_(%x, %one)\nreturn (%w)", "memory that the graph did not allocate")
+
+
+def test_not_what_unknown_code_writes():
+    graph = parse_graph(program("%u : Tensor = my::op(%a)\n%w : Tensor = aten::add_(%a, %one)\nreturn (%w)"))
+    PassManager("remove-mutation").run(graph)
+    assert "add_" in kinds(graph)
+
+
+def test_not_what_changes_shapes_or_is_random():
+    stays("%w : Tensor = aten::t_(%a)\nreturn (%a)", "no functional form")
+    stays("%w : Tensor = aten::uniform_(%a)\nreturn (%a)", "no functional form")
+
+
+def test_not_an_expanded_tensor():
+    stays(
+        """
+%sizes : int[] = prim::Constant[value=[2, 2, 3]]()
+%v : Tensor = aten::expand(%a, %sizes)
+%w : Tensor = aten::fill_(%v, %one)
+return (%a)
+""",
+        "cannot be put into the whole",
+    )
+
+
+def test_not_inside_a_scan():
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %zero : Float(3) = prim::Constant[value=tensor([0., 0., 0.])]()
+  %a : Float(3) = onnx::Softmax(%zero)
+  %s : Float(3) = onnx::Scan[num_scan_inputs=1](%zero, %x)
+    block0(%state : Float(3), %p : Float(3)):
+      %y : Float(3) = onnx::Exp_(%a)
+      %z : Float(3) = onnx::Add(%state, %y)
+      -> (%z)
+  return (%s)
+""")
+    report = run_passes(graph, "remove-mutation")
+    assert "Exp_" in kinds(graph)
+    assert "written inside onnx::Scan" in report.notes[0].reason
+
+
+def test_not_a_view_whose_place_may_move():
+    stays(
+        """
+%sizes : int[] = prim::ListConstruct(%two)
+%v : Tensor = aten::view(%a, %sizes)
+%more : int[] = aten::append(%sizes, %one)
+%w : Tensor = aten::add_(%v, %one)
+return (%a)
+""",
+        "%v only may share memory with %a",
+    )
+
+
+# -- names, functions, cost ----------------------------------------------------
+
+
+def test_outputs_keep_their_names():
+    graph = removed("%w : Tensor = aten::add_(%a, %one)\n%u : Tensor = aten::relu_(%w)\nreturn (%u, %a, %w)")
+    assert [v.name for v in graph.outputs] == ["u", "a", "w"]
+
+
+def test_functions_keep_what_their_results_share():
+    """The caller writes into one result of f and reads the other."""
+    module = parse_module("""
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Tensor, %b : Tensor = prim::CallFunction(%f, %x)
+  %w : Tensor = aten::relu_(%b)
+  return (%a, %b)
+
+graph f(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::neg(%x)
+  %t : Tensor = aten::t(%a)
+  %w : Tensor = aten::add_(%a, %one)
+  return (%w, %t)
+""")
+    before = module.copy()
+    run_passes(module, "remove-mutation")
+    assert "add_" not in kinds(module.graphs["f"])
+    assert_same_results(before, module, X)
+
+
+def test_the_optimisation_limit_holds():
+    body = """
+%b : Tensor = aten::clone(%x)
+%v : Tensor = aten::neg_(%a)
+%w : Tensor = aten::neg_(%b)
+return (%a, %b)
+"""
+    graph = parse_graph(program(body))
+    ctx = PassContext()
+    ctx.limit = 1
+    assert RemoveMutation().run(graph, ctx)
+    assert sorted(k for k in kinds(graph) if k.startswith("neg")) == ["neg", "neg_"]
+
+
+def test_long_chains_are_linear():
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(types.TENSOR)
+    value = first = b.op("aten::clone", x)
+    for _ in range(3000):
+        value = b.op("aten::neg_", value)
+    graph.set_outputs([first])
+    report = PassManager("remove-mutation").run(graph)
+    assert report.stats["remove-mutation.removed"] == 3000
+    assert kinds(graph) == ["clone", *["neg"] * 3000]
