@@ -30,7 +30,11 @@ class Queries:
         self.graph = builder.graph
         self.module = builder.module
         self.noalias = builder.noalias
-        self._solver = Solver(builder.facts, builder.writes, builder.functions)
+        self._solver = self._solve(builder)
+
+    def _solve(self, builder: AliasDbBuilder) -> Solver:
+        """Turn what was recorded into what answers."""
+        return Solver(builder.facts, builder.writes, builder.functions)
 
     @property
     def _dag(self) -> MemoryDAG:

@@ -9,7 +9,6 @@ from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
 from irc.alias.queries import Queries
 from irc.alias.rules import leaves_traces, looks_at_constants
-from irc.alias.solver import Solver
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -123,8 +122,7 @@ class Updates(Queries):
         return builder
 
     def _solve_again(self) -> None:
-        builder = self._record()
-        self._solver = Solver(builder.facts, builder.writes, builder.functions)
+        self._solver = self._solve(self._record())
         for value in self._declared_unknown:
             self._solver.become_unknown(self._solver.element(value))
         self.solves += 1

@@ -18,6 +18,10 @@ for an absent input); None if there is no kernel for it; raises if the inputs ar
 bad. Must neither write into the arrays nor return memory of theirs that is writable."""
 
 
+Analyze = Callable[["Graph", "Module | None"], "AliasDb"]
+"""Builds the alias analysis of a graph whose functions are found in a module."""
+
+
 @runtime_checkable
 class Pass(Protocol):
     """A transformation of one graph.
@@ -58,6 +62,7 @@ class PassContext:
     Attributes:
         module: the module of the graphs, or None.
         evaluate: computes a node on constants; answers None where there is no kernel.
+        analyze: builds alias analyses; None: ``irc.alias.analyze``.
         stats: how often each pass did what, by ``"pass.key"``.
         notes: refusals and remarks, in order.
         pass_name: the name of the running pass.
@@ -65,8 +70,11 @@ class PassContext:
         memory: what passes remember from one of their runs to the next, by keys of their own.
     """
 
-    def __init__(self, module: Module | None = None, evaluate: Evaluate | None = None) -> None:
+    def __init__(
+        self, module: Module | None = None, evaluate: Evaluate | None = None, analyze: Analyze | None = None
+    ) -> None:
         self.module = module
+        self.analyze = analyze
         self.evaluate: Evaluate = evaluate or _default_evaluate
         self.stats: Counter[str] = Counter()
         self.notes: list[Note] = []
@@ -86,7 +94,7 @@ class PassContext:
         db = self._dbs.get(graph)
         if db is None:
             self.stats["alias.built"] += 1
-            db = self._dbs[graph] = analyze(graph, self.module)
+            db = self._dbs[graph] = (self.analyze or analyze)(graph, self.module)
         return db
 
     def built_alias_db(self, graph: Graph) -> AliasDb | None:

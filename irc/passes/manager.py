@@ -11,7 +11,7 @@ from typing import NamedTuple
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.passes import registry
-from irc.passes.base import Evaluate, Note, Pass, PassContext
+from irc.passes.base import Analyze, Evaluate, Note, Pass, PassContext
 from irc.passes.instruments import Instrument
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.walking import is_function
@@ -52,6 +52,7 @@ class PassManager:
         pipeline: pipeline text, or passes, ``Repeat`` groups and pass names.
         instruments: what watches the run, see ``irc.passes.instruments``.
         evaluate: computes nodes on constants; irc's kernels by default.
+        analyze: builds alias analyses; ``irc.alias.analyze`` by default.
 
     Raises:
         Error: IRC301 to IRC303 if the pipeline text is wrong.
@@ -62,6 +63,7 @@ class PassManager:
         pipeline: str | Sequence[Pass | Repeat | str],
         instruments: Sequence[Instrument] = (),
         evaluate: Evaluate | None = None,
+        analyze: Analyze | None = None,
     ) -> None:
         if isinstance(pipeline, str):
             self.pipeline: Pipeline = parse_pipeline(pipeline)
@@ -69,6 +71,7 @@ class PassManager:
             self.pipeline = tuple(registry.create(item) if isinstance(item, str) else item for item in pipeline)
         self.instruments = tuple(instruments)
         self.evaluate = evaluate
+        self.analyze = analyze
 
     def run(self, target: Graph | Module) -> PassReport:
         """Run every pass on ``target`` in place: on a graph, or on each graph of a module, the main one first.
@@ -89,7 +92,7 @@ class _Run:
         self.manager = manager
         self.target = target
         module = target.module if isinstance(target, Graph) else target
-        self.ctx = PassContext(module, manager.evaluate)
+        self.ctx = PassContext(module, manager.evaluate, manager.analyze)
         self.report = PassReport([], self.ctx.stats, self.ctx.notes)
         # Passes are idempotent: one that has seen the present version need not run again.
         self.version = 0

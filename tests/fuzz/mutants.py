@@ -1,0 +1,246 @@
+"""Bugs put into the alias analysis on purpose: those of PyTorch's, by number, and others like them.
+
+Each is a context manager. While it lasts, analyses are wrong in just one way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from irc.alias import facts, heap, memory_dag, memory_types, queries, summaries, write_index
+from irc.alias.memory_types import has_memory
+from irc.alias.recorder import RULES, Recorder, Rule
+from irc.alias.sets import LocationSet, members
+from irc.ir import Node, types
+from irc.ir.ops import registry
+
+Mutant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def _rule(kind: str, rule: Rule | None) -> Generator[None]:
+    """``rule`` in the place of the one for ``kind``."""
+    with patch.dict(RULES, {kind: rule}):
+        yield
+
+
+@contextmanager
+def _rows(change: Callable[[str], str], *kinds: str) -> Generator[None]:
+    """Schema rows of ``kinds``, changed."""
+    changed = {kind: [change(row) for row in registry._TEXTS[kind]] for kind in kinds}
+    assert all(changed[kind] != registry._TEXTS[kind] for kind in kinds), "nothing was changed"
+    with patch.dict(registry._TEXTS, changed), patch.dict(registry._PARSED), patch.dict(RULES):
+        for kind in kinds:
+            registry._PARSED.pop(kind, None)
+            RULES.pop(kind, None)
+        yield
+
+
+def _row(kind: str, before: str, after: str) -> Mutant:
+    return lambda: _rows(lambda row: row.replace(before, after), kind)
+
+
+# -- control flow --------------------------------------------------------------
+
+
+def loop(back: bool, none: bool) -> Rule:
+    """``prim::Loop``, with or without the edge back and that of no trip."""
+
+    def rule(rec: Recorder, node: Node) -> Iterator[Any]:
+        (block,) = node.blocks
+        carried = []
+        for param, start in zip(block.params[1:], node.inputs[2:]):
+            element = rec.facts.new() if has_memory(param.type) else facts.NOTHING
+            rec.point(element, rec.element(start))
+            rec.bind(param, element)
+            carried.append(element)
+        yield block
+        for element, start, returned, output in zip(carried, node.inputs[2:], block.returns[1:], node.outputs):
+            if back and element != facts.NOTHING:
+                rec.point(element, rec.element(returned))
+            started = [rec.element(start)] if none else []
+            rec.bind(output, rec.join([*started, rec.element(returned)]))
+
+    return rule
+
+
+def _first_branch(rec: Recorder, node: Node) -> Iterator[Any]:
+    yield from node.blocks
+    for output, returned in zip(node.outputs, node.blocks[0].returns):
+        rec.bind(output, rec.element(returned))
+
+
+@contextmanager
+def _no_repetition() -> Generator[None]:
+    """Between two nodes, only what stands between them."""
+
+    def between(first: Node, middle: Node, last: Node) -> bool:
+        return middle.block is first.block and first.is_before(middle) and middle.is_before(last)
+
+    with patch.object(queries, "may_run_between", between):
+        yield
+
+
+@contextmanager
+def _nested_writes_unseen() -> Generator[None]:
+    def own(self: write_index.WriteIndex, node: Node) -> Any:
+        self._catch_up()
+        return self._own.get(node, ())
+
+    with patch.object(write_index.WriteIndex, "elements", own):
+        yield
+
+
+# -- containers ----------------------------------------------------------------
+
+
+@contextmanager
+def _contents_unseen() -> Generator[None]:
+    """Who writes a container is asked, not who writes what it holds."""
+
+    def has_writers(self: queries.Queries, what: Any, contained: bool = True) -> bool:
+        return original(self, what, False)
+
+    original = queries.Queries.has_writers
+    with patch.object(queries.Queries, "has_writers", has_writers):
+        yield
+
+
+@contextmanager
+def _half_done_closures() -> Generator[None]:
+    """What a location leads to, memoised when met: in a cycle, what was only half known."""
+
+    def closure(self: memory_dag.MemoryDAG, locations: LocationSet) -> LocationSet:
+        memo = self._closures
+
+        def of(location: int) -> set[int]:
+            if location not in memo:
+                memo[location] = {location}
+                held = self._content_of(location)
+                inside = members(self.locations(held)) if held else ()
+                memo[location] = {location}.union(*(of(x) for x in inside))
+            return memo[location]
+
+        return self.sets.of(set().union(*map(of, members(locations))))
+
+    with patch.object(memory_dag.MemoryDAG, "closure", closure):
+        yield
+
+
+def _inside_dropped(row: str) -> str:
+    """``Dict(str(k), t(b))`` without what is said inside."""
+    return re.sub(r"Dict\((\w+)(\([^()]*\))?, t(\([^()]*\))?\)", r"Dict(\1, t)", row)
+
+
+@contextmanager
+def _fields_mixed_up() -> Generator[None]:
+    """What a tuple holds first is taken for what it holds last."""
+
+    def rule(rec: Recorder, node: Node) -> None:
+        base = rec.element(node.inputs[0])
+        for i, output in enumerate(node.outputs):
+            rec.bind(output, rec.load(base, output.type, len(node.outputs) - 1 - i))
+
+    with _rule("prim::TupleUnpack", rule):
+        yield
+
+
+# -- unknown memory ------------------------------------------------------------
+
+
+@contextmanager
+def _any_apart() -> Generator[None]:
+    """Nothing but an Any may be an Any."""
+
+    def meet(a: Any, b: Any) -> Any:
+        return None if (a == types.ANY) != (b == types.ANY) else original(a, b)
+
+    original = memory_types.meet
+    with patch.object(memory_types, "meet", meet), patch.object(heap, "meet", meet):
+        yield
+
+
+@contextmanager
+def _escapes_unseen() -> Generator[None]:
+    """What is stored into something unknown is forgotten."""
+    with patch.object(heap.Heap, "escape", lambda self, element: None):
+        yield
+
+
+# -- calls ---------------------------------------------------------------------
+
+
+@contextmanager
+def _summaries_without(**nothing: tuple[()]) -> Generator[None]:
+    class Summary(summaries.Summary):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            for name, value in nothing.items():
+                object.__setattr__(self, name, value)
+
+    with patch.object(summaries, "Summary", Summary):
+        yield
+
+
+def _fresh_calls() -> AbstractContextManager[None]:
+    """What functions return is never what they were given."""
+    original = RULES["prim::CallFunction"]
+    assert original is not None
+
+    def rule(rec: Recorder, node: Node) -> Any:
+        nested = original(rec, node)
+        assert nested is None, "the function is known"
+        for output in node.outputs:
+            rec.fresh(output)
+
+    return _rule("prim::CallFunction", rule)
+
+
+# -- the list ------------------------------------------------------------------
+
+PYTORCHS: dict[str, Mutant] = {
+    "1: loops have no edge back": lambda: _rule("prim::Loop", loop(back=False, none=True)),
+    "2: loops always make a trip": lambda: _rule("prim::Loop", loop(back=True, none=False)),
+    "3: writes into what containers hold are ignored": _contents_unseen,
+    "4: Any and Tensor are apart": _any_apart,
+    "5: broadcast_tensors copies": _row("aten::broadcast_tensors", "Tensor(a)", "Tensor"),
+    "6: closures depend on the order of queries": _half_done_closures,
+    "7: of two branches one counts": lambda: _rule("prim::If", _first_branch),
+    "8: annotations inside dictionaries are dropped": lambda: _rows(
+        _inside_dropped, "aten::__getitem__", "aten::_set_item", "aten::values", "aten::get"
+    ),
+}
+"""By the number of the case. (7, of what is queried being no DAG, has no wrong answer of its own: a union's edge.)"""
+
+OTHERS: dict[str, Mutant] = {
+    "reshape certainly shares": _row("aten::reshape", "-> Tensor(a)", "-> Tensor(a=)"),
+    "transposes copy": _row("aten::t", "Tensor(a)", "Tensor"),
+    "expand copies": _row("aten::expand", "Tensor(a)", "Tensor"),
+    "Reshape of ONNX copies": _row("onnx::Reshape", "Tensor(a)", "Tensor"),
+    "copy_ writes nothing": _row("aten::copy_", "Tensor(a!)", "Tensor(a)"),
+    "relu_ writes a copy": lambda: _rule("aten::relu_", None),
+    "append stores nothing": _row("aten::append", "t(c -> b)", "t"),
+    "_set_item stores nothing": _row("aten::_set_item", "t(c -> b)", "t"),
+    "extend stores nothing": _row("aten::extend", "t(c -> b)[]", "t[]"),
+    "insert stores nothing": _row("aten::insert", "t(c -> b)", "t"),
+    "list + holds the left elements only": _row("aten::add", "-> t(b|c)[]", "-> t(b)[]"),
+    "elements are copies": _row("aten::__getitem__", "int idx) -> t(b)", "int idx) -> t"),
+    "parts of a tensor are copies": _row("aten::unbind", "Tensor(a)", "Tensor"),
+    "sequences hold copies": _row("onnx::SequenceConstruct", "t(a)", "t"),
+    "optionals hold copies": _row("onnx::Optional", "t(a)", "t"),
+    "fields of tuples are mixed up": _fields_mixed_up,
+    "writes inside blocks are their own": _nested_writes_unseen,
+    "nothing runs again": _no_repetition,
+    "what escapes is forgotten": _escapes_unseen,
+    "what functions write is forgotten": lambda: _summaries_without(written=()),
+    "what functions store is forgotten": lambda: _summaries_without(constraints=()),
+    "what functions return is new": _fresh_calls,
+}
+"""Other mistakes that an alias analysis could make."""
+
+SANE: dict[str, Mutant] = {"loops as they are": lambda: _rule("prim::Loop", loop(back=True, none=True))}
+"""Changes that are no mistakes: nothing may catch them."""

@@ -1,0 +1,55 @@
+"""What a run of a program exercised."""
+
+from __future__ import annotations
+
+from irc.ir import Block, Module, Node
+from tests.programs.interpreter import Env
+from tests.programs.soundness import Soundness
+
+LOOPS = ("prim::Loop", "onnx::Loop")
+OPTIONALS = ("aten::get", "onnx::Optional", "prim::unchecked_unwrap_optional", "onnx::OptionalGetElement")
+MOST_STEPS = 1500
+MOST_ELEMENTS = 1000
+
+
+class TooMuch(Exception):
+    """The program runs very long, or makes a very long list."""
+
+
+class Watcher(Soundness):
+    """Checks the analysis, and counts in ``seen`` what there was to check."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._trips: list[int] = []
+        self._steps = 0
+
+    def before(self, node: Node, env: Env) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise TooMuch
+        if node.kind in LOOPS:
+            self._trips.append(0)
+        super().before(node, env)
+
+    def entered(self, block: Block, env: Env) -> None:
+        if block.node is not None and block.node.kind in LOOPS:
+            self._trips[-1] += 1
+        super().entered(block, env)
+
+    def after(self, node: Node, env: Env) -> None:
+        if any(isinstance(env[v], list) and len(env[v]) > MOST_ELEMENTS for v in node.outputs):
+            raise TooMuch
+        self.seen["steps"] += 1
+        if node.kind in LOOPS:
+            trips = self._trips.pop()
+            self.seen[
+                "loops without a trip" if not trips else "loops of one trip" if trips == 1 else "longer loops"
+            ] += 1
+        elif node.kind == "prim::If":
+            self.seen["branches"] += 1
+        elif node.kind == "prim::CallFunction":
+            self.seen["calls"] += 1
+        elif node.kind in OPTIONALS:
+            self.seen["optionals"] += 1
+        super().after(node, env)
