@@ -31,5 +31,5 @@ def _is_known(node: Node) -> bool:
         return True
     rows = ops.schemas(node.kind)
     if not rows:
-        return ops.is_functional(node.kind)
+        return ops.functional_by_default(node.kind)
     return len(set(map(compile_schema, rows))) == 1 or ops.resolve(node) is not None

@@ -264,3 +264,26 @@ FUNCTION = PrimType("Function")
 def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> TensorType:
     """Shorthand for ``TensorType(dtype, tuple(shape))``."""
     return TensorType(dtype, None if shape is None else tuple(shape))
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The most exact type that covers ``a`` and ``b``; None if they are of different kinds (a tensor and a list)."""
+    if a == b:
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        dtype = a.dtype if a.dtype is b.dtype else None
+        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+            return TensorType(dtype)
+        return TensorType(dtype, tuple([x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)]))
+    if NONE in (a, b) or isinstance(a, OptionalType) or isinstance(b, OptionalType):
+        # A plain value is one of its optional type, and so is None.
+        first, second = (t.elem if isinstance(t, OptionalType) else t for t in (a, b))
+        elem = second if first == NONE else first if second == NONE else join(first, second)
+        return None if elem is None else OptionalType(elem)
+    if isinstance(a, ListType) and isinstance(b, ListType):
+        elem = join(a.elem, b.elem)
+        return None if elem is None else ListType(elem)
+    if isinstance(a, DictType) and isinstance(b, DictType) and a.key == b.key:
+        value = join(a.value, b.value)
+        return None if value is None else DictType(a.key, value)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.ops import is_functional, schemas
+from irc.ir.ops import functional_by_default, schemas
 from irc.runtime.binding import reachable_nodes
 
 if TYPE_CHECKING:
@@ -29,6 +29,6 @@ def written_inputs(graph: Graph) -> frozenset[str]:
 
 def _may_write(kind: str) -> bool:
     """Whether operators of ``kind`` may write: by their rows, or by their name (``Relu_``)."""
-    if is_functional(kind) or not (rows := schemas(kind)):
+    if functional_by_default(kind) or not (rows := schemas(kind)):
         return kind.endswith("_") and not kind.endswith("__")
     return kind in _STATISTICS or any(row.is_mutable for row in rows)

@@ -8,8 +8,21 @@ from hypothesis import strategies as st
 from onnx import TensorProto, TypeProto, helper
 
 import irc.errors
-from irc.frontend.onnx.types import from_proto, from_schema, generalize, join, settle, to_proto
-from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, TupleType, Type
+from irc.frontend.onnx.types import from_proto, from_schema, generalize, settle, to_proto
+from irc.ir.types import (
+    INT,
+    NONE,
+    STR,
+    TENSOR,
+    DictType,
+    DType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    join,
+)
 
 DIMS = st.one_of(st.integers(0, 2**62), st.text(min_size=1), st.none())
 TENSORS = st.builds(
@@ -112,6 +125,9 @@ def test_join() -> None:
     assert join(FLOAT23, TensorType(DType.INT64, (2,))) == TENSOR
     assert join(ListType(FLOAT23), ListType(TENSOR)) == ListType(TENSOR)
     assert join(OptionalType(FLOAT23), FLOAT23) == OptionalType(FLOAT23)
+    assert join(NONE, FLOAT23) == join(FLOAT23, NONE) == OptionalType(FLOAT23)
+    assert join(OptionalType(NONE), FLOAT23) == OptionalType(FLOAT23)
+    assert join(DictType(STR, FLOAT23), DictType(STR, TENSOR)) == DictType(STR, TENSOR)
     assert join(FLOAT23, ListType(FLOAT23)) is None
     assert join(ListType(FLOAT23), ListType(ListType(FLOAT23))) is None
 

@@ -45,7 +45,7 @@ def find_rule(kind: str) -> Rule | None:
         rows = ops.schemas(kind)
         if rows:
             rule = rule_of_schemas(rows)
-        elif ops.is_functional(kind):
+        elif ops.functional_by_default(kind):
             rule = None
         else:
             return calls.opaque
@@ -69,5 +69,5 @@ def leaves_traces(node: Node) -> bool:
         return kind in ("prim::SetAttr", "aten::set_")
     rows = ops.schemas(kind)
     if not rows:
-        return not ops.is_functional(kind)
+        return not ops.functional_by_default(kind)
     return any(p.stores or p.escapes for p in map(compile_schema, rows))

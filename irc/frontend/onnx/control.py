@@ -16,9 +16,9 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
 from irc.frontend.onnx.opsets import Operator, bind
-from irc.frontend.onnx.types import generalize, join
+from irc.frontend.onnx.types import generalize
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, ListType, TensorType, Type
+from irc.ir.types import DType, ListType, TensorType, Type, join
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.scan import RawNode

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text
-from irc.frontend.onnx.types import from_schema, join
-from irc.ir.types import TENSOR, OptionalType, Type
+from irc.frontend.onnx.types import from_schema
+from irc.ir.types import TENSOR, OptionalType, Type, join
 
 if TYPE_CHECKING:
     from onnx import OperatorSetIdProto

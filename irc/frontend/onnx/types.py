@@ -143,27 +143,6 @@ def generalize(type: Type) -> Type:
     return type
 
 
-def join(a: Type, b: Type) -> Type | None:
-    """The most exact type that covers ``a`` and ``b``; None if they are of different kinds (a tensor and a list)."""
-    if a == b:
-        return a
-    if isinstance(a, TensorType) and isinstance(b, TensorType):
-        dtype = a.dtype if a.dtype is b.dtype else None
-        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
-            return TensorType(dtype)
-        return TensorType(dtype, tuple([x if x == y else None for x, y in zip(a.shape, b.shape)]))
-    if isinstance(a, OptionalType) or isinstance(b, OptionalType):  # a plain value is one of its optional type
-        elem = join(a.elem if isinstance(a, OptionalType) else a, b.elem if isinstance(b, OptionalType) else b)
-        return None if elem is None else OptionalType(elem)
-    if isinstance(a, ListType) and isinstance(b, ListType):
-        elem = join(a.elem, b.elem)
-        return None if elem is None else ListType(elem)
-    if isinstance(a, DictType) and isinstance(b, DictType) and a.key == b.key:
-        value = join(a.value, b.value)
-        return None if value is None else DictType(a.key, value)
-    return None
-
-
 def settle(inferred: Type | None, declared: Type | None) -> Type:
     """The type to start with for a value, by what irc infers and what the model says.
 

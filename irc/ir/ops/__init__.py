@@ -8,7 +8,7 @@ irc's own. Further rows come by ``register``.
 from __future__ import annotations
 
 from irc.ir.ops.effects import Effects
-from irc.ir.ops.registry import effects, is_functional, register, schemas
+from irc.ir.ops.registry import effects, functional_by_default, register, schemas
 from irc.ir.ops.resolution import effects_of, resolve, schema_of
 
-__all__ = ["Effects", "effects", "effects_of", "is_functional", "register", "resolve", "schema_of", "schemas"]
+__all__ = ["Effects", "effects", "effects_of", "functional_by_default", "register", "resolve", "schema_of", "schemas"]

@@ -42,7 +42,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
     found = _PARSED.get(kind)
     if found is None:
         texts = _TEXTS.get(kind, ())
-        if not texts and kind.endswith("_") and is_functional(kind):
+        if not texts and kind.endswith("_") and functional_by_default(kind):
             texts = (f"{kind}(Tensor(a!) self, t others, ...) -> Tensor(a!)",)
         found = _PARSED[kind] = tuple(parse_schema(text) for text in texts)
     return found
@@ -58,7 +58,7 @@ def random_switch(kind: str) -> str | None:
     return _SWITCHES.get(kind)
 
 
-def is_functional(kind: str) -> bool:
+def functional_by_default(kind: str) -> bool:
     """Whether operators of this namespace write nothing and return fresh memory unless a row says otherwise."""
     return kind.startswith(_FUNCTIONAL_NAMESPACES)
 

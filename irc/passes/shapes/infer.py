@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from irc.alias import analyze
 from irc.ir.graph import Graph
-from irc.ir.types import NONE, Dim, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, find_rule, trackable
 
@@ -86,7 +86,7 @@ class Inference:
             self._block(block)
         first, second = (block.returns for block in node.blocks)
         for out, a, b in zip(node.outputs, first, second, strict=True):
-            self.set_type(out, join(a.type, b.type))
+            self.set_type(out, join(a.type, b.type) or a.type)
 
     def _loop(self, node: Node) -> None:
         """``prim::Loop`` and ``onnx::Loop``: (trips, condition, carried...), block (i, [condition], carried...)."""
@@ -140,7 +140,7 @@ class Inference:
             self._block(body)
             before = [p.type for p in params]
             for param, value in zip(params, returned, strict=True):
-                self.set_type(param, join(param.type, value.type))
+                self.set_type(param, join(param.type, value.type) or param.type)
             if [p.type for p in params] == before:
                 return
             for node in body.node.nested() if body.node else ():
@@ -173,28 +173,6 @@ _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup
 def surely_writes_nothing(node: Node) -> bool:
     """Whether it is sure without an analysis that ``node`` itself writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
-
-
-def join(a: Type, b: Type) -> Type:
-    """The most exact type that covers both."""
-    if a == b:
-        return a
-    if isinstance(a, TensorType) and isinstance(b, TensorType):
-        dtype = a.dtype if a.dtype is b.dtype else None
-        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
-            return TensorType(dtype)
-        return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
-    if isinstance(a, ListType) and isinstance(b, ListType):
-        return ListType(join(a.elem, b.elem))
-    if isinstance(a, OptionalType) or isinstance(b, OptionalType):
-        first = a.elem if isinstance(a, OptionalType) else a
-        second = b.elem if isinstance(b, OptionalType) else b
-        if NONE in (first, second):
-            return OptionalType(second if first == NONE else first)
-        return OptionalType(join(first, second))
-    if NONE in (a, b):
-        return OptionalType(b if a == NONE else a)
-    return TensorType() if isinstance(a, TensorType) and isinstance(b, TensorType) else a
 
 
 def refine(inferred: Type, declared: Type) -> Type:
