@@ -153,13 +153,13 @@ class Queries:
         solver = self._solver
         if isinstance(values, Value):
             return solver.dag.locations(solver.element(values))
-        return solver.dag.sets.union_all([self.location_set(v) for v in values])
+        return solver.dag.sets.union_all([self.location_set(v) for v in _each(values)])
 
     def reach_set(self, values: Values) -> LocationSet:
         """What ``values`` may denote, and all that objects there hold."""
         if isinstance(values, Value):
             return self._dag.closure(self.location_set(values))
-        return self._dag.sets.union_all([self.reach_set(v) for v in values])
+        return self._dag.sets.union_all([self.reach_set(v) for v in _each(values)])
 
     def read_set(self, node: Node) -> LocationSet:
         """What ``node`` and those inside it may read."""
@@ -252,3 +252,10 @@ def _read_by(node: Node) -> Sequence[Value]:
         if node.block.node.kind == "prim::Loop":
             return node.inputs[:1]  # whether to go on
     return node.inputs
+
+
+def _each(values: Iterable[Value]) -> Iterable[Value]:
+    """The members of a collection of values; TypeError for a name, which nests without end."""
+    if isinstance(values, str):
+        raise TypeError(f"queries take values, not names: graph.value({values!r})")
+    return values

@@ -68,7 +68,7 @@ class PassManager:
         if isinstance(pipeline, str):
             self.pipeline: Pipeline = parse_pipeline(pipeline)
         else:
-            self.pipeline = tuple(registry.create(item) if isinstance(item, str) else item for item in pipeline)
+            self.pipeline = tuple(map(_entry, pipeline))
         self.instruments = tuple(instruments)
         self.evaluate = evaluate
         self.analyze = analyze
@@ -161,3 +161,12 @@ class _Run:
                 ctx.function_changed(graph)
         self.settled[graph, p] = self.version
         return changed
+
+
+def _entry(item: Pass | Repeat | str) -> Pass | Repeat:
+    """An entry of a pipeline; TypeError if it is none."""
+    if isinstance(item, str):
+        return registry.create(item)
+    if not isinstance(item, Pass | Repeat):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        raise TypeError(f"a pipeline holds passes and their names, not {item!r}")
+    return item

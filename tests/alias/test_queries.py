@@ -359,3 +359,9 @@ graph(%x : Tensor, %c : bool):
         c.db.replace_value(c["u"], c["v"])
     c.db.check()
     assert c.alias("s", "v")
+
+
+def test_queries_refuse_names() -> None:
+    c = Case("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n")
+    with pytest.raises(TypeError, match=r"graph\.value\('x'\)"):
+        c.db.may_alias("x", "y")  # type: ignore[arg-type]

@@ -262,3 +262,8 @@ def test_optimisation_limit(limit):
     g.verify()
     last = {0: "none", 1: "cse at %b = onnx::Neg"}.get(limit, "dce at %c = onnx::Exp")
     assert stream.getvalue() == f"# {done} transformations; the last: {last}\n"
+
+
+def test_a_pipeline_of_something_else_is_refused() -> None:
+    with pytest.raises(TypeError, match="passes and their names, not 3"):
+        PassManager([3])  # type: ignore[list-item]
