@@ -1,7 +1,8 @@
 """Softmax, LogSoftmax, Hardmax.
 
 Up to opset 12 the input is taken for a matrix, whose columns are all axes from
-``axis`` on; since 13 the operators work along the one axis.
+``axis`` on; since 13 the operators work along the one axis. Each step rounds to
+the element type, as the operators' function bodies have it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,22 @@ def softmax(x: Array, axis: int) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
     result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     np.exp(result, out=result)
-    result /= np.sum(result, axis=axis, keepdims=True)
+    result /= _sum(result, axis)
     return result
 
 
 def log_softmax(x: Array, axis: int) -> Array:
     """The logarithm of `softmax`, without underflow."""
     result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf))
-    result -= np.log(np.sum(np.exp(result), axis=axis, keepdims=True))
+    result -= np.log(_sum(np.exp(result), axis))
     return result
+
+
+def _sum(x: Array, axis: int) -> Array:
+    """Sums of ``x``'s type that were added up in float32 at least."""
+    if not is_half(x.dtype):
+        return np.sum(x, axis=axis, keepdims=True)
+    return np.sum(x, axis=axis, keepdims=True, dtype=np.float32).astype(x.dtype)
 
 
 def hardmax(x: Array, axis: int) -> Array:
@@ -47,10 +55,10 @@ def _bind(node: Node, compute: Callable[[Array, int], Array], *, as_matrix: bool
 
     def run(x: Array) -> Array:
         along = axis_in(axis, x.ndim)
-        wide = x.astype(np.float32) if is_half(x.dtype) else np.ascontiguousarray(x)
+        wide = np.ascontiguousarray(x)
         if as_matrix:
             wide, along = wide.reshape(math.prod(x.shape[:along]), math.prod(x.shape[along:])), 1
-        return compute(wide, along).reshape(x.shape).astype(x.dtype, copy=False)
+        return compute(wide, along).reshape(x.shape)
 
     return run
 

@@ -1,0 +1,170 @@
+"""The ONNX backend API over irc: ``prepare``, ``run_model``, ``run_node``, ``supports_device``.
+
+It is what ``onnx.backend.test.runner`` and other tools that take any backend
+call; see ``onnx/backend/base.py``. Everything else has more to say through
+`irc.compile`.
+
+::
+
+    import irc.backend
+    rep = irc.backend.prepare(model)            # an onnx.ModelProto
+    outputs = rep.run([x])                      # a tuple, in the order of the graph's outputs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.base import Backend, BackendRep
+
+from irc.compiler import compile
+from irc.errors import Error
+from irc.frontend.onnx.types import to_proto
+from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
+from irc.runtime.model import CompiledModel
+from irc.runtime.values import is_mapping, is_sequence
+
+__all__ = ["IrcBackend", "IrcBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+class IrcBackendRep(BackendRep):
+    """A model that is ready to run.
+
+    Attributes:
+        model: what `irc.compile` made.
+    """
+
+    def __init__(self, model: CompiledModel) -> None:
+        self.model = model
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs, in order.
+
+        Args:
+            inputs: a sequence of values in the order of the graph's inputs, or a dict from name to value. A sequence
+                may leave out all inputs that have defaults (initializers), or any number at the end. A single array
+                is the one input.
+            kwargs: as `CompiledModel.run` takes them.
+
+        Raises:
+            Error: IRC410 if there are too many inputs; others as of `CompiledModel.run`.
+        """
+        outputs = self.model.run(self._feeds(inputs), **kwargs)
+        return tuple(outputs.values())
+
+    def _feeds(self, inputs: Any) -> dict[str, Any]:
+        if is_mapping(inputs):
+            return dict(inputs)
+        given: list[Any] = list(inputs) if is_sequence(inputs) else [inputs]
+        arguments = self.model.inputs
+        required = [a for a in arguments if not a.optional]
+        chosen = required if len(given) <= len(required) else list(arguments)
+        if len(given) > len(chosen):
+            raise Error("IRC410", f"{len(given)} values given, but the model has {len(chosen)} inputs")
+        return {a.name: value for a, value in zip(chosen, given, strict=False)}
+
+
+class IrcBackend(Backend):
+    """irc as a backend. It runs on the CPU."""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether `prepare` takes the model."""
+        if not cls.supports_device(device):
+            return False
+        try:
+            compile(model, **kwargs)
+        except Error:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> IrcBackendRep:
+        """Compile ``model``.
+
+        Args:
+            model: any ONNX model.
+            device: ``"CPU"``; ``"CPU:0"`` is the same.
+            kwargs: as `irc.compile` takes them: ``passes="none"``, say.
+
+        Raises:
+            Error: IRC326 for another device; others as of `irc.compile`.
+        """
+        if not cls.supports_device(device):
+            raise Error("IRC326", f"irc runs on the device CPU, not on {device!r}")
+        return IrcBackendRep(compile(model, **kwargs))
+
+    @classmethod
+    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """Compile ``model`` and run it once; arguments as of `prepare` and `IrcBackendRep.run`."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """Run one operator.
+
+        Args:
+            node: the node; absent inputs have the name "".
+            inputs: its inputs in order, absent ones left out; or a dict by the names of the node's inputs.
+            device: as for `prepare`.
+            outputs_info: element type and shape of each output; not needed, results say that themselves.
+            kwargs: ``opset_version`` of the node's domain, by default the newest that this onnx has; others as
+                `irc.compile` takes them.
+        """
+        version = kwargs.pop("opset_version", None)
+        return cls.run_model(_model_of(node, inputs, version), inputs, device, **kwargs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether ``device`` is the CPU."""
+        return device.partition(":")[0].upper() == "CPU"
+
+
+def _model_of(node: onnx.NodeProto, inputs: Any, version: int | None) -> onnx.ModelProto:
+    """A model of one node, whose inputs have the types of the values given."""
+    names = list(dict.fromkeys(name for name in node.input if name))
+    if is_mapping(inputs):
+        values = dict(inputs)
+    else:
+        given: list[Any] = list(inputs) if is_sequence(inputs) else [inputs]
+        if len(given) != len(names):
+            raise Error("IRC410", f"{node.op_type} has {len(names)} inputs; {len(given)} values are given")
+        values = dict(zip(names, given, strict=True))
+    parameters = [onnx.helper.make_value_info(name, to_proto(_type_of(values.get(name)))) for name in names]
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    newest = onnx.defs.onnx_opset_version()
+    if version is None:
+        version = 1 if node.domain else newest
+    opsets = {"": newest, node.domain: version}
+    graph = onnx.helper.make_graph([node], node.op_type, parameters, results)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()])
+
+
+def _type_of(value: Any) -> Type:
+    """The type of an ONNX value."""
+    if value is None:
+        return OptionalType(TENSOR)
+    if is_mapping(value):
+        key, inner = next(iter(value.items()), (0, 0.0))
+        return DictType(STR if isinstance(key, str) else INT, _type_of(inner))
+    if is_sequence(value):
+        return ListType(_type_of(value[0]) if value else TENSOR)
+    array = np.asarray(value)
+    return TensorType(DType.from_numpy(array.dtype), array.shape)
+
+
+is_compatible = IrcBackend.is_compatible
+prepare = IrcBackend.prepare
+run_model = IrcBackend.run_model
+run_node = IrcBackend.run_node
+supports_device = IrcBackend.supports_device
