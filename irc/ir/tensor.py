@@ -8,7 +8,7 @@ scalar and a shape: VGG's all-equal weights would fill 548 MB otherwise) or
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from irc.errors import Error
 from irc.ir.types import DType, TensorType
 
 Array = np.ndarray[Any, Any]
+
+_SAMPLES = 64
+"""About so many elements of a tensor are looked at to tell unequal ones apart before whole ones are compared."""
 
 
 class Tensor:
@@ -28,7 +31,7 @@ class Tensor:
         name: key in the weight table, or "" for a tensor that prints in line.
     """
 
-    __slots__ = ("_array", "_load", "_scalar", "dtype", "name", "shape")
+    __slots__ = ("_array", "_load", "_sample", "_scalar", "_transient", "dtype", "name", "shape")
 
     def __init__(
         self,
@@ -39,6 +42,8 @@ class Tensor:
         array: Array | None = None,
         scalar: Array | None = None,
         load: Callable[[], Array] | None = None,
+        transient: bool = False,
+        sample: Hashable = None,
     ) -> None:
         self.dtype = dtype
         self.shape = shape
@@ -47,6 +52,8 @@ class Tensor:
         self._array = None if array is None else _read_only(array)
         self._scalar = None if scalar is None else _read_only(scalar)
         self._load = load
+        self._transient = transient
+        self._sample = sample
 
     @staticmethod
     def of(value: Any, name: str = "", dtype: DType | None = None) -> Tensor:
@@ -66,9 +73,21 @@ class Tensor:
         return Tensor(dtype, shape, name=name, scalar=np.array(value, dtype.numpy))
 
     @staticmethod
-    def lazy(dtype: DType, shape: tuple[int, ...], load: Callable[[], Array], name: str = "") -> Tensor:
-        """A tensor whose array ``load`` returns when it is first needed."""
-        return Tensor(dtype, shape, name=name, load=load)
+    def lazy(
+        dtype: DType,
+        shape: tuple[int, ...],
+        load: Callable[[], Array],
+        name: str = "",
+        *,
+        transient: bool = False,
+        sample: Hashable = None,
+    ) -> Tensor:
+        """A tensor whose array ``load`` returns, each time it is called.
+
+        If what it returns is ``transient`` (a view of something that may change), a copy of it is kept. ``sample`` is
+        that of the contents, if it is known already.
+        """
+        return Tensor(dtype, shape, name=name, load=load, transient=transient, sample=sample)
 
     @property
     def type(self) -> TensorType:
@@ -96,6 +115,11 @@ class Tensor:
         return self._array is None and self._scalar is None and self._load is None
 
     @property
+    def can_wait(self) -> bool:
+        """Whether the contents are not in memory, and can be read later just as well as now."""
+        return self._load is not None and not self._transient
+
+    @property
     def scalar(self) -> Array:
         """The element of a splat, or of a one-element tensor, as a 0-d array."""
         if self._scalar is not None:
@@ -111,7 +135,8 @@ class Tensor:
         if self._array is None:
             load = self._load
             if load is not None:
-                self._array = _read_only(load())
+                found = load()
+                self._array = _read_only(found.copy() if self._transient else found)
                 self._load = None
             elif self._array is None:  # or another thread has just loaded it
                 raise Error(
@@ -122,9 +147,29 @@ class Tensor:
                 )
         return self._array
 
+    def peek(self) -> Array:
+        """The contents like `numpy`, but a tensor that is not loaded stays so: for those looked at once."""
+        load = self._load
+        return self.numpy() if load is None else load()
+
+    def sample(self) -> Hashable:
+        """A few elements' bits, the same ones for each tensor of this shape: where they differ, contents do."""
+        if self._sample is None:
+            self._sample = sample(self.peek())
+        return self._sample
+
     def renamed(self, name: str) -> Tensor:
         """The same contents under another name (not copied)."""
-        return Tensor(self.dtype, self.shape, name=name, array=self._array, scalar=self._scalar, load=self._load)
+        return Tensor(
+            self.dtype,
+            self.shape,
+            name=name,
+            array=self._array,
+            scalar=self._scalar,
+            load=self._load,
+            transient=self._transient,
+            sample=self._sample,
+        )
 
     def key(self) -> tuple[Any, ...]:
         """A hashable key; tensors with equal keys have equal contents, bit for bit."""
@@ -140,7 +185,7 @@ class Tensor:
             return False
         if self.is_absent or (self.is_splat and other.is_splat):
             return self.is_absent or _bytes(self.scalar) == _bytes(other.scalar)
-        return _bytes(self.numpy()) == _bytes(other.numpy())
+        return _bytes(self.peek()) == _bytes(other.peek())
 
     def __repr__(self) -> str:
         kind = "splat" if self.is_splat else "absent" if self.is_absent else "dense"
@@ -161,6 +206,12 @@ class WeightTable(dict[str, Tensor]):
         return named
 
 
+def sample(array: Array) -> Hashable:
+    """As `Tensor.sample`, of an array."""
+    flat = array.reshape(-1)
+    return _bytes(flat[:: max(1, flat.size // _SAMPLES)])
+
+
 def _read_only(array: Array) -> Array:
     if array.flags.writeable:
         array = array.view()
@@ -168,7 +219,7 @@ def _read_only(array: Array) -> Array:
     return array
 
 
-def _bytes(array: Array) -> Any:
+def _bytes(array: Array) -> Hashable:
     return tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
 
 

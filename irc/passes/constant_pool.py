@@ -16,9 +16,6 @@ from irc.passes.registry import register
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
 
-_SAMPLES = 64
-"""Elements of a tensor looked at to tell unequal ones apart before whole ones are compared."""
-
 
 @register
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class _Pool:
         tensor = _weight(node)
         if tensor is None:
             return self._find(self._first, (node.output.type, attributes_key(node)), node)
-        key = tensor.type, _sample(tensor)
+        key = tensor.type, tensor.sample()
         first = self._find(self._first, key, node)
         if first is None:
             return None
@@ -107,18 +104,11 @@ def _weight(node: Node) -> Tensor | None:
     return content if known else None
 
 
-def _sample(tensor: Tensor) -> Any:
-    """A few elements' bits: tensors with different samples differ."""
-    flat = tensor.numpy().reshape(-1)
-    few = flat[:: max(1, flat.size // _SAMPLES)]
-    return tuple(few.tolist()) if tensor.dtype is DType.STRING else few.tobytes()
-
-
 def _digest(node: Node) -> Any:
     """A cryptographic hash of a weight's contents: nobody can make two different ones that agree."""
     from hashlib import blake2b  # slow to import, seldom needed
 
     tensor: Tensor = node.attributes["value"]
     if tensor.dtype is DType.STRING:
-        return tuple(tensor.numpy().reshape(-1).tolist())
-    return blake2b(np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data, digest_size=32).digest()
+        return tuple(tensor.peek().reshape(-1).tolist())
+    return blake2b(np.ascontiguousarray(tensor.peek()).reshape(-1).view(np.uint8).data, digest_size=32).digest()

@@ -51,10 +51,12 @@ class Lowering:
 
     Attributes:
         template: the frame a run starts from.
+        unread: slots of weights that are not in memory yet, which the first run puts into the template.
     """
 
     def __init__(self, specials: dict[str, Special], function: Callable[[str], Any]) -> None:
         self.template: Frame = [None]
+        self.unread: list[tuple[int, Tensor]] = []
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -130,8 +132,12 @@ class Lowering:
         (slot,) = self._define(node.outputs, _NOWHERE)
         if node.outputs[0].type == FUNCTION:
             self.template[slot] = self._function(node.attributes.get("name", ""))
+            return
+        value = node.attributes.get("value")
+        if isinstance(value, Tensor) and value.can_wait:
+            self.unread.append((slot, value))
         else:
-            self.template[slot] = runtime_constant(node.attributes.get("value"))
+            self.template[slot] = runtime_constant(value)
 
     def _lower(self, node: Node, code: Code) -> None:
         live = self._live[-1]

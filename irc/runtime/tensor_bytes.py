@@ -29,7 +29,7 @@ def entry_of(tensor: Tensor, offset: int) -> dict[str, Any]:
     if tensor.dtype is DType.STRING:
         size = sum(part.nbytes for part in _string_parts(_stored(tensor)))
     else:
-        size = _stored(tensor).nbytes
+        size = tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes
     entry: dict[str, Any] = {"dtype": tensor.dtype.label, "shape": tensor.shape, "offset": offset, "bytes": size}
     return entry | ({"splat": True} if tensor.is_splat else {})
 
@@ -84,7 +84,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _stored(tensor: Tensor) -> Array:
-    return tensor.scalar if tensor.is_splat else tensor.numpy()
+    return tensor.scalar if tensor.is_splat else tensor.peek()
 
 
 def _string_parts(array: Array) -> list[Array]:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-import irc.errors
-from irc.frontend.onnx import import_model, tensors
+from irc.errors import Error
+from irc.frontend.onnx import import_model
 from irc.frontend.onnx.tensors import EAGER_BYTES, TensorReader
 from irc.ir import DType, Tensor
 from tests.frontend.helpers import from_nodes, refused
@@ -108,22 +108,47 @@ def test_all_equal_tensors_are_splats_bit_for_bit() -> None:
         assert not read(numpy_helper.from_array(array)).is_splat
 
 
-@pytest.mark.parametrize("encode", [numpy_helper.from_array, lambda array: typed(DType.FLOAT, array)])
-def test_large_tensors_are_decoded_when_first_used(encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded: list[DType] = []
-    decode = tensors.decode
-
-    def counting(raw: Any, dtype: DType, *rest: Any) -> Any:
-        decoded.append(dtype)
-        return decode(raw, dtype, *rest)
-
-    monkeypatch.setattr(tensors, "decode", counting)
+def test_large_tensors_are_kept_when_first_used() -> None:
     array = np.arange(EAGER_BYTES, dtype=np.float32)
-    tensor = read(encode(array))
-    assert not decoded
+    proto = numpy_helper.from_array(array)
+    tensor = read(proto)
+    assert tensor.can_wait
+    assert tensor.sample() == read(proto).sample() == Tensor.of(array).sample()
+    np.testing.assert_array_equal(tensor.peek(), array)
+    assert tensor.can_wait
     np.testing.assert_array_equal(tensor.numpy(), array)
-    assert tensor.numpy() is tensor.numpy()
-    assert decoded == [DType.FLOAT]
+    assert tensor.numpy() is tensor.numpy() is tensor.peek()
+    assert not tensor.can_wait
+
+
+def test_large_tensors_in_typed_fields_are_decoded_at_once() -> None:
+    array = np.arange(EAGER_BYTES, dtype=np.float32)
+    proto = typed(DType.FLOAT, array)
+    tensor = read(proto)
+    assert not tensor.can_wait
+    proto.float_data[0] = 7.0
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize("at", [0, 1, EAGER_BYTES // 2 + 3, EAGER_BYTES - 1])
+def test_a_message_that_changed_before_its_weight_was_used(at: int) -> None:
+    array = np.arange(EAGER_BYTES, dtype=np.float32)
+    proto = numpy_helper.from_array(array)
+    tensor = read(proto)
+    array[at] = -array[at] - 1
+    raw = proto.raw_data
+    proto.raw_data = array.tobytes()
+    for use in (tensor.numpy, tensor.peek, tensor.numpy):
+        with pytest.raises(Error, match="message was changed") as caught:
+            use()
+        assert caught.value.code == "IRC130"
+    proto.raw_data = raw[:-4]
+    with pytest.raises(Error, match="message was changed"):
+        tensor.numpy()
+    proto.raw_data = raw
+    assert tensor.numpy()[at] != array[at]
+    proto.raw_data = array.tobytes()
+    assert tensor.numpy()[at] != array[at]  # read is read
 
 
 @pytest.mark.parametrize(
@@ -151,7 +176,7 @@ def test_large_tensors_are_decoded_when_first_used(encode: Any, monkeypatch: pyt
 )
 def test_sizes_are_checked_before_anything_is_allocated(fields: dict[str, Any], word: str | None) -> None:
     tracemalloc.start()
-    with pytest.raises(irc.errors.Error) as caught:
+    with pytest.raises(Error) as caught:
         read(TensorProto(**fields)).numpy()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -1,9 +1,10 @@
 """``TensorProto`` and ``SparseTensorProto`` to tensors of the IR.
 
 Every size is checked against the bytes that are there before anything is
-allocated. Small tensors are decoded at once; large ones when they are first
-used, out of the message or the file without a copy wherever the bytes are laid
-out as NumPy needs them.
+allocated. Small tensors and those in the fields for single types are decoded at
+once; large ones when they are first used, out of the message or the file
+without a copy wherever the bytes are laid out as NumPy needs them. What
+changed meanwhile is an error, never another weight.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from irc.errors import Error
 from irc.frontend.onnx.checks import Place
 from irc.frontend.onnx.encoding import Array, decode, encode, entries_needed, field_of, raw_size, wrong_size
 from irc.frontend.onnx.external import DataFolder, Region
-from irc.ir.tensor import Tensor
+from irc.ir.tensor import Tensor, sample
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class TensorReader:
         if not proto.HasField("raw_data"):
             return _from_field(proto, dtype, shape, where)
         if raw_size(dtype, numel) > EAGER_BYTES:
-            return Tensor.lazy(dtype, shape, lambda: decode(proto.raw_data, dtype, shape, where))
+            return _from_message(proto, dtype, shape, where)
         return _small(proto.raw_data, dtype, shape, where)
 
     def sparse(self, proto: SparseTensorProto, where: Place) -> Tensor:
@@ -147,13 +148,33 @@ def _from_region(region: Region, dtype: DType, shape: tuple[int, ...], where: Pl
     if item is not None:
         return _splat(item, dtype, shape)
 
+    # A misaligned array would be copied at each use.
+    transient = region.copied or region.offset % dtype.numpy.alignment != 0
+    return Tensor.lazy(dtype, shape, lambda: decode(region.view(), dtype, shape, where), transient=transient)
+
+
+def _from_message(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
+    """A tensor in the message, which gives out a copy at each access: it is looked at now, but not kept.
+
+    Callers may change their message. So that this never changes a model, the hash of the bytes is compared: Python's
+    for bytes has 64 bits, is keyed for each process, and is faster than most checksums.
+    """
+    raw = proto.raw_data
+    expected = hash(raw)
+    seen = sample(decode(raw, dtype, shape, where))
+
     def load() -> Array:
-        raw: Any = region.view()
-        if region.copied or region.offset % dtype.numpy.alignment:
-            raw = np.array(np.frombuffer(raw, np.uint8))  # a misaligned array would be copied at each use
+        raw = proto.raw_data
+        if hash(raw) != expected:
+            raise Error(
+                "IRC130",
+                "the message was changed after it was imported and before this weight was first used: import it again, "
+                "or change a copy of it",
+                str(where),
+            )
         return decode(raw, dtype, shape, where)
 
-    return Tensor.lazy(dtype, shape, load)
+    return Tensor.lazy(dtype, shape, load, sample=seen)
 
 
 def _from_field(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
@@ -171,7 +192,7 @@ def _from_field(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where:
             where,
         )
     if raw_size(dtype, numel) > EAGER_BYTES:
-        return Tensor.lazy(dtype, shape, lambda: decode(encode(entries, dtype), dtype, shape, where))
+        return Tensor(dtype, shape, array=decode(encode(entries, dtype), dtype, shape, where))
     return _small(encode(entries, dtype).tobytes(), dtype, shape, where)
 
 

@@ -1,0 +1,166 @@
+"""When compiled models read their weights, and what happens if the source changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from irc.errors import Error
+from irc.ir import DType, Graph, Tensor, parse_graph
+from irc.runtime.model import CompiledModel
+
+SIZE = 160  # 100 KB: not read at once
+WEIGHTS = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
+X = np.random.default_rng(1).standard_normal((3, SIZE)).astype(np.float32)
+
+
+def product() -> onnx.ModelProto:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, SIZE])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, SIZE])
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(WEIGHTS, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def right(model: CompiledModel) -> bool:
+    return bool(np.allclose(model.run({"x": X})["y"], X @ WEIGHTS, atol=1e-4))
+
+
+def lazy_product(load: Callable[[], np.ndarray]) -> Graph:
+    text = f"""graph(%x : Float(3, {SIZE})):
+  %w : Float({SIZE}, {SIZE}) = prim::Constant[value=@"w"]()
+  %y : Float(3, {SIZE}) = onnx::MatMul[since_version=13](%x, %w)
+  return (%y)
+"""
+    return parse_graph(text, weights={"w": Tensor.lazy(DType.FLOAT, (SIZE, SIZE), load, "w")})
+
+
+def test_the_weights_of_a_message_are_read_by_the_first_run() -> None:
+    model = irc.compile(product())
+    weight = model.module.weights["w"]
+    assert weight.can_wait
+    assert right(model)
+    assert not weight.can_wait
+    assert right(model)
+
+
+def test_a_message_changed_after_the_first_run_changes_nothing() -> None:
+    proto = product()
+    model = irc.compile(proto)
+    assert right(model)
+    proto.graph.initializer[0].raw_data = bytes(SIZE * SIZE * 4)
+    assert right(model)
+
+
+@pytest.mark.parametrize("passes", ["default", "none"])
+def test_a_message_changed_before_the_first_run_is_an_error(passes: str) -> None:
+    proto = product()
+    model = irc.compile(proto, passes)
+    changed = WEIGHTS.copy()
+    changed[17, 5] += 1
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(changed, "w"))
+    for _ in range(2):
+        with pytest.raises(Error, match="changed") as caught:
+            model.run({"x": X})
+        assert caught.value.code == "IRC130"
+        assert "'w'" in caught.value.where
+    proto.graph.initializer[0].raw_data = WEIGHTS.tobytes()
+    assert right(model)
+
+
+def test_messages_taken_apart_or_forgotten_keep_their_weights() -> None:
+    proto = product()
+    model, other = irc.compile(proto), irc.compile(proto)
+    del proto.graph.initializer[:]
+    assert right(model)
+    proto.Clear()
+    del proto
+    assert right(other)
+
+
+def test_the_model_file_may_be_rewritten_or_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(product(), path)
+    model = irc.compile(path)
+    contents = bytearray(path.read_bytes())
+    contents[-SIZE * SIZE * 2 :] = bytes(SIZE * SIZE * 2)
+    path.write_bytes(contents)
+    assert right(model)
+    onnx.save(product(), path)
+    model = irc.compile(path)
+    path.unlink()
+    assert right(model)
+
+
+def test_external_data_changed_before_the_first_run_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(product(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    model = irc.compile(path)
+    data = tmp_path / "w.bin"
+    data.write_bytes(bytes(data.stat().st_size))
+    os.utime(data, ns=(1, 1))  # some file systems' clocks are coarse
+    with pytest.raises(Error, match="changed") as caught:
+        model.run({"x": X})
+    assert caught.value.code == "IRC130"
+
+
+def test_external_data_deleted_before_the_first_run(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(product(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    model = irc.compile(path)
+    (tmp_path / "w.bin").unlink()
+    assert right(model)
+
+
+def test_first_runs_at_the_same_time_read_once() -> None:
+    threads = 8
+    loads: list[int] = []
+    start = Barrier(threads)
+
+    def load() -> np.ndarray:
+        loads.append(1)
+        return WEIGHTS.copy()
+
+    model = CompiledModel(lazy_product(load))
+
+    def run(_: int) -> bool:
+        start.wait()
+        return right(model)
+
+    assert not loads
+    with ThreadPoolExecutor(threads) as pool:
+        assert all(pool.map(run, range(threads)))
+    assert len(loads) == 1
+
+
+def test_reading_that_failed_is_tried_again() -> None:
+    answers = [OSError("the disk is on fire"), WEIGHTS]
+
+    def load() -> np.ndarray:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    model = CompiledModel(lazy_product(load))
+    with pytest.raises(OSError, match="fire"):
+        model.run({"x": X})
+    assert right(model)
+    assert not answers
+
+
+def test_saving_keeps_no_weights_in_memory(tmp_path: Path) -> None:
+    model = irc.compile(product())
+    model.save(tmp_path / "model.irc")
+    assert model.module.weights["w"].can_wait
+    assert right(irc.load(tmp_path / "model.irc"))
+    assert right(model)
