@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from irc.runtime.calls import lower_call
 from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.execution import Code, Counters, Frame, execute
 from irc.runtime.groups import lower_group
-from irc.runtime.lowering import Lowering, Special
+from irc.runtime.lowering import Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
 
 if TYPE_CHECKING:
-    from irc.ir import Graph
+    from irc.ir import Graph, Tensor
 
 SPECIAL: dict[str, Special] = {
     "prim::If": lower_if,
@@ -40,16 +41,25 @@ class Plan:
         code: the steps of the graph's top block.
     """
 
-    __slots__ = ("_template", "code", "name")
+    __slots__ = ("_lock", "_template", "_unread", "code", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.code = Code()
         self._template: Frame = [None]
+        self._unread: list[tuple[int, Tensor]] = []
+        self._lock = Lock()
 
     def fill(self, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists earlier than its code: functions may call themselves.)"""
-        self.code, self._template = code, lowering.template
+        self.code, self._template, self._unread = code, lowering.template, lowering.unread
+
+    def _read_weights(self) -> None:
+        """Put the weights that are not in memory yet into the template; after an error, the next run tries again."""
+        with self._lock:
+            for slot, tensor in self._unread:
+                self._template[slot] = runtime_constant(tensor)
+            self._unread = []  # last: a thread that sees none needs no lock
 
     def run(self, inputs: Sequence[Any], counters: Counters | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
@@ -67,6 +77,8 @@ class Plan:
         code = self.code
         if len(inputs) != len(code.params):
             raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
+        if self._unread:
+            self._read_weights()
         frame = self._template.copy()
         frame[0] = counters
         frame[1 : 1 + len(inputs)] = inputs
