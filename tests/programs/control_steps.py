@@ -155,7 +155,8 @@ def onnx_loop(m: Maker) -> None:
     params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
     scans: list[Kind] = []
     with m.inside(block):
-        m.define([number], [Tens(LONG, ())])
+        # Where only the number ends the loop, a program that writes into it might never end.
+        m.define([number], [Tens(LONG, (), frozen=limit.type == types.NONE)])
         m.define(params, kinds)
         m.steps(m.below(5))
         bound = m.tensor_constant(np.array(most - 1))

@@ -1,0 +1,143 @@
+"""The work of an analysis is linear in the size of the graph: lines executed are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from irc.alias import analyze
+from irc.ir import Builder, Graph, Module, Value, types
+from irc.ir.types import ListType
+from tests.alias.test_upstream_bugs import chained_branches
+
+TENSORS = ListType(types.TENSOR)
+
+
+def lines(run: Callable[[], Any]) -> int:
+    """How many lines of Python ``run`` executes: the same on every machine."""
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+class Chain:
+    """A graph that grows by steps, each from what the last one made."""
+
+    def __init__(self) -> None:
+        self.module = Module()
+        self.graph: Graph = self.module.main
+        self.b = Builder(self.graph)
+        self.cond = self.b.constant(True)
+        self.zero = self.b.constant(0)
+        self.first = self.b.op("aten::relu", self.graph.add_input(types.TENSOR))
+        self.list = self.b.op("prim::ListConstruct", self.first, type=TENSORS)
+        function = self.module.add_graph("f")
+        inner = function.add_input(types.TENSOR)
+        function.set_outputs([Builder(function).op("aten::relu_", inner)])
+        self.function = self.b.op("prim::Constant", type=types.FUNCTION, attributes={"name": "f"})
+
+
+def in_place(c: Chain, value: Value) -> Value:
+    return c.b.op("aten::relu_", value)
+
+
+def views(c: Chain, value: Value) -> Value:
+    return c.b.op("aten::t", value)
+
+
+def through_a_list(c: Chain, value: Value) -> Value:
+    made = c.b.op("prim::ListConstruct", value, type=TENSORS)
+    return c.b.op("aten::__getitem__", made, c.zero, type=types.TENSOR)
+
+
+def into_one_list(c: Chain, value: Value) -> Value:
+    c.b.op("aten::append", c.list, c.b.op("aten::relu", value), type=TENSORS)
+    return c.b.op("aten::neg", value)
+
+
+def through_one_list(c: Chain, value: Value) -> Value:
+    c.b.op("aten::append", c.list, c.b.op("aten::relu", value), type=TENSORS)
+    return c.b.op("aten::__getitem__", c.list, c.zero, type=types.TENSOR)
+
+
+def loops(c: Chain, value: Value) -> Value:
+    node = c.b.node("prim::Loop", [c.zero, c.cond, value], [types.TENSOR])
+    block = node.add_block()
+    block.add_param(types.INT)
+    param = block.add_param(types.TENSOR)
+    block.set_returns([c.cond, Builder.at_end(block).op("aten::relu_", param)])
+    return node.output
+
+
+def calls(c: Chain, value: Value) -> Value:
+    return c.b.node("prim::CallFunction", [c.function, value], [types.TENSOR]).output
+
+
+def grown(step: Callable[[Chain, Value], Value], count: int) -> tuple[Chain, Value]:
+    chain = Chain()
+    value = chain.first
+    for _ in range(count):
+        value = step(chain, value)
+    chain.graph.set_outputs([value])
+    return chain, value
+
+
+def ask(chain: Chain, last: Value) -> None:
+    """Analyse, and ask a pass's questions: about both ends and about every node."""
+    db, first = analyze(chain.graph, chain.module), chain.first
+    assert db.may_alias(last, last)
+    db.may_alias(first, last)
+    db.may_contain_alias(first, last)
+    db.has_writers(first)
+    for node in db.graph.nodes:
+        db.has_writers(node)
+        db.is_mutable(node)
+
+
+@pytest.mark.parametrize("step", [in_place, views, through_a_list, into_one_list, through_one_list, loops, calls])
+def test_work_is_linear(step: Callable[[Chain, Value], Value]) -> None:
+    counts = []
+    for n in (250, 1000):
+        counts.append(lines(partial(ask, *grown(step, n))))
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
+def test_building_chained_branches_is_linear() -> None:
+    counts = []
+    for n in (250, 1000):
+        graph = Graph()
+        x = graph.add_input(types.TENSOR)
+        value = chained_branches(graph, x, n)
+
+        def run(graph: Graph = graph, x: Value = x, value: Value = value) -> None:
+            db = analyze(graph)
+            assert db.may_alias(x, value)
+            assert not db.has_writers(value)
+
+        counts.append(lines(run))
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
+@pytest.mark.parametrize("step", [in_place, through_a_list, loops])
+def test_deep_chains_need_no_deep_stack(step: Callable[[Chain, Value], Value]) -> None:
+    """Nothing recurses over values: far more of them than Python has frames."""
+    chain, last = grown(step, 50 * sys.getrecursionlimit())
+    db = analyze(chain.graph, chain.module)
+    assert db.may_alias(chain.first, last)
+    assert db.may_contain_alias(chain.first, last)
+    assert db.has_writers(chain.first) == (step is not through_a_list)
