@@ -35,13 +35,7 @@ class Fuse:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""
-        fuser = Fuser(graph, ctx, Policy(self.max_size))
-        changed = False
-        for block in list(graph.blocks()):
-            while fuser.scan(block):
-                changed = True
-        fuser.report()
-        return changed
+        return Fuser(graph, ctx, Policy(self.max_size)).run()
 
 
 class Fuser:
@@ -54,11 +48,21 @@ class Fuser:
     """
 
     def __init__(self, graph: Graph, ctx: PassContext, policy: Policy) -> None:
+        self.graph = graph
         self.ctx = ctx
         self.policy = policy
         self.db: AliasDb = ctx.alias_db(graph)
         self.upstream = UpstreamAnchors(graph)
         self.refused: dict[Block, list[tuple[Node, Node, str]]] = {}
+
+    def run(self) -> bool:
+        """Fuse in every block; return whether anything was merged."""
+        changed = False
+        for block in list(self.graph.blocks()):
+            while self.scan(block):
+                changed = True
+        self.report()
+        return changed
 
     def scan(self, block: Block) -> bool:
         """Look at every node of ``block`` once, last first; return whether anything was merged.

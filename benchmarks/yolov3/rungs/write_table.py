@@ -1,0 +1,99 @@
+"""Who writes what, as a table of writes with the locations that each reaches."""
+
+from __future__ import annotations
+
+from benchmarks.yolov3.rungs.searching import SearchingDag
+from irc.alias.facts import WORLD, Element
+from irc.alias.sets import EMPTY, LocationSet, intersects
+from irc.alias.write_index import WriteLog
+from irc.ir import Node
+
+
+class WriteTable(WriteLog):
+    """One row a write: element, and the locations it denotes. Rows are kept by node and by nothing else.
+
+    Args:
+        dag: finds locations.
+    """
+
+    def __init__(self, dag: SearchingDag) -> None:
+        super().__init__()
+        self.dag = dag
+        self.rows: dict[Node, list[tuple[Element, LocationSet]]] = {}
+        self._union: LocationSet | None = EMPTY
+        """All that is written; None when it has to be found again."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def add(self, node: Node, element: Element) -> None:
+        self.rows.setdefault(node, []).append((element, self.dag.locations(element)))
+        self._union = None
+
+    # -- updates ---------------------------------------------------------
+
+    def grown(self, elements: set[Element]) -> None:
+        """``elements`` may denote more than before: every row is looked at again."""
+        for row in self.rows.values():
+            self.dag.counters.rescans += len(row)
+            for i, (element, _) in enumerate(row):
+                if element in elements:
+                    row[i] = (element, self.dag.locations(element))
+                    self._union = None
+
+    def changed(self, element: Element) -> None:
+        self.grown({element})
+
+    def remove(self, node: Node) -> None:
+        self.rows.pop(node, None)
+        self._union = None
+
+    def redirect(self, old: Element, new: Element) -> None:
+        for row in self.rows.values():
+            for i, (element, _) in enumerate(row):
+                if element == old:
+                    row[i] = (new, self.dag.locations(new))
+        self._union = None
+
+    def renest(self, node: Node) -> None:
+        """Nothing is kept by nesting."""
+
+    # -- queries ---------------------------------------------------------
+
+    def touches(self, locations: LocationSet) -> bool:
+        if self._union is None:
+            self._union = self.dag.sets.union_all(written for row in self.rows.values() for _, written in row)
+        return intersects(self._union, locations)
+
+    def elements(self, node: Node) -> list[Element]:
+        return [element for element, _ in self._inside(node)]
+
+    def locations(self, node: Node) -> LocationSet:
+        return self.dag.sets.union_all(written for _, written in self._inside(node))
+
+    def writes_element(self, node: Node, element: Element) -> bool:
+        return element in self.elements(node)
+
+    def acts_on_world_between(self, first: Node, last: Node) -> bool:
+        node = first.next
+        while node is not None and node is not last:
+            if self.writes_element(node, WORLD):
+                return True
+            node = node.next
+        return False
+
+    def is_written(self, element: Element) -> bool:
+        return any(element == written for row in self.rows.values() for written, _ in row)
+
+    def writing(self, locations: LocationSet) -> list[Node]:
+        return [node for node, row in self.rows.items() if any(intersects(w, locations) for _, w in row)]
+
+    def nodes(self) -> list[Node]:
+        return list(self.rows)
+
+    def _inside(self, node: Node) -> list[tuple[Element, LocationSet]]:
+        found = list(self.rows.get(node, ()))
+        if node.blocks:
+            for inner in node.nested():
+                found += self.rows.get(inner, ())
+        return found
