@@ -13,6 +13,7 @@ from irc.fuser import Fuse
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
+from irc.ir.bulk import no_collection
 from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
@@ -20,6 +21,7 @@ from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
+from irc.runtime.plan import without_kernels
 from irc.runtime.report import FusionGroup, Memory, PassTiming, Refusal, Report
 
 if TYPE_CHECKING:
@@ -60,20 +62,21 @@ def compile(
     tell = progress or _say_nothing
     manager = PassManager(passes, instruments)  # first: what is wrong with the text need not wait for a large model
     clock = _Clock()
-    tell("importing")
-    module, name = load_module(model)
-    clock.lap("import")
-    report = Report(name=name, pipeline=str(manager))
-    report.nodes_before = count_nodes(module.main)
-    report.operators_before = count_operators(module.main)
-    tell("optimising")
-    passed = manager.run(module)
-    clock.lap("passes")
-    tell("lowering")
-    compiled = CompiledModel(module, report)
-    clock.lap("lower")
-    report.seconds = clock.laps
-    _describe(report, module.main, passed)
+    with no_collection():  # once: whatever follows one of its ends begins with a collection of all that was made
+        tell("importing")
+        module, name = load_module(model)
+        clock.lap("import")
+        report = Report(name=name, pipeline=str(manager))
+        report.nodes_before = count_nodes(module.main)
+        report.operators_before = count_operators(module.main)
+        tell("optimising")
+        passed = manager.run(module)
+        clock.lap("passes")
+        tell("lowering")
+        compiled = CompiledModel(module, report)
+        clock.lap("lower")
+        report.seconds = clock.laps
+        _describe(report, module.main, passed)
     if check:
         from irc.check import check_model
 
@@ -133,6 +136,9 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.alias = _alias_facts(graph, db)
     report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
     report.fallbacks = dict(Counter(op.kind for op in _all_operators(graph) if means(op) == "reference"))
+    absent = sorted({op.kind for op in without_kernels(graph)})
+    if absent:
+        report.notes.append(f"a run that comes to one of these fails, there is no kernel: {', '.join(absent)}")
 
 
 def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from irc.ir.tensor import Array, Tensor
-from irc.ir.types import ClassType, DType
+from irc.ir.types import ClassType, DType, Type
 
 if TYPE_CHECKING:
     from irc.ir.graph import Module
@@ -63,6 +63,11 @@ class Strided(NamedTuple):
         steps = tuple(s * storage.itemsize for s in self.strides)
         writable = bool(storage.flags.writeable)
         return np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps, writeable=writable)
+
+
+def is_enumeration(type: Type) -> bool:
+    """Whether values of ``type`` are members of an enumeration, which are no objects with attributes."""
+    return isinstance(type, ClassType) and type.name.startswith("Enum<")
 
 
 UNKNOWN = object()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -53,7 +54,13 @@ def bind(node: Node) -> Kernel:
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:
     """Whether ``kernel`` of an operator ``kind`` can write its result over one of its inputs, as ``out=``."""
-    return kind in POINTWISE and "out" in inspect.signature(kernel).parameters
+    return kind in POINTWISE and isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
+
+
+@cache
+def _has_out(code: CodeType) -> bool:
+    """Whether functions with this code, which all kernels of one binder share, take ``out=``."""
+    return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:
@@ -106,6 +113,18 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
         for node in reachable_nodes(graph)
         if node.kind not in provided and kernels.means(_functional(node) or node) is None
     ]
+
+
+def may_stay_out(node: Node) -> bool:
+    """Whether a run may do without a kernel for ``node``: TorchScript's functions branch over all that torch can do."""
+    if not node.kind.startswith(("aten::", "prim::")):
+        return False
+    around = node.block
+    while around is not None and around.node is not None:
+        if around.node.kind == "prim::If":
+            return True
+        around = around.node.block
+    return False
 
 
 def reachable_nodes(graph: Graph) -> Iterator[Node]:

@@ -9,7 +9,7 @@ nothing; only function calls have frames of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
-from irc.runtime.binding import bind
+from irc.runtime.binding import bind, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label
 from irc.runtime.reuse import reusing_step
 from irc.runtime.values import is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
+    from irc.runtime.kernels.registry import Kernel
 
 FillIn = Callable[[Slots], Step]
 """Makes a step, given the slots to empty at its end."""
@@ -48,15 +49,19 @@ class Lowering:
     Args:
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
+        deferred: nodes without kernels; a run that comes to one of them fails.
 
     Attributes:
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
     """
 
-    def __init__(self, specials: dict[str, Special], function: Callable[[str], Any]) -> None:
+    def __init__(
+        self, specials: dict[str, Special], function: Callable[[str], Any], deferred: Collection[Node] = ()
+    ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Tensor]] = []
+        self._deferred = deferred
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -131,7 +136,8 @@ class Lowering:
     def _place(self, node: Node) -> None:
         (slot,) = self._define(node.outputs, _NOWHERE)
         if node.outputs[0].type == FUNCTION:
-            self.template[slot] = self._function(node.attributes.get("name", ""))
+            if node.outputs[0].uses:  # inlining leaves functions behind that nothing calls
+                self.template[slot] = self._function(node.attributes.get("name", ""))
             return
         value = node.attributes.get("value")
         if isinstance(value, Tensor) and value.can_wait:
@@ -159,7 +165,7 @@ class Lowering:
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
         try:
-            kernel = bind(node)
+            kernel = _refusing(node) if node in self._deferred else bind(node)
         except Error as error:
             raise Error(error.code, error.message, error.where or label(node)) from error
         except Exception as error:  # an attribute of a type or value that the kernel did not expect
@@ -182,6 +188,13 @@ def runtime_constant(value: Any) -> Any:
     if is_sequence(value):
         return tuple(runtime_constant(v) for v in value)
     return value
+
+
+def _refusing(node: Node) -> Kernel:
+    def run(*inputs: Any) -> Any:
+        raise unsupported([node])
+
+    return run
 
 
 def _drop(slots: Slots) -> Step:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.ir.objects import UNKNOWN, Object, Strided, known_attribute, storage_of, tensors_in
+from irc.ir.objects import UNKNOWN, Object, Strided, is_enumeration, known_attribute, storage_of, tensors_in
 from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType
 from irc.runtime.values import Array, is_array, is_mapping, is_sequence
@@ -105,10 +105,12 @@ class State:
 
 
 def check_known(module: Module, graph: Graph) -> None:
-    """Error IRC141 if an input is an object whose attributes nobody knows."""
+    """Error IRC141 if an input is an object of unknown attributes, IRC142 if it is a member of an enumeration."""
     known = module.objects if graph is module.main else {}
     for value in graph.inputs:
         if isinstance(value.type, ClassType) and value.name not in known:
+            if is_enumeration(value.type):
+                raise Error("IRC142", f"%{value.name} is of {value.type}; irc has no enumerations", graph.name)
             raise Error(
                 "IRC141",
                 f"%{value.name} is an object of {value.type}, whose attributes are not known: "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.binding import missing, unsupported
+from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.calls import lower_call
 from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.execution import Code, Counters, Frame, execute
@@ -18,7 +18,7 @@ from irc.runtime.lowering import Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Tensor
+    from irc.ir import Graph, Node, Tensor
 
 SPECIAL: dict[str, Special] = {
     "prim::If": lower_if,
@@ -86,16 +86,22 @@ class Plan:
         return [frame[s] for s in code.returns]
 
 
+def without_kernels(graph: Graph) -> list[Node]:
+    """The nodes of ``graph`` and of what it calls that nothing can compute."""
+    return missing(graph, _PROVIDED)
+
+
 def lower(graph: Graph) -> Plan:
     """Lower ``graph`` and the functions of its module that it calls.
 
     Raises:
-        Error: IRC323 lists all operators that have no kernel; others if the graph is not well-formed or an
-            attribute has a value that a kernel refuses.
+        Error: IRC323 lists all operators that have no kernel, unless a run need not come to them; others if the graph
+            is not well-formed or an attribute has a value that a kernel refuses.
     """
-    refused = missing(graph, _PROVIDED)
-    if refused:
-        raise unsupported(refused)
+    absent = without_kernels(graph)
+    deferred = frozenset(node for node in absent if may_stay_out(node))
+    if len(deferred) < len(absent):
+        raise unsupported(absent)
     plans: dict[Graph, Plan] = {}
     pending: list[Graph] = []
 
@@ -113,7 +119,7 @@ def lower(graph: Graph) -> Plan:
     plan = plan_of(graph)
     while pending:
         current = pending.pop()
-        lowering = Lowering(SPECIAL, function)
+        lowering = Lowering(SPECIAL, function, deferred)
         try:
             plans[current].fill(lowering, lowering.region(current.block))
         except RecursionError:

@@ -211,6 +211,28 @@ def test_resizing(layout: str) -> None:
     compare("aten::upsample_bilinear2d", x, [10, 12], False, 1.5, 1.6, tolerance=1e-4)
 
 
+def test_resizing_smoothly() -> None:
+    x = noise(2, 3, 17, 23)
+    for size in [*SIZES, (17, 23), (40, 9), (8, 46)]:
+        for mode in ("bilinear", "bicubic", "lanczos"):
+            for corners in (False, True):
+                compare(f"aten::_upsample_{mode}2d_aa", x, list(size), corners, None, None, tolerance=1e-4)
+    for scales in ([2.0, 2.0], [1.5, 0.5], [0.3, 3.0]):
+        compare("aten::_upsample_bilinear2d_aa", x, None, False, scales, tolerance=1e-4)
+        compare("aten::_upsample_bicubic2d_aa", x, None, False, scales, tolerance=1e-4)
+
+
+def test_resizing_to_the_nearest_exactly() -> None:
+    for size in range(1, 24):
+        for out in range(1, 40, 3):
+            compare("aten::_upsample_nearest_exact1d", noise(1, 2, size), [out], None)
+            compare("aten::upsample_nearest1d", noise(1, 2, size), [out], None)
+    for scale in (0.3, 0.5, 1.5, 2.0, 2.5, 3.0):
+        compare("aten::_upsample_nearest_exact1d", noise(1, 2, 13), None, [scale])
+        compare("aten::_upsample_nearest_exact2d", noise(1, 2, 7, 9), None, [scale, 1.7])
+    compare("aten::_upsample_nearest_exact3d", noise(1, 2, 3, 4, 5), [6, 5, 7], None, None, None)
+
+
 def test_resizing_of_other_ranks() -> None:
     compare("aten::upsample_nearest1d", noise(2, 3, 7), [11], None)
     compare("aten::upsample_nearest1d", noise(2, 3, 7), None, [2.5])
@@ -329,6 +351,29 @@ def test_attention() -> None:
             attend(q, given, False, scale, False)
     attend(q, None, True, None, False)
     attend(noise(2, 4, 3, 4), None, False, None, True)
+
+
+MASKS: list[tuple[Array | None, int | None]] = [
+    (None, None),
+    (np.triu(np.ones((5, 5), bool), 1), 0),
+    (np.array([[False] * 4 + [True], [True] + [False] * 4]), 1),
+    (noise(2, 2, 5, 5) > 0.8, 2),
+]
+
+
+@pytest.mark.parametrize(("mask", "type"), MASKS)
+def test_attention_in_one_piece(mask: Array | None, type: int | None) -> None:
+    x, layers = noise(2, 5, 6), (noise(18, 6), noise(18), noise(6, 6), noise(6))
+    for average in (True, False):
+        given = (x, x, x, 6, 2, *layers, mask, True, average, type)
+        compare("aten::_native_multi_head_attention", *given, outputs=2, strides=False, tolerance=1e-4)
+    norms = (noise(6), noise(6, seed=1), noise(6, seed=2), noise(6))
+    feed = (noise(8, 6), noise(8), noise(6, 8), noise(6))
+    for gelu in (False, True):
+        for first in (False, True):
+            options = (gelu, first, 1e-5)
+            arguments = (*layers, *options, *norms, *feed, mask, type)
+            compare("aten::_transformer_encoder_layer_fwd", x, 6, 2, *arguments, strides=False, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh", "rnn_relu"])

@@ -29,6 +29,8 @@ UNCALLED = {
     "aten::cuda": "no such device",
     "aten::values": "sparse tensors, which irc has not",
     "aten::indices": "sparse tensors, which irc has not",
+    "aten::to_padded_tensor": "nested tensors, which irc has not",
+    "aten::_nested_tensor_from_mask": "nested tensors, which irc has not",
     **dict.fromkeys((f"aten::{n}.dtype" for n in ("mm", "bmm", "addmm", "baddbmm")), "not implemented on CPUs"),
 }
 

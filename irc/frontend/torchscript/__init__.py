@@ -19,9 +19,11 @@ from typing import Any
 from irc.frontend.torchscript.attributes import Read, bind_attributes
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
-from irc.ir.types import BOOL, Type
+from irc.ir.types import BOOL, ClassType, Type
 
 __all__ = ["import_torchscript"]
+
+_GRADIENT_MODES = "__torch__.torch.autograd.grad_mode."
 
 
 def import_torchscript(
@@ -36,7 +38,7 @@ def import_torchscript(
 
     Inputs lose the ``.1`` that TorchScript appends to their names where that
     leaves them different; a result without a name of its own is called
-    ``output``.
+    ``output``. ``with torch.no_grad():`` and its like leave nothing behind.
 
     Args:
         source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
@@ -59,9 +61,10 @@ def import_torchscript(
         module = module_of(graph, filename)
         if script is not None:
             read = reader_of(script)
+    _forget_gradients(module.main)
     if read is not None:
         bind_attributes(module, read)
-    _name_interface(module.main)
+    _name_interface(module)
     return module
 
 
@@ -81,13 +84,26 @@ def _reader(weights: Mapping[str, Any], training: bool) -> Read:
     return read
 
 
-def _name_interface(graph: Graph) -> None:
+def _forget_gradients(graph: Graph) -> None:
+    """Take out where ``with torch.no_grad():`` and its like begin and end: there are no gradients."""
+    for node in list(graph.walk()):
+        if node.kind in ("prim::Enter", "prim::Exit") and not any(v.has_uses for v in node.outputs):
+            (context,) = node.inputs
+            if isinstance(context.type, ClassType) and context.type.name.startswith(_GRADIENT_MODES):
+                node.erase()
+
+
+def _name_interface(module: Module) -> None:
     """Give inputs and outputs names that a caller would write."""
+    graph = module.main
     names = [value.name for value in graph.inputs]
     for value in graph.inputs:
         stem, _, number = value.name.rpartition(".")
         if stem and number.isdecimal() and stem not in names:
+            known = module.objects.pop(value.name, None)
             value.name = stem
+            if known is not None:
+                module.objects[value.name] = known
     for value in graph.outputs:
         if value.node is not None and value.name.isdecimal():
             value.name = "output"

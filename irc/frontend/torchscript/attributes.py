@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.torchscript.storages import named_tensors
 from irc.ir import Graph, Module, Node, Value
-from irc.ir.objects import Object
+from irc.ir.objects import Object, is_enumeration
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
 
@@ -31,7 +31,7 @@ def bind_attributes(module: Module, read: Read) -> None:
     """
     reader = _Reader(read)
     for value in module.main.inputs:
-        if isinstance(value.type, ClassType):
+        if isinstance(value.type, ClassType) and not is_enumeration(value.type):
             module.objects[value.name] = reader.objects[value, ()] = Object(value.type)
     reader.graph(module.main)
     if reader.missing:
@@ -67,6 +67,8 @@ class _Reader:
             root, path = place[node.inputs[0]]
             name = str(node.attributes.get("name", ""))
             inner = (*path, name)
+            if node.outputs and is_enumeration(node.output.type):
+                raise Error("IRC142", f"irc has no enumerations, such as {node.output.type}", f"attribute {name!r}")
             if node.kind == "prim::GetAttr" and isinstance(node.output.type, ClassType):
                 place[node.output] = root, inner
                 self._object(node, root, path, name)

@@ -47,19 +47,31 @@ def graph_of(source: Any) -> tuple[Any, Any]:
         Error: IRC140 if it is nothing that has a graph.
     """
     torch = sys.modules.get("torch")
-    if torch is not None:
-        if isinstance(source, torch.jit.ScriptModule):
-            if not hasattr(source, "inlined_graph"):
-                raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
-            return source.inlined_graph, source._c
-        if isinstance(source, torch.jit.ScriptFunction):
-            return source.inlined_graph, None
-        if isinstance(source, torch._C.Graph):
-            return source, None
-        if isinstance(source, torch.nn.Module):
+    if torch is None or not isinstance(source, torch.nn.Module | torch.jit.ScriptFunction | torch._C.Graph):
+        kind = f"{type(source).__module__}.{type(source).__qualname__}"
+        raise Error("IRC140", f"expected IR text, a torch.jit module or function, or a torch graph, not a {kind}")
+    script = None
+    graph = source
+    if isinstance(source, torch.nn.Module):
+        if not isinstance(source, torch.jit.ScriptModule):
             raise Error("IRC140", "this is a module of plain PyTorch: give torch.jit.script(module), or a trace of it")
-    kind = f"{type(source).__module__}.{type(source).__qualname__}"
-    raise Error("IRC140", f"expected IR text, a torch.jit module or function, or a torch graph, not a {kind}")
+        if not source._c._has_method("forward"):
+            raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
+        script = source._c
+    if not isinstance(source, torch._C.Graph):
+        graph = source.graph
+    graph = graph.copy()
+    torch._C._jit_pass_inline(graph)
+    torch._C._jit_pass_inline_fork_wait(graph)
+    for node in _walk(graph):
+        if node.kind() == "prim::PythonOp":
+            raise Error("IRC140", f"it calls Python, {node.pyname()}(...), which irc cannot", _place(node))
+    return graph, script
+
+
+def _place(node: Any) -> str:
+    """The line of source that a node comes from."""
+    return node.sourceRange().strip().partition("\n")[0]
 
 
 def module_of(graph: Any, filename: str) -> Module:

@@ -52,6 +52,8 @@ ROWS = """
     aten::stride.int(Tensor self, int dim) -> int
     aten::element_size(Tensor self) -> int
     aten::is_contiguous(Tensor self) -> bool
+    aten::is_grad_enabled() -> bool
+    aten::is_autocast_enabled() -> bool
     aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool
     aten::storage_offset(Tensor self) -> int
     aten::is_nonzero(Tensor self) -> bool

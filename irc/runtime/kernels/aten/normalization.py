@@ -134,7 +134,7 @@ def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | N
     return y, *(v.reshape(statistics).astype(x.dtype, copy=False) for v in (mean, inverse))
 
 
-def _layer_norm(
+def layer_norm(
     x: Array,
     shape: Sequence[int],
     weight: Array | None = None,
@@ -252,7 +252,7 @@ _softmax, _log_softmax = _along(softmax), _along(log_softmax)
 
 table(
     {
-        "layer_norm": _layer_norm,
+        "layer_norm": layer_norm,
         "native_layer_norm": _layer,
         "group_norm": _group_norm,
         "native_group_norm": _native_group_norm,

@@ -118,6 +118,8 @@ table(
         "can_cast": _can_cast,
         "get_device": one(lambda x: -1),
         "device": _device,
+        "is_grad_enabled": lambda: False,
+        "is_autocast_enabled": lambda: False,
         "_size_if_not_equal": two(lambda a, b: None if list(a) == list(b) else list(a)),
     }
 )

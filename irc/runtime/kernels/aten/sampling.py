@@ -48,6 +48,13 @@ def _nearest(size: int, out: int, scale: float | None) -> Array:
     return np.minimum(found.astype(np.int64), size - 1)
 
 
+def _nearest_exact(size: int, out: int, scale: float | None) -> Array:
+    """The element that the middle of an output lies in."""
+    middles = counting(out).astype(np.float32) + np.float32(0.5)
+    found = np.floor(middles * np.float32(_step(size, out, scale)))
+    return np.minimum(found.astype(np.int64), size - 1)
+
+
 def _centres(size: int, out: int, scale: float | None, corners: bool) -> Array:
     places = counting(out).astype(np.float64)
     if corners:
@@ -76,6 +83,41 @@ def _cubic(corners: bool) -> Places:
     return places
 
 
+def _lanczos(x: Array, reach: float) -> Array:
+    return np.where(np.abs(x) < reach, np.sinc(x) * np.sinc(x / reach), 0)
+
+
+_SMOOTH: dict[str, tuple[Callable[[Array], Array], int]] = {
+    "bilinear": (lambda x: np.maximum(1 - np.abs(x), 0), 1),
+    "bicubic": (lambda x: cubic_filter(x, -0.5), 2),
+    "lanczos": (lambda x: _lanczos(x, 3), 3),
+}
+"""By mode: a filter, and how far it reaches."""
+
+
+def _antialiased(mode: str) -> Callable[[bool], Places]:
+    """Filters stretched over all inputs that become one output, as Pillow has it."""
+    function, reach = _SMOOTH[mode]
+
+    def make(corners: bool) -> Places:
+        def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
+            step = ((size - 1) / (out - 1) if out > 1 else 0.0) if corners else _step(size, out, scale)
+            stretch = max(step, 1.0)
+            centres = (counting(out) + 0.5) * step
+            first = np.maximum((centres - reach * stretch + 0.5).astype(np.int64), 0)
+            last = np.minimum((centres + reach * stretch + 0.5).astype(np.int64), size)
+            most = int((last - first).max(initial=1))
+            check_size((most, out), np.dtype(np.float64))
+            indices = first + counting(most)[:, None]
+            weights = np.where(indices < last, function((indices - centres + 0.5) / stretch), 0)
+            total = weights.sum(0)
+            return np.minimum(indices, size - 1), weights / np.where(total == 0, 1, total)
+
+        return places
+
+    return make
+
+
 # -- resizing ------------------------------------------------------------------
 
 
@@ -97,10 +139,14 @@ def _target(x: Array, rank: int, size: Any, scales: Any) -> tuple[tuple[int, ...
     return sizes, factors
 
 
-def _resized_nearest(x: Array, rank: int, size: Any, scales: Any) -> Array:
+Nearest = Callable[[int, int, float | None], Array]
+"""``(size, out, scale)``: for each output, which input."""
+
+
+def _resized_nearest(x: Array, rank: int, size: Any, scales: Any, nearest: Nearest = _nearest) -> Array:
     sizes, factors = _target(x, rank, size, scales)
     along = zip(x.shape[2:], sizes, factors, strict=True)
-    found = gather_along(x, {i: _nearest(*side) for i, side in enumerate(along, 2)})
+    found = gather_along(x, {i: nearest(*side) for i, side in enumerate(along, 2)})
     return layout.in_format(found, layout.format_of(x))
 
 
@@ -119,9 +165,9 @@ def _scales(arguments: tuple[Any, ...]) -> Any:
     return None if all(a is None for a in arguments) else arguments
 
 
-def _upsample_nearest(rank: int) -> Callable[..., Array]:
+def _upsample_nearest(rank: int, nearest: Nearest) -> Callable[..., Array]:
     def run(x: Array, size: Any, *scales: Any) -> Array:
-        return _resized_nearest(x, rank, size, _scales(scales))
+        return _resized_nearest(x, rank, size, _scales(scales), nearest)
 
     return run
 
@@ -134,13 +180,15 @@ def _upsample(rank: int, make: Callable[[bool], Places]) -> Callable[..., Array]
 
 
 for _rank in (1, 2, 3):
-    aten(f"upsample_nearest{_rank}d")(_upsample_nearest(_rank))
+    aten(f"upsample_nearest{_rank}d")(_upsample_nearest(_rank, _nearest))
+    aten(f"_upsample_nearest_exact{_rank}d")(_upsample_nearest(_rank, _nearest_exact))
 table(
     {
         "upsample_linear1d": _upsample(1, _linear),
         "upsample_bilinear2d": _upsample(2, _linear),
         "upsample_trilinear3d": _upsample(3, _linear),
         "upsample_bicubic2d": _upsample(2, _cubic),
+        **{f"_upsample_{mode}2d_aa": _upsample(2, _antialiased(mode)) for mode in _SMOOTH},
     }
 )
 

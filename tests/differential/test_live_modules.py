@@ -1,0 +1,287 @@
+"""Live TorchScript modules through irc: results, writes and state over several calls equal PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.frontend.torchscript import import_torchscript
+from irc.runtime.model import CompiledModel
+from tests.differential.helpers import numpy_of
+from tests.differential.zoo import SCRIPTED, TRACED, Cache, CallsPython, Constants, Norms, ResNet, scripted, traced
+
+torch: Any = pytest.importorskip("torch")
+
+# TorchScript is deprecated; traces lose what depends on values, which is as it should be.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+PIPELINES = ("none", "default", "default,remove-mutation,dce", "default,in-place")
+
+
+def to_numpy(value: Any) -> Any:
+    """A copy in NumPy's arrays."""
+    if isinstance(value, torch.Tensor):
+        return numpy_of(value).copy(order="K")
+    if isinstance(value, list | tuple):
+        return type(value)(to_numpy(v) for v in value)
+    if isinstance(value, dict):
+        return {k: to_numpy(v) for k, v in value.items()}
+    return value
+
+
+def assert_same(mine: Any, its: Any, where: str = "result", rtol: float = 1e-4) -> None:
+    if isinstance(its, torch.Tensor):
+        expected = numpy_of(its)
+        assert mine.shape == expected.shape, where
+        assert mine.dtype == expected.dtype, where
+        if mine.dtype.kind in "biu":
+            np.testing.assert_array_equal(mine, expected, err_msg=where)
+        else:
+            np.testing.assert_allclose(
+                mine.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=rtol / 10, err_msg=where
+            )
+    elif isinstance(its, list | tuple):
+        assert len(mine) == len(its), where
+        for i, (m, t) in enumerate(zip(mine, its)):
+            assert_same(m, t, f"{where}[{i}]", rtol)
+    elif isinstance(its, dict):
+        assert list(mine) == list(its), where
+        for key in its:
+            assert_same(mine[key], its[key], f"{where}[{key!r}]", rtol)
+    else:
+        assert type(mine) is type(its) and mine == its, where
+
+
+def run(model: CompiledModel, inputs: list[Any]) -> Any:
+    feeds = {value.name: value_ for value, value_ in zip(model.inputs, inputs, strict=True)}
+    results = list(model.run(feeds).values())
+    return results[0] if len(results) == 1 else results
+
+
+def check(script: Any, inputs: list[Any], passes: str, calls: int = 3) -> CompiledModel:
+    """Several calls of one module."""
+    model = irc.compile(script, passes)
+    rtol = 2e-2 if any(p.dtype in (torch.float16, torch.bfloat16) for p in parameters(script)) else 1e-4
+    for call in range(calls):
+        given = copy.deepcopy(inputs)
+        arrays = to_numpy(given)
+        with torch.no_grad():
+            expected = script(*given)
+        assert_same(run(model, arrays), expected, f"{passes}, call {call}", rtol)
+        assert_same(arrays, inputs, f"{passes}, inputs after call {call}", 0)  # torch may have written its own
+    return model
+
+
+def parameters(script: Any) -> list[Any]:
+    return list(script.parameters()) if hasattr(script, "parameters") else []
+
+
+@pytest.fixture(autouse=True)
+def same_weights() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_scripted(name: str, passes: str) -> None:
+    made, inputs = SCRIPTED[name]
+    check(scripted(made), inputs, passes)
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("name", TRACED)
+def test_traced(name: str, passes: str) -> None:
+    made, inputs = TRACED[name]
+    check(traced(made, *copy.deepcopy(inputs)), inputs, passes)
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("made", [Norms, ResNet])
+def test_training_mode(made: Callable[[], Any], passes: str) -> None:
+    inputs = [torch.randn(6, 4, 3)] if made is Norms else [torch.randn(2, 3, 32, 32)]
+    script = torch.jit.script(made().train())
+    model = check(script, inputs, passes)
+    assert "aten::batch_norm" in {node.kind for node in model.graph.walk()}
+
+
+# -- ways in -------------------------------------------------------------------
+
+
+def test_functions_and_graphs() -> None:
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    inner = torch.jit.script(double)
+
+    def outer(x, n: int = 3):
+        return inner(x) + n
+
+    function = torch.jit.script(outer)
+    assert [n.kind() for n in function.graph.nodes()].count("prim::CallFunction") == 1
+    x = torch.arange(4.0)
+    for source in (function, function.graph, function.inlined_graph, str(function.inlined_graph)):
+        module = import_torchscript(source)
+        found = irc.compile(module).run({"x": x.numpy(), "n": 5})
+        np.testing.assert_array_equal(found["output"], function(x, 5).numpy())
+    assert [n.kind() for n in function.graph.nodes()].count("prim::CallFunction") == 1  # left as it was
+
+
+def test_graphs_with_weights_of_their_own() -> None:
+    script = scripted(lambda: torch.nn.Linear(3, 2))
+    x = torch.randn(4, 3)
+    weights = dict(script.named_parameters())
+    with pytest.raises(irc.Error, match=r"IRC143.*requires grad"):
+        import_torchscript(script.graph, weights)
+    arrays = {name: w.detach().numpy() for name, w in weights.items()}
+    for source in (script.graph, str(script.graph)):
+        found = irc.compile(import_torchscript(source, arrays)).run({"input": x.numpy()})
+        np.testing.assert_allclose(found["output"], script(x).detach().numpy(), rtol=1e-6)
+
+
+def test_saved_and_frozen_modules(tmp_path: Path) -> None:
+    made, inputs = SCRIPTED["residual network"]
+    script = scripted(made)
+    torch.jit.save(script, tmp_path / "net.pt")
+    check(torch.jit.load(tmp_path / "net.pt"), inputs, "default", calls=1)
+    check(torch.jit.freeze(script), inputs, "default", calls=1)
+
+
+def test_submodules_and_methods() -> None:
+    class Two(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.layer(x)
+
+        @torch.jit.export
+        def other(self, x):
+            return self.layer(x) * 2
+
+    script = scripted(Two)
+    x = torch.randn(2, 3)
+    found = irc.compile(script.layer).run({"input": x.numpy()})["output"]
+    np.testing.assert_allclose(found, script(x).detach().numpy(), rtol=1e-5)
+    arrays = {name: w.detach().numpy() for name, w in script.named_parameters()}
+    found = irc.compile(import_torchscript(script.other.graph, arrays)).run({"x": x.numpy()})["output"]
+    np.testing.assert_allclose(found, script.other(x).detach().numpy(), rtol=1e-5)
+
+
+def test_constants_keep_every_bit() -> None:
+    script = traced(Constants, torch.randn(3, 5))
+    live = import_torchscript(script)
+    given = [n for n in script.inlined_graph.nodes() if n.kind() == "prim::Constant" and "value" in n.attributeNames()]
+    tensors = [n.t("value") for n in given if n.kindOf("value") == "t"]
+    held = [n.attributes.get("value") for n in live.main.nodes if n.kind == "prim::Constant"]
+    arrays = [value.numpy() for value in held if hasattr(value, "numpy")]
+    assert len(arrays) == len(tensors) >= 3
+    for array, tensor in zip(arrays, tensors, strict=True):
+        np.testing.assert_array_equal(array, tensor.numpy())
+
+
+def test_what_is_changed_is_a_copy() -> None:
+    script = scripted(Cache)
+    before = {name: b.clone() for name, b in script.named_buffers()}
+    module = import_torchscript(script)
+    model = irc.compile(module)
+    first = run(model, [np.ones((2, 2, 4), np.float32)])
+    assert first[2] == 2
+    for name, buffer in script.named_buffers():
+        assert torch.equal(buffer, before[name])
+    script.keys.fill_(5)
+    assert run(irc.compile(module), [np.ones((2, 2, 4), np.float32)])[2] == 2
+    np.testing.assert_array_equal(run(irc.compile(module), [np.ones((2, 1, 4), np.float32)])[1][:, 2:6], 0)
+
+
+def test_state_in_files(tmp_path: Path) -> None:
+    """A saved model starts as the imported one did."""
+    script = scripted(Cache)
+    x = torch.randn(2, 2, 4)
+    model = irc.compile(script)
+    model.run({"x": x.numpy()})
+    model.save(tmp_path / "cache.irc")
+    loaded = irc.load(tmp_path / "cache.irc")
+    for _ in range(2):
+        with torch.no_grad():
+            expected = script(x)
+        assert_same(run(loaded, [x.numpy()]), expected)
+
+
+# -- what is refused -----------------------------------------------------------
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+
+class NoForward(torch.nn.Module):
+    pass
+
+
+class Sparse(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sparse", torch.eye(3).to_sparse())
+
+    def forward(self, x):
+        return torch.matmul(self.sparse, x)
+
+
+class Colour(Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Coloured(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.colour = Colour.RED
+
+    def forward(self, x):
+        return x + self.colour.value
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "words"),
+    [
+        (Plain, "IRC140", "plain PyTorch: give torch.jit.script"),
+        (lambda: torch.jit.script(NoForward()), "IRC140", "no method called forward"),
+        (lambda: torch.jit.script(CallsPython()), "IRC140", "it calls Python, look"),
+        (lambda: torch.zeros(3), "IRC140", "not a torch.Tensor"),
+        (lambda: torch.jit.script(Coloured()), "IRC142", "enumerations"),
+        (lambda: torch.jit.script(Sparse()), "IRC143", "attribute 'sparse'"),
+    ],
+)
+def test_refused(source: Callable[[], Any], code: str, words: str) -> None:
+    for importing in (import_torchscript, irc.compile):
+        with pytest.raises(irc.Error, match=words) as caught:
+            importing(source())
+        assert caught.value.code == code
+
+
+def test_operators_without_kernels() -> None:
+    """Where a run need not come to them they are noted, else they are refused."""
+
+    def determinant(x):
+        return torch.linalg.det(x)
+
+    def choose(x, padded: bool):
+        return torch.linalg.det(x) if padded else x + 1
+
+    x = np.eye(3, dtype=np.float32)
+    model = irc.compile(torch.jit.script(choose))
+    assert any("aten::linalg_det" in note for note in model.report.notes)
+    np.testing.assert_array_equal(model.run({"x": x, "padded": False})["output"], x + 1)
+    with pytest.raises(irc.Error, match=r"IRC323.*linalg_det"):
+        model.run({"x": x, "padded": True})
+    with pytest.raises(irc.Error, match=r"IRC323.*\n.*linalg_det"):
+        irc.compile(torch.jit.script(determinant))
