@@ -60,13 +60,13 @@ class Graph:
         """All nodes, nested ones too, in pre-order. Safe while nodes are erased, moved or inserted."""
         stack = [iter(self.block.nodes)]
         while stack:
-            node = next(stack[-1], None)
-            if node is None:
+            for node in stack[-1]:
+                yield node
+                if node.blocks and node.block is not None:
+                    stack.extend(iter(block.nodes) for block in reversed(node.blocks))
+                    break
+            else:
                 stack.pop()
-                continue
-            yield node
-            if node.block is not None:
-                stack.extend(iter(block.nodes) for block in reversed(node.blocks))
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, outer before inner."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.bulk import no_collection
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.execution import Counters
@@ -51,7 +52,8 @@ class CompiledModel:
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
-        self._plan = lower(self.graph)
+        with no_collection():
+            self._plan = lower(self.graph)
         self._written = written_inputs(self.graph)
 
     def run(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> dict[str, Any]:

@@ -25,6 +25,7 @@ node does not have exactly one."""
 Binder = Callable[["Node"], Kernel]
 
 _BINDERS: dict[str, tuple[list[int], list[Binder]]] = {}
+_LOADED: set[str] = set()
 
 
 def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
@@ -63,4 +64,6 @@ def registered() -> dict[str, tuple[int, ...]]:
 
 def _load(modules: Iterable[str]) -> None:
     for module in modules:
-        import_module(f"{__package__}.{module}")
+        if module not in _LOADED:
+            import_module(f"{__package__}.{module}")
+            _LOADED.add(module)
