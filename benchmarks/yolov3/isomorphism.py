@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from irc.alias import analyze
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Block, Graph, Node, Value
-from irc.passes.keys import value_key
+from irc.passes.keys import attributes_key
 
 
 def difference(a: Graph, b: Graph) -> str | None:
@@ -16,7 +17,8 @@ def difference(a: Graph, b: Graph) -> str | None:
 
     Compared are operators, attributes, which result each input is, what has
     effects and in which order, and which operators are in one fusion group;
-    in what order a group takes its inputs does not matter.
+    in what order a group takes its inputs does not matter. Of nodes that
+    nothing needs, there must be as many of each sort.
     """
     return _Matching(a, b).run()
 
@@ -26,6 +28,7 @@ class _Matching:
     a: Graph
     b: Graph
     nodes: dict[Node, Node] = field(default_factory=dict)
+    """Of ``a`` and of ``b``, both ways; so are groups."""
     values: dict[Value, Value] = field(default_factory=dict)
     groups: dict[Node | None, Node | None] = field(default_factory=lambda: {None: None})
     pending: list[tuple[Value, Value]] = field(default_factory=list)
@@ -38,10 +41,10 @@ class _Matching:
         while self.pending:
             for found in self._values(*self.pending.pop()):
                 return found
-        for graph, matched in ((self.a, self.nodes.keys()), (self.b, set(self.nodes.values()))):
-            for node in _operators(graph):
-                if node not in matched:
-                    return f"{node!r} has no counterpart"
+        unused = [Counter(_sort(n) for n in _operators(g) if n not in self.nodes) for g in (self.a, self.b)]
+        if unused[0] != unused[1]:
+            kind = next(iter((unused[0] - unused[1]) + (unused[1] - unused[0])))[0]
+            return f"unused nodes of kind {kind}"
         return None
 
     def _blocks(self, a: Block, b: Block) -> Iterator[str]:
@@ -70,19 +73,18 @@ class _Matching:
             yield from self._nodes(v.node, w.node)
 
     def _nodes(self, x: Node, y: Node) -> Iterator[str]:
-        if x in self.nodes:
-            if self.nodes[x] is not y:
-                yield f"{x!r} is {self.nodes[x]!r} and {y!r}"
+        if x in self.nodes or y in self.nodes:
+            if self.nodes.get(x) is not y:
+                yield f"{x!r} is {self.nodes.get(x)!r}, {y!r} is {self.nodes.get(y)!r}"
             return
-        same = x.kind == y.kind and x.version == y.version and _attributes(x) == _attributes(y)
-        if not same or any(len(s) != len(t) for s, t in _shape(x, y)):
+        if _sort(x) != _sort(y) or any(len(s) != len(t) for s, t in _shape(x, y)):
             yield f"{x!r} and {y!r}"
             return
         group, other = self._groups_of.get(x), self._groups_of.get(y)
-        if self.groups.setdefault(group, other) is not other or (group is None) != (other is None):
+        if self.groups.setdefault(group, other) is not other or self.groups.setdefault(other, group) is not group:
             yield f"the groups of {x!r} and {y!r}"
             return
-        self.nodes[x] = y
+        self.nodes[x], self.nodes[y] = y, x
         self.values.update(zip(x.outputs, y.outputs, strict=True))
         self.pending += zip(x.inputs, y.inputs, strict=True)
         for s, t in zip(x.blocks, y.blocks, strict=True):
@@ -115,8 +117,8 @@ def _operators(graph: Graph) -> Iterable[Node]:
         yield from subgraph_of(node).nodes if is_group(node) else (node,)
 
 
-def _attributes(node: Node) -> dict[str, object]:
-    return {name: value_key(value) for name, value in node.attributes.items()}
+def _sort(node: Node) -> tuple[object, ...]:
+    return node.kind, node.version, attributes_key(node)
 
 
 def _shape(x: Node, y: Node) -> Iterator[tuple[tuple[object, ...], tuple[object, ...]]]:

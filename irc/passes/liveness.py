@@ -98,7 +98,8 @@ class Liveness:
     def _propagate(self) -> None:
         while self._pending:
             value = self._pending.pop()
-            if self._writers:
+            # What is made inside a fusion group is memory of its own, of which the analysis knows nothing.
+            if self._writers and value.block is not None and value.block.graph is self._db.graph:
                 for location in members(self._db.reach_set(value)):
                     for writer in self._writers.pop(location, ()):
                         self._run(writer)

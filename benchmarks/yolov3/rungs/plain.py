@@ -124,7 +124,9 @@ class PlainDb(AliasDb):
     def _solve(self, builder: AliasDbBuilder) -> Solver:
         self.counted.builds += 1
         with self.clock.phase("indices"):
-            return self.solver(builder, self.counted)
+            self._solver = self.solver(builder, self.counted)
+        self._answers = self._solver.dag.answers
+        return self._solver
 
     def check(self) -> None:
         fresh = analyze(self.graph, self.module)

@@ -9,6 +9,7 @@ from benchmarks.yolov3.rungs.counters import Counters
 from irc.alias.facts import Element, Facts
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.sets import LocationSet, SetTable, members
+from irc.ir import Value
 
 
 class PlainSets(SetTable):
@@ -31,12 +32,20 @@ class PlainSets(SetTable):
         return self.of(found)
 
 
+class _Forgetful(dict[Value, LocationSet]):
+    """A memo that keeps nothing."""
+
+    def __setitem__(self, value: Value, locations: LocationSet) -> None:
+        pass
+
+
 class SearchingDag(MemoryDAG):
     """Answers by following pointers and contents. Remembers nothing."""
 
     def __init__(self, facts: Facts, content_of: Callable[[Element], Element], counters: Counters) -> None:
         super().__init__(facts, content_of)
         self.sets = PlainSets(counters)
+        self.answers = _Forgetful()
         self.counters = counters
 
     def locations(self, element: Element) -> LocationSet:
