@@ -21,6 +21,7 @@ from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
+from irc.runtime.plan import without_kernels
 from irc.runtime.report import FusionGroup, Memory, PassTiming, Refusal, Report
 
 if TYPE_CHECKING:
@@ -135,6 +136,9 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.alias = _alias_facts(graph, db)
     report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
     report.fallbacks = dict(Counter(op.kind for op in _all_operators(graph) if means(op) == "reference"))
+    absent = sorted({op.kind for op in without_kernels(graph)})
+    if absent:
+        report.notes.append(f"a run that comes to one of these fails, there is no kernel: {', '.join(absent)}")
 
 
 def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:

@@ -115,6 +115,18 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
     ]
 
 
+def may_stay_out(node: Node) -> bool:
+    """Whether a run may do without a kernel for ``node``: TorchScript's functions branch over all that torch can do."""
+    if not node.kind.startswith(("aten::", "prim::")):
+        return False
+    around = node.block
+    while around is not None and around.node is not None:
+        if around.node.kind == "prim::If":
+            return True
+        around = around.node.block
+    return False
+
+
 def reachable_nodes(graph: Graph) -> Iterator[Node]:
     """All nodes of ``graph``, of its fusion groups and of the functions that it names, each graph once."""
     pending, seen = [graph], {graph}
