@@ -289,3 +289,14 @@ def test_bad_operands_are_errors(case):
     op_type, inputs, attrs, message = BAD[case]
     with pytest.raises(Error, match=message):
         run_kernel(op_type, inputs, attrs, None)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_repeated_filter_gives_equal_features(with_bias):
+    x = values(2, 5, 7, 6)
+    for kernel in ((1, 1), (3, 3)):
+        w = np.broadcast_to(values(1, 5, *kernel), (37, 5, *kernel))
+        inputs = [x, w, np.full(37, 0.25, np.float32)][: 2 + with_bias]
+        (y,) = run_kernel("Conv", inputs, {}, 11)
+        assert np.array_equal(y, np.repeat(y[:, :1], 37, axis=1))
+        assert_same([y], run_ort("Conv", [np.ascontiguousarray(v) for v in inputs], {}, 11), rtol=1e-4, atol=1e-5)
