@@ -13,6 +13,7 @@ from collections.abc import Callable
 from irc.alias.facts import Element, Facts
 from irc.alias.sets import EMPTY, LocationSet, SetTable, members
 from irc.ir.types import TensorType
+from irc.ir.value import Value
 
 
 class MemoryDAG:
@@ -24,12 +25,17 @@ class MemoryDAG:
     Args:
         facts: the elements and what they point to.
         content_of: location -> the element of all it holds, or 0 if it holds nothing with memory.
+
+    Attributes:
+        known: element -> its locations.
+        answers: value -> its locations, as far as somebody asked since any last changed.
     """
 
     def __init__(self, facts: Facts, content_of: Callable[[Element], Element]) -> None:
         self.facts = facts
         self.sets = SetTable()
         self.known: dict[Element, LocationSet] = {}
+        self.answers: dict[Value, LocationSet] = {}
         self._closures: dict[LocationSet, LocationSet] = {}
         self._content_of = content_of
 
@@ -134,5 +140,6 @@ class MemoryDAG:
         return found
 
     def forget_closures(self) -> None:
-        """Some container now holds more."""
+        """Some element now denotes more, or another thing."""
         self._closures.clear()
+        self.answers.clear()

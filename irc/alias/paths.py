@@ -16,12 +16,12 @@ def may_run_between(first: Node, middle: Node, last: Node) -> bool:
     before it. A node that is not known to branch counts as one that loops.
     """
     block = _common_block(first, last)
-    if block is None:
-        return True  # one is inside the other
+    assert block is not None, "nodes of different graphs"
     start, end = first.ancestor_in(block), last.ancestor_in(block)
     assert start is not None and end is not None
     if start is end or not start.is_before(end):
-        # Different branches of one node, or the wrong order: only a loop around both leads from one to the other.
+        # Different branches of one node, one inside the other, or the wrong order: from a run of one, that is from
+        # its end, only a loop around both leads to where the other begins.
         loop = _outermost_loop(block)
         return loop is not None and middle.ancestor_in(loop) is not None
     if start is not first and _shares_loop(block, middle):
@@ -39,10 +39,11 @@ def may_run_between(first: Node, middle: Node, last: Node) -> bool:
 def _may_follow(before: Node, after: Node, within: Block) -> bool:
     """Whether ``after`` may run after ``before``, by a path inside the node of ``within`` that both are in."""
     block = _common_block(before, after)
-    if block is None:
-        return True
+    assert block is not None, "both are in the block given"
     a, b = before.ancestor_in(block), after.ancestor_in(block)
     assert a is not None and b is not None
+    if a is b and (a is before or b is after):
+        return True  # one is inside the other: a node may write before and after what it runs
     if a is not b and a.is_before(b):
         return True
     while block is not within and block.node is not None:
@@ -55,21 +56,17 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
 
 
 def _common_block(a: Node, b: Node) -> Block | None:
-    """The innermost block that both are in, directly or not; None if one of them is inside the other."""
-    blocks: dict[Block, Node] = {}
+    """The innermost block that both are in, directly or not; None if they are of different graphs."""
+    blocks: set[Block] = set()
     node: Node | None = a
     while node is not None and node.block is not None:
-        blocks[node.block] = node
-        if node is b:
-            return None if node is not a else node.block
+        blocks.add(node.block)
         node = node.block.node
     node = b
     while node is not None and node.block is not None:
         if node.block in blocks:
             return node.block
         node = node.block.node
-        if node is a:
-            return None
     return None
 
 

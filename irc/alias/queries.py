@@ -14,6 +14,7 @@ from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.solver import Solver
+from irc.errors import Error
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -30,11 +31,26 @@ class Queries:
         self.graph = builder.graph
         self.module = builder.module
         self.noalias = builder.noalias
-        self._solver = self._solve(builder)
+        self._solve(builder)
 
-    def _solve(self, builder: AliasDbBuilder) -> Solver:
+    def _solve(self, builder: AliasDbBuilder) -> None:
         """Turn what was recorded into what answers."""
-        return Solver(builder.facts, builder.writes, builder.functions)
+        self._solver = Solver(builder.facts, builder.writes, builder.functions)
+        self._answers = self._solver.dag.answers
+
+    def _element(self, value: Value) -> int:
+        found = self._solver.facts.elements.get(value)
+        if found is not None:
+            return found
+        graph = value.block.graph if value.block is not None else self.graph
+        if graph is not self.graph:
+            raise Error(
+                "IRC343",
+                "this value is of another graph, of which the analysis knows nothing: analyze that "
+                "graph by itself (that of a group of nodes is its attribute Subgraph)",
+                f"%{value.name}",
+            )
+        return self._solver.element(value)
 
     @property
     def _dag(self) -> MemoryDAG:
@@ -47,17 +63,16 @@ class Queries:
 
         What containers hold does not count: see ``may_contain_alias``.
         """
-        if a.__class__ is not Value or b.__class__ is not Value:
-            return intersects(self.location_set(a), self.location_set(b))
-        # The most frequent question by far: the same without calls, where both answers are known.
-        solver = self._solver
-        elements, known = solver.facts.elements, solver.dag.known
-        s, t = known.get(elements.get(a, -1)), known.get(elements.get(b, -1))  # type: ignore[arg-type]
-        if s is None:
-            s = self.location_set(a)
-        if t is None:
-            t = self.location_set(b)
-        return s == t if s.__class__ is int and t.__class__ is int else intersects(s, t)
+        answers = self._answers  # the most frequent question by far: without a call, where both answers are known
+        try:
+            s, t = answers[a], answers[b]  # pyright: ignore[reportArgumentType]  # what is no value is not there
+        except (KeyError, TypeError):
+            s, t = self.location_set(a), self.location_set(b)
+        if s.__class__ is int:
+            return s == t if t.__class__ is int else s in t  # type: ignore[operator]
+        if s.__class__ is frozenset and t.__class__ is frozenset:
+            return not s.isdisjoint(t)  # type: ignore[union-attr]
+        return intersects(s, t)
 
     def must_alias(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b``, where both are defined, certainly share memory (unless they are empty)."""
@@ -152,7 +167,11 @@ class Queries:
         """What ``values`` may denote."""
         solver = self._solver
         if isinstance(values, Value):
-            return solver.dag.locations(solver.element(values))
+            found = self._answers.get(values)
+            if found is None:
+                found = solver.dag.locations(self._element(values))
+                self._answers[values] = found
+            return found
         return solver.dag.sets.union_all([self.location_set(v) for v in _each(values)])
 
     def reach_set(self, values: Values) -> LocationSet:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections import deque
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
+from irc.alias.facts import NOTHING, Constraint, Element, Facts
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import atoms, content_types, has_memory, overlap
 from irc.alias.recorder import Recorder, is_functional
+from irc.alias.region import Region
 from irc.alias.sets import LocationSet, contains, members
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
@@ -164,6 +165,7 @@ class Solver(Recorder):
         facts, dag = self.facts, self.dag
         if old == new:
             return True
+        dag.answers.clear()
         # Not "denote the same now": what new denotes may follow from what old was used for.
         same = facts.resolve(old) == facts.resolve(new)
         above = self._above(old)
@@ -187,12 +189,19 @@ class Solver(Recorder):
                 self.index.changed(element)
         return True
 
-    def forget(self, element: Element) -> None:
-        """The value of ``element`` is gone; whatever still points there keeps its meaning."""
-        facts = self.facts
-        site = facts.sites.get(element)
-        if isinstance(site, Value):
-            facts.sites[element] = Site(facts.site(element).kind, site.name, site.type)
+    def analyse_again(self, region: Region) -> None:
+        """Find anew what the values of ``region`` denote and what its nodes do.
+
+        The elements they had are given up, not changed: none that is still in
+        use leads there, as the region is closed.
+        """
+        for value in region.values:
+            self.facts.disown(value)
+        self.dag.forget_closures()
+        for node in region.nodes:
+            self.index.remove(node)
+        for node in region.in_order():
+            self.analyse_node(node)
 
     def _above(self, element: Element) -> dict[Element, None]:
         """All elements that lead to ``element``."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
 from irc.alias.queries import Queries
+from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces, looks_at_constants
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -22,17 +23,30 @@ class Updates(Queries):
 
     Attributes:
         is_tight: whether there are no such traces.
+        generation: grows whenever values got new locations in place of those they had.
         check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
         solves: how often the graph was analysed as a whole: once, and when an update changed too much to follow.
+        regions: how often a part of it was.
     """
 
     def __init__(self, builder: AliasDbBuilder) -> None:
         super().__init__(builder)
-        self.is_tight = True
         self.solves = 1
+        self.regions = 0
         self.check_rewrites = False
         self._open = 0
         self._declared_unknown: dict[Value, None] = {}
+        self._start()
+
+    def _start(self) -> None:
+        """All is as a rebuild would have it."""
+        self.is_tight = True
+        self._loose: dict[Value | Node, None] = {}
+        """Where the traces are: all that are left lead to one of these."""
+        self._is_unbounded = False
+        """Whether there are traces outside of the graph too."""
+        self._most = 2 * len(self._solver.facts.targets) + 1000
+        """Elements at which so many were given up that starting again is worth it."""
 
     # -- adding ----------------------------------------------------------
 
@@ -42,10 +56,12 @@ class Updates(Queries):
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
+        self._solver.dag.answers.pop(value, None)
         self._solver.fresh(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
+        self._solver.dag.answers.pop(target, None)
         self._solver.bind(target, self._solver.element(source))
         if source in self._declared_unknown:
             self._declared_unknown[target] = None
@@ -72,34 +88,43 @@ class Updates(Queries):
         normalisation trains), the db stays what it was, a superset, until ``tighten``.
         """
         if new.node is not None and new.node.kind == "prim::Constant":
-            self.is_tight = self.is_tight and not any(looks_at_constants(user.kind) for user in new.iter_users())
+            for user in new.iter_users():
+                if looks_at_constants(user.kind):
+                    self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
         elements = self._solver.facts.elements
         before = elements.get(old)
         if before is None or before == NOTHING or old is new:
             return  # nothing was ever said about what old denotes
         after = self._solver.element(new)
         if not self._solver.redirect(before, after):
-            self._solve_again()
+            self._analyse_again([v for v in (old, new) if holds(v)], [*_makers([old]), *_users(new)])
 
     # -- erasing ---------------------------------------------------------
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
         facts = self._solver.facts
-        element = facts.elements.pop(value, None)
-        if element is not None:
-            self._solver.forget(element)
-        for location in facts.made_for.pop(value, ()):
-            facts.sites[location] = facts.site(location)._replace(key=value.name)
+        if value in self._loose:
+            del self._loose[value]  # what it led to is still led to by what mentions it
+            if value.node is None:
+                self._loose.update(dict.fromkeys(_makers([value])))
+        facts.disown(value)
+        self._solver.dag.answers.pop(value, None)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
-            self.is_tight = False
+            self._loosen(None, unbounded=True)
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
-        for n in (node, *node.nested()):
+        inside = [node, *node.nested()]
+        elements = self._solver.facts.elements
+        for n in inside:
             if leaves_traces(n):
-                self.is_tight = False
+                self._loosen(None, any_escaped(self._solver, (*n.inputs, *n.outputs)))
+            if not self.is_tight:  # it may be all that leads from what it makes to what it is given
+                self._loose.update((v, None) for v in n.inputs if holds(v) and v in elements)
+        for n in inside:
+            self._loose.pop(n, None)
             self._solver.index.remove(n)
             for value in n.outputs:
                 self.erase_value(value)
@@ -114,7 +139,35 @@ class Updates(Queries):
     def tighten(self) -> None:
         """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
         if not self.is_tight:
+            values = [v for v in self._loose if isinstance(v, Value)]
+            nodes = [n for n in self._loose if isinstance(n, Node)]
+            if self._is_unbounded:
+                self._solve_again()
+            else:
+                self._analyse_again(values, nodes)
+            self._start()
+
+    def _loosen(self, node: Node | None, unbounded: bool) -> None:
+        self.is_tight = False
+        if node is not None:
+            self._loose[node] = None
+        self._is_unbounded = self._is_unbounded or unbounded
+
+    def _analyse_again(self, values: list[Value], nodes: list[Node]) -> None:
+        """Find anew what ``values`` denote and ``nodes`` do, and all that follows; nothing else is touched."""
+        region = Region(self._solver, values, nodes)
+        if not region.is_closed or len(self._solver.facts.targets) > self._most:
             self._solve_again()
+            return
+        self._solver.analyse_again(region)
+        for value in region.values:
+            if value in self._declared_unknown:
+                self._solver.become_unknown(self._solver.element(value))
+        self.regions += 1
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        return self.solves, self.regions
 
     def _record(self) -> AliasDbBuilder:
         builder = AliasDbBuilder(self.graph, self.module, self.noalias)
@@ -122,11 +175,11 @@ class Updates(Queries):
         return builder
 
     def _solve_again(self) -> None:
-        self._solver = self._solve(self._record())
+        self._solve(self._record())
         for value in self._declared_unknown:
             self._solver.become_unknown(self._solver.element(value))
         self.solves += 1
-        self.is_tight = True
+        self._start()
 
     def counters(self) -> dict[str, int]:
         """What was done so far: elements made, unions computed, known elements grown, whole analyses."""
@@ -137,6 +190,7 @@ class Updates(Queries):
             "unions": solver.dag.sets.unions,
             "grown": solver.grown,
             "solves": self.solves,
+            "regions": self.regions,
         }
 
     # -- checking --------------------------------------------------------
@@ -166,3 +220,15 @@ class Updates(Queries):
         for value in self._declared_unknown:
             fresh.set_wildcard(value)
         compare(self, fresh, exact=self.is_tight)
+
+
+def _makers(values: Iterable[Value]) -> list[Node]:
+    """The nodes that define ``values``: of a parameter, the node around its block."""
+    nodes = [v.node or (v.block.node if v.block is not None else None) for v in values]
+    return [n for n in nodes if n is not None]
+
+
+def _users(value: Value) -> list[Node]:
+    """The nodes that use ``value``: where a block returns it, the node around."""
+    nodes = [u if not u.is_return else (u.block.node if u.block is not None else None) for u in value.iter_users()]
+    return list(dict.fromkeys(n for n in nodes if n is not None))

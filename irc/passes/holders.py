@@ -24,7 +24,7 @@ class Holders:
 
     def __init__(self, db: AliasDb) -> None:
         self._db = db
-        self._solves = -1
+        self._generation = -1, -1
         self._by_location: dict[int, dict[Value, None]] = {}
         self._wide: dict[Value, None] = {}
 
@@ -48,7 +48,7 @@ class Holders:
     def moved(self, old: LocationSet, new: LocationSet) -> None:
         """Whatever was at ``old`` is at ``new`` now."""
         if not isinstance(old, int):
-            self._solves = -1  # several places, of which others may stay: look at everything anew
+            self._generation = -1, -1  # several places, of which others may stay: look at everything anew
             return
         gone = self._by_location.pop(old, None)
         if gone:
@@ -70,9 +70,9 @@ class Holders:
                 held.pop(value, None)
 
     def _index(self) -> None:
-        if self._solves == self._db.solves:
+        if self._generation == self._db.generation:
             return
-        self._solves = self._db.solves  # solving again gives locations other numbers
+        self._generation = self._db.generation  # analysing again gives locations other numbers
         self._by_location.clear()
         self._wide.clear()
         for value in self._db.values_in_order():
