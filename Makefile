@@ -15,7 +15,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 help:
 	@echo "make demo    compile and run a real model, with its report"
 	@echo "make test    the test suite"
-	@echo "make bench   the benchmarks, against the peers that are installed"
+	@echo "make bench   the benchmarks: against the peers that are installed, and the compile-time ladder"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make format  let ruff rewrite what it can"
@@ -29,6 +29,7 @@ test: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.yolov3 --ladder
 
 # How many random programs, and which ones: make fuzz N=20000 SEED=1
 N    ?= 2000
