@@ -48,7 +48,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis benchmarks/*/out
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis benchmarks/out benchmarks/*/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp an extra: .venv/.test means that irc[test] is installed as pyproject.toml now says.
