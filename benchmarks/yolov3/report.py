@@ -25,8 +25,9 @@ def run(subjects: Sequence[str], numbers: Sequence[int], turns: int, copies: int
     for subject in subjects:
         found[subject] = measure(subject, numbers, turns, copies)
         print("\n".join(table(f"YOLOv3 {subject}" + f", {copies} in one graph" * (copies > 1), found[subject])))
-    rows = [row for subject, climbs in found.items() for row in rows_of(f"ladder.{subject}.x{copies}", climbs)]
-    path = facts.save("ladder", {"copies": copies, "rows": rows})
+    rows = [row for subject, climbs in found.items() for row in rows_of(f"{subject}.x{copies}", climbs)]
+    climbs = {subject: [details(climbs, number) for number in climbs] for subject, climbs in found.items()}
+    path = facts.save("ladder", {"copies": copies, "rows": rows, "rungs": climbs})
     print(f"\nall rungs end with the same fused graphs\n{path}")
     if facts.version("matplotlib") is None:
         print("matplotlib is not installed: no plot")
@@ -72,21 +73,31 @@ def table(title: str, climbs: Climbs) -> Iterator[str]:
         yield _line(phase, *(f"{climb.phases[phase]:.3f}" for climb in climbs.values()))
 
 
-def rows_of(name: str, climbs: Climbs) -> Iterator[dict[str, Any]]:
-    """What is kept: rows of name, value and unit."""
+def rows_of(subject: str, climbs: Climbs) -> Iterator[dict[str, Any]]:
+    """What is compared with other results: less is better. Lower rungs count as peers of the last."""
+    last = [*climbs][-1]
     for number, climb in climbs.items():
-        rung = f"{name}.rung{number}"
-        yield {"name": f"{rung}.seconds", "value": climb.seconds, "unit": "s"}
-        yield {"name": f"{rung}.turns", "value": climb.turns, "unit": "turns"}
-        below = _below(climbs, number)
-        if below is not None:
-            yield {"name": f"{rung}.factor", "value": factor(climbs, number), "unit": f"x rung {below}"}
-        for key, seconds in climb.passes.items():
-            yield {"name": f"{rung}.pass.{key}", "value": seconds, "unit": "s"}
-        for key, seconds in climb.phases.items():
-            yield {"name": f"{rung}.phase.{key}", "value": seconds, "unit": "s"}
-        for key, count in climb.counters.to_dict().items():
-            yield {"name": f"{rung}.{key}", "value": count, "unit": "count"}
+        ratio = None if number == last else climbs[last].seconds / climb.seconds
+        yield {"name": f"{subject}/rung {number}", "value": climb.seconds, "unit": "s", "ratio": ratio}
+    for key, count in climbs[last].counters.to_dict().items():
+        yield {"name": f"{subject}/rung {last} {key}", "value": count, "unit": "count", "ratio": None}
+
+
+def details(climbs: Climbs, number: int) -> dict[str, Any]:
+    """All that is known of one rung."""
+    climb = climbs[number]
+    return {
+        "rung": number,
+        "idea": RUNGS[number].idea,
+        "seconds": climb.seconds,
+        "turns": climb.turns,
+        "factor": factor(climbs, number),
+        "anchor_seconds": RUNGS[number].anchor,
+        "anchor_factor": anchor_factor(climbs, number),
+        "counters": climb.counters.to_dict(),
+        "passes": climb.passes,
+        "phases": climb.phases,
+    }
 
 
 def plot(found: Mapping[str, Climbs], path: Path) -> None:
