@@ -15,6 +15,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
+from irc.frontend.onnx.bodies import expand
 from irc.frontend.onnx.opsets import Operator, bind
 from irc.frontend.onnx.types import generalize
 from irc.ir.tensor import Tensor
@@ -171,6 +172,7 @@ def _fail(message: str, raw: RawNode) -> NoReturn:
 
 
 SPECIAL: dict[str, Special] = {
+    "ai.onnx.preview::FlexAttention": expand,
     "onnx::Constant": _constant,
     "onnx::If": _if,
     "onnx::Loop": _loop,
