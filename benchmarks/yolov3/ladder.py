@@ -28,7 +28,8 @@ from irc.passes.base import Pass
 from irc.passes.pipeline import parse_pipeline
 
 SCRIPTED = Path(__file__).with_name("scripted.ir")
-"""YOLOv3 as TorchScript, with its functions not inlined and boxes decoded in place."""
+"""``torch.jit.script`` (2.13) of ``tests/data/yolov3.py``, where boxes are decoded in place. Methods are functions that
+take the object, and nothing is inlined: there are 99 functions, and 6,484 nodes when they are."""
 
 PATIENCE = 10.0
 """Seconds. A compilation that takes longer is measured only once."""

@@ -27,14 +27,15 @@ def run(subjects: Sequence[str], numbers: Sequence[int], turns: int, copies: int
         print("\n".join(table(f"YOLOv3 {subject}" + f", {copies} in one graph" * (copies > 1), found[subject])))
     rows = [row for subject, climbs in found.items() for row in rows_of(f"{subject}.x{copies}", climbs)]
     climbs = {subject: [details(climbs, number) for number in climbs] for subject, climbs in found.items()}
-    path = facts.save("ladder", {"copies": copies, "rows": rows, "rungs": climbs})
+    name = f"ladder-x{copies}" if copies > 1 else "ladder"
+    path = facts.save(name, {"copies": copies, "rows": rows, "rungs": climbs})
     print(f"\nall rungs end with the same fused graphs\n{path}")
     if facts.version("matplotlib") is None:
         print("matplotlib is not installed: no plot")
     else:
         OUT.mkdir(exist_ok=True)
-        plot(found, OUT / "ladder.png")
-        print(OUT / "ladder.png")
+        plot(found, OUT / f"{name}.png")
+        print(OUT / f"{name}.png")
 
 
 def factor(climbs: Climbs, number: int) -> float | None:

@@ -176,12 +176,12 @@ def test_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.
     assert len({row["name"] for row in rows}) == len(rows) == 3 + len(report.COUNTERS)
     assert [row["ratio"] is None for row in rows[:3]] == [False, False, True]
     assert rows[0]["ratio"] == pytest.approx(rows[2]["value"] / rows[0]["value"])
-    kept = json.loads((tmp_path / "ladder.json").read_text())
+    kept = json.loads((tmp_path / "ladder-x2.json").read_text())
     assert kept["rows"][0].keys() == {"name", "value", "unit", "ratio"}
     assert [rung["rung"] for rung in kept["rungs"]["small"]] == [0, 2, 4]
     assert report.anchor_factor(found, 2) == pytest.approx(752.0 / 426.2)
     assert report.factor(found, 0) is None
-    assert (tmp_path / "ladder.png").exists() == (importlib.util.find_spec("matplotlib") is not None)
+    assert (tmp_path / "ladder-x2.png").exists() == (importlib.util.find_spec("matplotlib") is not None)
 
 
 def test_rungs_that_end_differently_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
