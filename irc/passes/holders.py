@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias.sets import LocationSet, intersects, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from irc.alias import AliasDb
     from irc.ir import Value
@@ -32,14 +32,16 @@ class Holders:
         """The values that may denote one of ``locations``, or lead to it."""
         return [v for v in self.candidates(locations) if self.holds(v, locations)]
 
-    def candidates(self, locations: LocationSet) -> Iterable[Value]:
-        """These values and perhaps some more. Cheaper: ask what rules most of them out before ``holds``."""
+    def candidates(self, locations: LocationSet) -> Iterator[Value]:
+        """These values and perhaps some more, one by one. Cheaper: ask what rules most of them out before ``holds``."""
         self._index()
-        found: dict[Value, None] = {}
+        found: set[Value] = set()
         for location in members(locations):
-            found.update(self._by_location.get(location, ()))
-        found.update(self._wide)
-        return found
+            for value in self._by_location.get(location, ()):
+                if value not in found:
+                    found.add(value)
+                    yield value
+        yield from self._wide
 
     def holds(self, value: Value, locations: LocationSet) -> bool:
         """Whether ``value`` may denote one of ``locations``, or lead to it."""

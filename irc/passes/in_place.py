@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.alias import Kind, Location
+from irc.alias import Kind
 from irc.alias.paths import may_be_used_after
-from irc.alias.sets import intersects, members
+from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.ops.twins import may_take, twin_of
 from irc.passes.holders import Holders
@@ -101,16 +101,36 @@ class _Overwriter:
             return f"its result may have another shape or element type than %{value.name}"
         db = self._db
         memory = db.location_set(value)
-        reason = _ownership(value, db.locations(value))
-        if reason is not None:
-            return reason
+        if not isinstance(memory, int) and may_be_used_after(value, node):
+            return f"%{value.name} is used later"  # asked first, for it may be at thousands of places
+        foreign = self._foreign(memory)
+        if foreign is not None:
+            return f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}"
         if not self._whole.is_whole(value):
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
         if any(intersects(db.reach_set(v), memory) for i, v in enumerate(node.inputs) if i != index):
             return f"%{value.name} is read through another operand too"
-        if any(location in db.facts.escaped for location in members(memory)):
+        if self._may_be_known(memory):
             return f"unknown code may know %{value.name}"
         return self._later_use(node, value)
+
+    def _foreign(self, memory: LocationSet) -> Kind | None:
+        """The kind of some location in ``memory`` that is not the graph's to write; None if there is none."""
+        facts, at = self._db.facts, self._db.location_set
+        for location in members(memory):  # the first will do: listing thousands for each node would be quadratic
+            kind = facts.site(location).kind
+            if kind not in _OWN:
+                # What borrowed inputs denote is unknown memory.
+                given = kind is Kind.UNKNOWN and any(contains(at(value), location) for value in self._graph.inputs)
+                return Kind.BORROWED if given else kind
+        return None
+
+    def _may_be_known(self, memory: LocationSet) -> bool:
+        """Whether unknown code may know a location in ``memory``."""
+        escaped = self._db.facts.escaped
+        if isinstance(memory, int) or len(memory) < len(escaped):
+            return any(location in escaped for location in members(memory))
+        return any(contains(memory, location) for location in escaped)
 
     def _later_use(self, node: Node, value: Value) -> str | None:
         """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
@@ -151,11 +171,3 @@ class _Overwriter:
         self._holders.replaced(result, twin.output)
         self._whole.add(twin.output)
         self.done += 1
-
-
-def _ownership(value: Value, memory: frozenset[Location]) -> str | None:
-    """Why ``memory`` that ``value`` may denote is not the graph's to write; None if it is."""
-    kinds = {location.kind for location in memory}
-    if kinds and kinds <= _OWN:
-        return None
-    return f"%{value.name} may be {next((what for kind, what in _WHOSE.items() if kind in kinds), 'anything')}"

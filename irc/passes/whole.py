@@ -70,8 +70,11 @@ class Whole:
         if node is not None and not (node.kind.startswith(_MAKERS) or node.kind == GROUP):
             return False
         wanted = Kind.DONATED if node is None else Kind.TEMPORARY
-        memory = self._db.locations(value)
-        return len(memory) == 1 and all(m.kind is wanted and m.site is value and not m.path for m in memory)
+        memory = self._db.location_set(value)
+        if not isinstance(memory, int):
+            return False
+        location = self._db.describe(memory)
+        return location.kind is wanted and location.site is value and not location.path
 
 
 def _sources(value: Value) -> list[Value]:
