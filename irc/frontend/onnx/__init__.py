@@ -47,7 +47,7 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
     """The module of an ONNX model, opset 6 to the newest of the installed onnx package.
 
     Names of values survive. Large weights are read when they are first used:
-    a file must not be changed, nor a ``ModelProto``, before that.
+    a file must not be changed, nor a ``ModelProto``, before that (IRC130).
 
     Args:
         model: the model or its path.
