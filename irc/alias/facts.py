@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from irc.alias.locations import Kind
 from irc.ir import types
 from irc.ir.objects import Object
-from irc.ir.types import ClassType, TupleType, Type
+from irc.ir.types import ClassType, TensorType, TupleType, Type
 from irc.ir.value import Value
 
 Element: TypeAlias = int
@@ -97,6 +97,7 @@ class Facts:
         escaped: locations that unknown code may hold.
         constants: name of a weight -> its location.
         pointed_from: element -> those that point to it; None until somebody needs it.
+        released: elements that are no more, as long as ``pointed_from`` still has them.
     """
 
     def __init__(self) -> None:
@@ -119,6 +120,7 @@ class Facts:
         self.escaped: set[Element] = set()
         self.constants: dict[str, Element] = {}
         self.pointed_from: dict[Element, list[Element]] | None = None
+        self.released: set[Element] = set()
         for _ in (NOTHING, ESCAPED, OUTSIDE):
             self.new()
         self.targets[NOTHING] = None
@@ -220,7 +222,26 @@ class Facts:
                 elif have is not None:
                     for target in have:
                         index.setdefault(target, []).append(source)
-        return index.get(element, [])
+        found = index.get(element, [])
+        if self.released and not self.released.isdisjoint(found):
+            gone = self.released.intersection(found)
+            self.released -= gone
+            found = index[element] = [source for source in found if source not in gone]
+        return found
+
+    def release(self, element: Element) -> bool:
+        """The value of ``element`` is gone; whether the element goes with it, since nothing else led to it."""
+        have = self.targets[element]
+        if self.pointed_from is None or isinstance(have, list) or self.sources_of(element):
+            return False  # to make the index for this alone would cost more than the element
+        if have is not None:
+            self.released.add(element)
+        elif element in self.sites and self.type_of(element).__class__ is TensorType:
+            del self.sites[element]
+        else:
+            return False
+        self.targets[element] = None
+        return True
 
     def resolve(self, element: Element) -> Element:
         """Where a chain of elements that stand for just one other ends."""

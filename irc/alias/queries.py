@@ -12,7 +12,7 @@ from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, comparable, contains, intersects, members
 from irc.alias.solver import Solver
 from irc.errors import Error
 from irc.ir.node import Node
@@ -65,14 +65,12 @@ class Queries:
         """
         answers = self._answers  # the most frequent question by far: without a call, where both answers are known
         try:
-            s, t = answers[a], answers[b]  # pyright: ignore[reportArgumentType]  # what is no value is not there
+            return answers[a] == answers[b]  # pyright: ignore[reportArgumentType]  # what is no value is not there
         except (KeyError, TypeError):
-            s, t = self.location_set(a), self.location_set(b)
-        if s.__class__ is int:
-            return s == t if t.__class__ is int else s in t  # type: ignore[operator]
-        if s.__class__ is frozenset and t.__class__ is frozenset:
-            return not s.isdisjoint(t)  # type: ignore[union-attr]
-        return intersects(s, t)
+            for value in (a, b):
+                if isinstance(value, Value):
+                    answers[value] = comparable(self.location_set(value))
+            return intersects(self.location_set(a), self.location_set(b))
 
     def must_alias(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b``, where both are defined, certainly share memory (unless they are empty)."""
@@ -167,11 +165,7 @@ class Queries:
         """What ``values`` may denote."""
         solver = self._solver
         if isinstance(values, Value):
-            found = self._answers.get(values)
-            if found is None:
-                found = solver.dag.locations(self._element(values))
-                self._answers[values] = found
-            return found
+            return solver.dag.locations(self._element(values))
         return solver.dag.sets.union_all([self.location_set(v) for v in _each(values)])
 
     def reach_set(self, values: Values) -> LocationSet:

@@ -58,9 +58,10 @@ class BigSet:
 
     def __iter__(self) -> Iterator[int]:
         for number, bits in enumerate(self.chunks):
-            base = number * _BITS
-            for i in bits.search(_ONE):
-                yield base + i
+            if bits is not _NONE:
+                base = number * _BITS
+                for i in bits.search(_ONE):
+                    yield base + i
 
     def __len__(self) -> int:
         return self.size
@@ -100,6 +101,29 @@ def intersects(a: LocationSet, b: LocationSet) -> bool:
     if isinstance(b, frozenset):
         return any(x in a for x in b)
     return any((c is d and c is not _NONE) or any_and(c, d) for c, d in zip(a.chunks, b.chunks, strict=False))
+
+
+class Meeting:
+    """A set, but for those of one location, that is ``==`` to each set with which it has a location in common.
+
+    So one comparison, which for two numbers needs no call, asks whether two sets meet.
+    """
+
+    __slots__ = ("_locations",)
+    __hash__ = None  # type: ignore[assignment]  # this is no equivalence: such sets are nobody's keys
+
+    def __init__(self, locations: frozenset[int] | BigSet) -> None:
+        self._locations = locations
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is int:
+            return other in self._locations
+        return isinstance(other, Meeting) and intersects(self._locations, other._locations)
+
+
+def comparable(locations: LocationSet) -> int | Meeting:
+    """``locations`` in the form in which ``==`` tells whether sets meet."""
+    return locations if isinstance(locations, int) else Meeting(locations)
 
 
 class SetTable:

@@ -113,16 +113,21 @@ class Solver(Recorder):
         if self._draining:
             return  # an outer call will see to it: no recursion
         self._draining = True
+        steps: dict[tuple[LocationSet, LocationSet], LocationSet] = {}
         try:
             while self._pending:
-                self._grow(*self._pending.popleft())
+                element, more = self._pending.popleft()
+                before = self.dag.known[element]
+                step = before, more
+                after = steps.get(step)  # many elements denote the same, and grow by the same
+                if after is None:
+                    after = steps[step] = self.dag.sets.union(before, more)
+                self._grow(element, before, more, after)
         finally:
             self._draining = False
 
-    def _grow(self, element: Element, more: LocationSet) -> None:
+    def _grow(self, element: Element, before: LocationSet, more: LocationSet, after: LocationSet) -> None:
         dag = self.dag
-        before = dag.known[element]
-        after = dag.sets.union(before, more)
         if after is before or after == before:
             return
         dag.known[element] = after
@@ -188,6 +193,14 @@ class Solver(Recorder):
             for element in above:
                 self.index.changed(element)
         return True
+
+    def forget(self, value: Value) -> None:
+        """``value`` is gone; whatever still points to its element keeps its meaning."""
+        element = self.facts.elements.get(value)
+        self.facts.disown(value)
+        self.dag.answers.pop(value, None)
+        if element is not None and self.facts.release(element):
+            self.dag.known.pop(element, None)
 
     def analyse_again(self, region: Region) -> None:
         """Find anew what the values of ``region`` denote and what its nodes do.

@@ -103,13 +103,11 @@ class Updates(Queries):
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
-        facts = self._solver.facts
         if value in self._loose:
             del self._loose[value]  # what it led to is still led to by what mentions it
             if value.node is None:
                 self._loose.update(dict.fromkeys(_makers([value])))
-        facts.disown(value)
-        self._solver.dag.answers.pop(value, None)
+        self._solver.forget(value)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self._loosen(None, unbounded=True)

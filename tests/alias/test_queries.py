@@ -161,6 +161,39 @@ graph(%x : Tensor, %t : bool, %n : int):
     assert not c.db.writes_between([c["a"]], c.node("i"), c.node("last")), "the branch runs again first"
 
 
+def test_writes_between_a_node_and_one_inside_it() -> None:
+    """Only a loop around both leads from the end of a run of one to where the other begins."""
+    c = Case("""
+graph(%x : Tensor, %t : bool, %n : int):
+  %a : Tensor = aten::relu(%x)
+  %v : Tensor = aten::relu_(%a)
+  %i : Tensor = prim::If(%t)
+    block0():
+      %w : Tensor = aten::relu_(%a)
+      %p : Tensor = aten::neg(%a)
+      -> (%p)
+    block1():
+      -> (%x)
+  %b : Tensor = aten::relu(%x)
+  %l : Tensor = prim::Loop(%n, %t, %x)
+    block0(%k : int, %u : Tensor):
+      %j : Tensor = prim::If(%t)
+        block0():
+          %q : Tensor = aten::neg(%b)
+          -> (%q)
+        block1():
+          -> (%x)
+      %y : Tensor = aten::relu_(%b)
+      -> (%t, %j)
+  return (%i, %l)
+""")
+    assert not c.db.writes_between([c["a"]], c.node("i"), c.node("p"))
+    assert not c.db.writes_between([c["a"]], c.node("p"), c.node("i"))
+    assert c.db.writes_between([c["b"]], c.node("j"), c.node("q")), "the next trip's"
+    assert c.db.writes_between([c["b"]], c.node("q"), c.node("j"))
+    assert not c.db.writes_between([c["b"]], c.node("l"), c.node("q"))
+
+
 # -- sharing -------------------------------------------------------------------
 
 

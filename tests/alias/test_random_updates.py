@@ -20,7 +20,7 @@ class Mutator:
         self._choices = list(choices)
 
     def run(self) -> None:
-        steps = (self.insert, self.replace, self.erase, self.move, self.declare_unknown, self.copy)
+        steps = (self.insert, self.replace, self.erase, self.move, self.declare_unknown, self.copy, self.tighten)
         while self._choices:
             step = steps[self._pick(len(steps))]
             with self.db.rewrite():
@@ -107,6 +107,10 @@ class Mutator:
             node = dead[self._pick(len(dead))]
             self.db.erase_node(node)
             node.erase()
+
+    def tighten(self) -> None:
+        self.db.tighten()
+        assert self.db.is_tight
 
     def move(self) -> None:
         nodes = self._nodes()

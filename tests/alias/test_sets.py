@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.alias.sets import EMPTY, BigSet, LocationSet, SetTable, contains, intersects, members
+from irc.alias.sets import EMPTY, BigSet, LocationSet, SetTable, comparable, contains, intersects, members
 
 numbers = st.one_of(
     st.integers(0, 40),
@@ -79,3 +79,11 @@ def test_growing_sets_share_their_parts() -> None:
     assert isinstance(after, BigSet)
     shared = sum(a is b for a, b in zip(before.chunks, after.chunks, strict=True))
     assert shared == len(before.chunks) - 1
+
+
+def test_comparable_sets_are_equal_if_they_meet() -> None:
+    table = SetTable()
+    sets = [EMPTY, 1, 2, table.of((1, 2)), table.of((3, 4)), table.of(range(2, 40)), table.of(range(40, 9000))]
+    for a in sets:
+        for b in sets:
+            assert (comparable(a) == comparable(b)) == intersects(a, b), (a, b)

@@ -270,3 +270,114 @@ graph f(%x : Tensor):
     assert b not in db.known_values()
     assert db.may_alias(graph.value("v"), a)
     db.check()
+
+
+STORES = """
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %va : Tensor = aten::t(%a)
+  %l : Tensor[] = prim::ListConstruct(%b)
+  %s : Tensor[] = aten::append(%l, %va)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  %w : Tensor = aten::relu_(%e)
+  %m : Tensor[] = prim::ListConstruct(%a)
+  %r : Tensor[] = aten::append(%m, %b)
+  return (%e, %m)
+"""
+
+
+def test_tightening_analyses_only_what_is_concerned() -> None:
+    c = Case(STORES)
+    c.db.may_contain_alias(c["l"], c["m"])
+    node = c.node("s")
+    c.db.erase_node(node)
+    node.erase()
+    assert c.written("a")
+    c.db.tighten()
+    assert not c.written("a")
+    assert c.written("b")
+    assert c.contain("m", "a"), "another list is not concerned"
+    assert (c.db.solves, c.db.regions) == (1, 1)
+    c.db.check()
+
+
+def test_replacing_a_list_analyses_only_what_is_concerned() -> None:
+    c = Case(STORES)
+    c["m"].replace_all_uses_with(c["l"])
+    before = c.db.generation
+    with pytest.raises(Error):
+        c.db.check()
+    c.db.replace_value(c["m"], c["l"])
+    assert (c.db.solves, c.db.regions) == (1, 1)
+    assert c.db.generation > before
+    c.db.check()
+
+
+def test_what_led_to_the_traces_may_be_erased_before_they_are_removed() -> None:
+    """Inside a list is another one: what was stored there is seen in the outer one when the inner has no name left."""
+    c = Case("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %i : Tensor[] = prim::ListConstruct()
+  %o : Tensor[][] = prim::ListConstruct(%i)
+  %j : Tensor[] = aten::__getitem__(%o, %z)
+  %s : Tensor[] = aten::append(%j, %a)
+  return (%o)
+""")
+    for name in ("s", "j"):
+        node = c.node(name)
+        c.db.erase_node(node)
+        node.erase()
+    assert c.contain("o", "a")
+    c.db.tighten()
+    assert not c.contain("o", "a")
+    assert c.db.solves == 1
+    c.db.check()
+
+
+def test_what_escaped_is_taken_back_as_a_whole() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %u : Tensor = foreign::op(%l)
+  %v : Tensor = aten::t(%a)
+  return (%v)
+""")
+    assert c.alias("x", "a")
+    node = c.node("u")
+    c.db.erase_node(node)
+    node.erase()
+    c.db.tighten()
+    assert not c.alias("x", "a")
+    assert c.db.solves == 2
+    c.db.check()
+
+
+def test_values_of_another_graph_are_refused() -> None:
+    c, d = Case(TEXT), Case(TEXT)
+    with pytest.raises(Error, match="IRC343"):
+        c.db.may_alias(c["a"], d["a"])
+    with pytest.raises(Error, match="IRC343"):
+        c.db.has_writers(d["x"])
+    assert d["a"] not in c.db.known_values()
+
+
+def test_erased_elements_do_not_pile_up() -> None:
+    """What a view's coming and going leaves behind is found by nobody: later updates take no longer."""
+    c = Case(TEXT)
+    c.db.set_wildcard(c["b"])  # an update for which it is looked up what points to what
+    counts: list[int] = []
+    for _ in range(20):
+        node = Builder.before(c.node("w")).node("aten::t", [c["a"]], [types.TENSOR])
+        c.db.add_node(node)
+        c.db.may_alias(node.output, c["a"])
+        c.db.erase_node(node)
+        node.erase()
+        facts = c.db.facts
+        counts.append(len(facts.sites) + len(facts.sources_of(facts.elements[c["a"]])) + c.db.counters()["known"])
+    assert len(set(counts)) == 1, counts
+    c.db.check()

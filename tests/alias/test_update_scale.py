@@ -1,0 +1,95 @@
+"""The work of an update does not grow with the graph around it: lines executed are counted, not seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from irc.alias import AliasDb, analyze
+from irc.ir import Builder, Graph, Value, types
+from irc.ir.types import ListType
+from tests.alias.test_scale import lines
+
+TENSORS = ListType(types.TENSOR)
+
+
+class Lists:
+    """n tensors, each with a view that is put into a list, read from it, and written."""
+
+    def __init__(self, n: int) -> None:
+        self.graph = Graph()
+        x = self.graph.add_input(types.TENSOR)
+        b = Builder(self.graph)
+        self.zero = b.constant(0)
+        self.made = [b.op("aten::relu", x) for _ in range(n)]
+        self.lists: list[Value] = []
+        self.stored: list[Value] = []
+        ends: list[Value] = []
+        for value in self.made:
+            made = b.op("prim::ListConstruct", value, type=TENSORS)
+            self.stored.append(b.op("aten::append", made, b.op("aten::t", value), type=TENSORS))
+            ends.append(b.op("aten::relu_", b.op("aten::__getitem__", made, self.zero)))
+            self.lists.append(made)
+        self.graph.set_outputs(ends)
+        self.db: AliasDb = analyze(self.graph)
+        for value in (*ends, *self.lists):
+            self.db.may_contain_alias(value, x)
+        self.db.has_writers(x)
+        self.db.set_wildcard(b.op("aten::relu", x))  # what the first update makes, later ones keep
+
+
+def add(c: Lists) -> None:
+    node = Builder.before(c.stored[5].node or c.graph.block.return_node).node("aten::t", [c.made[5]], [types.TENSOR])
+    c.db.add_node(node)
+    assert c.db.may_alias(node.output, c.made[5])
+
+
+def write(c: Lists) -> None:
+    node = Builder.before(c.graph.block.return_node).node("aten::relu_", [c.made[5]], [types.TENSOR])
+    c.db.add_node(node)
+    assert c.db.has_writers(c.made[5])
+    c.db.erase_node(node)
+    node.erase()
+
+
+def copy(c: Lists) -> None:
+    old = c.made[5]
+    assert old.node is not None
+    new = c.graph.create("aten::relu", old.node.inputs, [types.TENSOR]).insert_before(old.node).output
+    c.db.copy_value(old, new)
+    old.replace_all_uses_with(new)
+    c.db.replace_value(old, new)
+    c.db.erase_node(old.node)
+    old.node.erase()
+    assert c.db.may_contain_alias(new, c.lists[5])
+
+
+def tighten(c: Lists) -> None:
+    node = c.stored[5].node
+    assert node is not None
+    c.db.erase_node(node)
+    node.erase()
+    c.db.tighten()
+    assert (c.db.solves, c.db.regions) == (1, 1)
+    assert c.db.may_contain_alias(c.made[5], c.lists[5])
+
+
+def replace_list(c: Lists) -> None:
+    old, new = c.lists[6], c.lists[5]
+    old.replace_all_uses_with(new)
+    c.db.replace_value(old, new)
+    assert (c.db.solves, c.db.regions) == (1, 1)
+    assert c.db.may_contain_alias(c.made[6], c.lists[5])
+
+
+def wildcard(c: Lists) -> None:
+    c.db.set_wildcard(c.made[5])
+    assert c.db.may_alias(c.made[5], c.graph.inputs[0])
+
+
+@pytest.mark.parametrize("update", [add, write, copy, tighten, replace_list, wildcard])
+def test_work_does_not_grow_with_the_graph(update: Callable[[Lists], None]) -> None:
+    counts = [lines(partial(update, graph)) for graph in (Lists(50), Lists(1000))]
+    assert counts[1] <= 1.1 * counts[0], counts
