@@ -20,9 +20,8 @@ def _uninitialized(rec: Recorder, node: Node) -> None:
 
 def _list_construct(rec: Recorder, node: Node) -> None:
     location = rec.container(node.output)
-    for value in node.inputs:
-        if has_memory(value.type):
-            rec.store(location, rec.element(value), value.type)
+    held = rec.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
+    rec.store(location, held, types.ANY)  # at once: a list may be made of very many
 
 
 def _tuple_construct(rec: Recorder, node: Node) -> None:
