@@ -143,7 +143,7 @@ def _below(climbs: Climbs, number: int) -> int | None:
 def _line(first: str, *cells: str) -> str:
     *numbers, last = cells
     return (
-        f"{first:16}" + "".join(f"{cell:>13}" for cell in numbers) + (f"{last:>13}" if _numeric(last) else f"  {last}")
+        f"{first:16}" + "".join(f"{cell:>15}" for cell in numbers) + (f"{last:>15}" if _numeric(last) else f"  {last}")
     )
 
 
