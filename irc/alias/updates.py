@@ -104,13 +104,21 @@ class Updates(Queries):
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
         if value in self._loose:
-            del self._loose[value]  # what it led to is still led to by what mentions it
-            if value.node is None:
-                self._loose.update(dict.fromkeys(_makers([value])))
+            del self._loose[value]  # what makes it still leads to what it led to
+            makers = [n for n in _makers([value]) if n.block is not None and n.block.graph is self.graph]
+            self._loose.update(dict.fromkeys(makers))
+            for node in makers:
+                self.cut_inputs(node)
+            self._loose.pop(value, None)
         self._solver.forget(value)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self._loosen(None, unbounded=True)
+
+    def cut_inputs(self, node: Node) -> None:
+        """``node``, or the blocks in it, are about to lose inputs or returns that no value depends on any more."""
+        cut = (*node.inputs, *(v for block in node.blocks for v in block.returns))
+        self._loose.update((v, None) for v in cut if holds(v))  # what is erased later may have left traces there
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
@@ -122,13 +130,15 @@ class Updates(Queries):
             if not self.is_tight:  # it may be all that leads from what it makes to what it is given
                 self._loose.update((v, None) for v in n.inputs if holds(v) and v in elements)
         for n in inside:
-            self._loose.pop(n, None)
             self._solver.index.remove(n)
             for value in n.outputs:
                 self.erase_value(value)
             for block in n.blocks:
                 for value in block.params:
                     self.erase_value(value)
+        for n in inside:
+            for gone in (n, *n.outputs, *(v for block in n.blocks for v in block.params)):
+                self._loose.pop(gone, None)
 
     def refresh(self) -> None:
         """The graph has changed beyond what the updates can tell: analyse it again as a whole."""

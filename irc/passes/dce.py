@@ -54,6 +54,7 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
         if node in live.nodes and (dead := live.dead_slots(node)):
             if not ctx.allow(node):
                 return bool(cut)
+            ctx.alias_db(graph).cut_inputs(node)
             cut_slots(node, dead)
             cut.append((node, dead))
     erased = 0

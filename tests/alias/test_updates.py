@@ -381,3 +381,92 @@ def test_erased_elements_do_not_pile_up() -> None:
         counts.append(len(facts.sites) + len(facts.sources_of(facts.elements[c["a"]])) + c.db.counters()["known"])
     assert len(set(counts)) == 1, counts
     c.db.check()
+
+
+def test_erased_loops_are_not_referred_to_while_there_are_traces() -> None:
+    c = Case("""
+graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct()
+  %r : Tensor[] = prim::Loop(%n, %t, %l)
+    block0(%i : int, %u : Tensor[]):
+      %s : Tensor[] = aten::append(%u, %a)
+      -> (%t, %u)
+  return (%l)
+""")
+    loop, inner = c.node("r"), c.node("s")
+    seen: list[weakref.ref[Node] | weakref.ref[Value]] = [weakref.ref(n) for n in (loop, inner)]
+    seen += [weakref.ref(v) for v in (*loop.outputs, *loop.blocks[0].params, inner.output)]
+    c.db.erase_node(inner)
+    inner.erase()
+    c.db.erase_node(loop)
+    loop.erase()
+    del loop, inner
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * len(seen)
+    assert c.contain("l", "a")
+    c.db.tighten()
+    assert not c.contain("l", "a")
+    assert c.db.solves == 1
+    c.db.check()
+
+
+def test_an_erased_result_or_parameter_still_leads_to_the_traces() -> None:
+    c = Case("""
+graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct()
+  %r : Tensor[] = prim::Loop(%n, %t, %l)
+    block0(%i : int, %u : Tensor[]):
+      %s : Tensor[] = aten::append(%u, %a)
+      -> (%t, %l)
+  return (%l)
+""")
+    inner, block = c.node("s"), c.node("r").blocks[0]
+    c.db.erase_node(inner)
+    inner.erase()
+    loop = c.node("r")
+    c.db.erase_value(block.params[1])
+    block.erase_param(1)
+    c.db.erase_value(loop.output)
+    loop.erase_output(0)
+    loop.set_inputs(loop.inputs[:2])
+    block.set_returns(block.returns[:1])
+    c.db.tighten()
+    assert not c.contain("l", "a")
+    c.db.check()
+
+
+def test_cutting_what_led_to_the_traces_leaves_none() -> None:
+    c = Case("""
+graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct()
+  %k : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %u : Tensor):
+      %v : Tensor = aten::neg(%u)
+      -> (%t, %v)
+  %r : Tensor[] = prim::Loop(%n, %t, %l)
+    block0(%i.2 : int, %p : Tensor[]):
+      %s : Tensor[] = aten::append(%p, %a)
+      -> (%t, %p)
+  return (%l, %k)
+""")
+    inner, loop = c.node("s"), c.node("r")
+    block = loop.blocks[0]
+    c.db.cut_inputs(loop)
+    loop.set_inputs(loop.inputs[:2])
+    block.set_returns(block.returns[:1])
+    c.db.erase_node(inner)
+    inner.erase()
+    c.db.erase_value(block.params[1])
+    block.erase_param(1)
+    c.db.erase_value(loop.output)
+    loop.erase_output(0)
+    c.db.tighten()
+    assert not c.contain("l", "a")
+    assert c.db.solves == 1
+    c.db.check()
