@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 COMMUTATIVE = frozenset(f"onnx::{name}" for name in "Add Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor".split())
 """Operators of two inputs that give the same bits if these change places, and a result of the inputs' type."""
 
-_KEEP_TYPE = frozenset({"aten::relu", "aten::neg", "aten::abs"})
-_KEEP_FLOATS = frozenset(f"aten::{name}" for name in "add div exp mul sigmoid sqrt sub tanh".split())
+_KEEP_TYPE = frozenset({"aten::relu", "aten::neg"})
+_KEEP_FLOATS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "abs add ceil celu cos div elu erf exp expm1 floor hardsigmoid hardswish leaky_relu log log10 log1p log2 mish "
+        "mul reciprocal round rsqrt selu sigmoid silu sin sqrt sub tan tanh trunc"
+    ).split()
+)
 TORCH = _KEEP_TYPE | _KEEP_FLOATS
 """TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
 
