@@ -9,13 +9,14 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench fuzz lint format clean
+.PHONY: help demo test bench bench-compare fuzz lint format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    compile and run a real model, with its report"
 	@echo "make test    the test suite"
 	@echo "make bench   the benchmarks: against the peers that are installed, and the compile-time ladder"
+	@echo "make bench-compare   the same without the ladder, against the kept results; fails where something is worse"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make format  let ruff rewrite what it can"
@@ -30,6 +31,10 @@ test: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.yolov3 --ladder
+
+bench-compare: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.compare
 
 # How many random programs, and which ones: make fuzz N=20000 SEED=1
 N    ?= 2000

@@ -1,7 +1,7 @@
 """``python -m benchmarks.growth``: how time and memory grow with the size of a graph.
 
 Each family and size runs in a process of its own, which reports the processor
-seconds and the highest memory of each step: reading the text, importing the
+seconds and the highest resident memory of each step: reading the text, importing the
 ONNX form, building the alias analysis, 1,000 queries, the fuse pass with its
 alias analysis, and, for smaller graphs, every other pass. An exponent of 1 is
 linear.
@@ -22,14 +22,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import families, memory
+from benchmarks import families, memory, results
+from benchmarks.results import Row
 
 SIZES = (1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000)
 QUERIES = 1_000
 MOST_FOR_PASSES = 100_000
+QUICK = 16_000
 TURNS = 5
-BASIC = ("parse", "alias", "queries", "fuse")
-"""The steps on one and the same graph; their memory is that of the graph too."""
 
 Step = dict[str, float]
 
@@ -47,23 +47,39 @@ def main() -> None:
     unknown = set(options.families) - set(families.FAMILIES)
     if unknown:
         parser.error(f"unknown families: {', '.join(sorted(unknown))}")
-    sizes = [n for n in SIZES if n <= options.largest]
-    if not sizes:
-        parser.error(f"--largest must be at least {SIZES[0]}")
-    run(options.families or list(families.FAMILIES), sizes, passes=not options.no_passes)
+    if options.largest < SIZES[1]:
+        parser.error(f"--largest must be at least {SIZES[1]}: a fit needs two sizes")
+    print(f"\n{run(options.families or list(families.FAMILIES), options.largest, passes=not options.no_passes)}")
 
 
-def run(names: Sequence[str], sizes: Sequence[int], passes: bool) -> dict[str, Any]:
-    """Measure, print a table a family, and save the result."""
-    from benchmarks import facts
-
-    result: dict[str, Any] = {}
+def run(names: Sequence[str], largest: int, passes: bool = True) -> Path:
+    """Measure sizes up to ``largest``, print a table a family, and save the results; returns where."""
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
     for name in names:
-        rows = [_worker(name, n, passes) for n in sizes]
-        result[name] = {"runs": rows, "exponents": exponents(rows)}
-        _print(name, rows, result[name]["exponents"])
-    print(f"\n{facts.save('growth', {'families': result})}")
-    return result
+        runs = [_worker(name, n, passes) for n in SIZES if n <= largest]
+        found = exponents(runs)
+        _print(name, runs, found)
+        rows += rows_of(name, runs, found)
+        details[name] = runs
+    steepest = max((row for row in rows if row.unit == "exponent"), key=lambda row: row.value)
+    fattest = max((row for row in rows if row.unit == "bytes/node"), key=lambda row: row.value)
+    print(f"\nthe steepest: {steepest.name}, exponent {steepest.value:.2f}")
+    print(f"the fattest: {fattest.name}, {fattest.value:,.0f} bytes a node")
+    return results.save("growth", rows, families=details)
+
+
+def rows_of(family: str, runs: Sequence[dict[str, Any]], found: dict[str, Step]) -> list[Row]:
+    """For each step its exponent and, at the largest size it ran at, its bytes and microseconds a node."""
+    rows: list[Row] = []
+    for step, exponent in found.items():
+        name = f"{family}/{step}"
+        largest = max((run for run in runs if step in run["steps"]), key=lambda run: run["nodes"])
+        n, last = largest["nodes"], largest["steps"][step]
+        rows.append(Row(f"{name}/exponent", exponent["fitted"], "exponent"))
+        rows.append(Row(f"{name}/memory at {n}", last["bytes"] / n, "bytes/node"))
+        rows.append(Row(f"{name}/time at {n}", last["seconds"] / n * 1e6, "us/node"))
+    return rows
 
 
 # -- one family and size, in a process of its own ---------------------------------
@@ -95,8 +111,7 @@ def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
                     _Turn(steps, watch if turn == 0 else None).one_pass(name, parse_graph(text))
     for step in steps.values():
         step["seconds"] = median(step.pop("samples"))
-    peak = max(steps[name]["bytes"] for name in BASIC)
-    return {"nodes": nodes, "peak": peak, "steps": steps}
+    return {"nodes": nodes, "steps": steps}
 
 
 class _Turn:
@@ -187,7 +202,7 @@ def _print(name: str, rows: Sequence[dict[str, Any]], found: dict[str, Step]) ->
         times = "".join(
             f"{c['seconds'] / row['nodes'] * 1e6:11.2f}" if c else f"{'':11}" for c, row in zip(cells, rows)
         )
-        nodes, last = max((row["nodes"], c) for c, row in zip(cells, rows) if c)
+        nodes, last = max(((row["nodes"], c) for c, row in zip(cells, rows) if c), key=lambda pair: pair[0])
         exponent = found[step]
         print(f"{step:18}{times}{exponent['fitted']:11.2f}{exponent['last']:9.2f}{last['bytes'] / nodes:14,.0f}")
 

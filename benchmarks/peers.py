@@ -7,11 +7,15 @@ is not installed costs nothing and is left out (`installed`).
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import onnx
+
+from benchmarks import facts
 
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 Optimize = Callable[[onnx.ModelProto], onnx.ModelProto]
@@ -43,6 +47,24 @@ def _onnxoptimizer(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnxoptimizer.optimize(model)
 
 
+def _session(model: onnx.ModelProto, optimized: str = "") -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if optimized:
+        options.optimized_model_filepath = optimized
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
+def session_nodes(model: onnx.ModelProto) -> int:
+    """The nodes of the graph that ONNX Runtime makes of a model: those of the file that it writes when asked to."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "optimized.onnx")
+        _session(model, path)
+        return len(onnx.load(path).graph.node)
+
+
 OPTIMIZERS: dict[str, Optimize] = {
     "onnxscript": _onnxscript,
     "onnxslim": _onnxslim,
@@ -51,13 +73,15 @@ OPTIMIZERS: dict[str, Optimize] = {
 }
 """Package -> what optimises a model with it."""
 
+SESSIONS: dict[str, Callable[[onnx.ModelProto], Any]] = {"onnxruntime": _session}
+"""Package -> what makes a model ready to run, as ``irc.compile`` does."""
+
+PROGRAMS = {"onnxslim": "onnxslim", "onnxsim": "onnxsim"}
+"""Package -> its program, which optimises the model in one file into another."""
+
 
 def _onnxruntime(model: onnx.ModelProto) -> Callable[[Feeds], Any]:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session = _session(model)
     return lambda feeds: session.run(None, dict(feeds))
 
 
@@ -71,9 +95,28 @@ def _reference(model: onnx.ModelProto) -> Callable[[Feeds], Any]:
 RUNNERS: dict[str, Prepare] = {"onnxruntime": _onnxruntime, "onnx.reference": _reference}
 """Module -> what makes a model ready to run with it."""
 
+NAMES = (*OPTIMIZERS, *SESSIONS, "torch")
+"""All peers."""
+
 T = TypeVar("T")
 
 
 def installed(tools: Mapping[str, T]) -> dict[str, T]:
     """The entries of a table above whose package can be imported here."""
-    return {name: tool for name, tool in tools.items() if importlib.util.find_spec(name.split(".")[0])}
+    return {name: tool for name, tool in tools.items() if is_installed(name)}
+
+
+def is_installed(name: str) -> bool:
+    """Whether a module's package can be imported here."""
+    return importlib.util.find_spec(name.split(".")[0]) is not None
+
+
+def title(name: str) -> str:
+    """A peer's name with its version."""
+    version = facts.version(name.split(".")[0])
+    return name if version is None else f"{name} {version}"
+
+
+def absent() -> list[str]:
+    """One line for each peer that is not installed: how to add it."""
+    return [f"{name} is not installed: left out (pip install {name})" for name in NAMES if not is_installed(name)]

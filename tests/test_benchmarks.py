@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,24 +10,26 @@ from pathlib import Path
 import onnx
 import pytest
 
-from benchmarks import peers
-from benchmarks.__main__ import race
+from benchmarks import compare, families, graphs, growth, peers, results
+from benchmarks.race import race
+from benchmarks.results import Row
 from irc.demo import bundled_model, randomize_weights, seeded_inputs
+from irc.ir import parse_graph
 
 
 def test_contenders_take_turns_each_with_an_argument_of_its_own() -> None:
-    calls: list[tuple[str, int]] = []
+    calls: list[tuple[str, tuple[str, int]]] = []
     arguments = iter(range(100))
 
     def contender(name: str):
-        def run(argument: int) -> str:
+        def run(argument: tuple[str, int]) -> str:
             calls.append((name, argument))
             return name.upper()
 
         return run
 
-    best, results = race({name: contender(name) for name in ("a", "b")}, lambda: next(arguments), turns=2)
-    assert calls == [("a", 0), ("b", 1), ("a", 2), ("b", 3)]
+    best, results = race({name: contender(name) for name in ("a", "b")}, lambda name: (name, next(arguments)), turns=2)
+    assert calls == [("a", ("a", 0)), ("b", ("b", 1)), ("a", ("a", 2)), ("b", ("b", 3))]
     assert results == {"a": "A", "b": "B"}
     assert best.keys() == {"a", "b"}
 
@@ -35,15 +38,19 @@ def test_a_peer_that_fails_is_named_and_left_out(capsys: pytest.CaptureFixture[s
     def fail(_: object) -> None:
         raise RuntimeError("out of order")
 
-    best, results = race({"irc": lambda x: x, "peer": fail}, lambda: 1, turns=3)
+    best, results = race({"irc": lambda x: x, "peer": fail}, lambda _: 1, turns=3)
     assert best.keys() == results.keys() == {"irc"}
     assert capsys.readouterr().out == "peer fails: RuntimeError: out of order\n"
     with pytest.raises(RuntimeError):
-        race({"irc": fail}, lambda: 1, turns=1)
+        race({"irc": fail}, lambda _: 1, turns=1)
 
 
-def test_installed_leaves_out_what_cannot_be_imported() -> None:
+def test_what_cannot_be_imported_is_left_out_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert peers.installed({"onnx.reference": 1, "no_such_package.part": 2}) == {"onnx.reference": 1}
+    monkeypatch.setattr(peers, "NAMES", ("onnx", "no_such_package"))
+    assert peers.absent() == ["no_such_package is not installed: left out (pip install no_such_package)"]
+    assert peers.title("onnx.reference") == f"onnx.reference {onnx.__version__}"
+    assert peers.title("no_such_package") == "no_such_package"
 
 
 @pytest.mark.parametrize("name", peers.OPTIMIZERS)
@@ -56,6 +63,131 @@ def test_an_optimiser_keeps_what_a_model_computes(name: str) -> None:
     prepare = peers.RUNNERS["onnxruntime"]
     (expected,), (result,) = prepare(model)(feeds), prepare(peers.OPTIMIZERS[name](copy))(feeds)
     assert abs(result - expected).max() < 1e-3 * expected.max()
+
+
+# -- rows, and comparing them -------------------------------------------------------
+
+HERE = {"processor": "a", "processors": 2, "system": "b", "python": "c", "load": 0.1}
+
+
+def of(*rows: Row, **machine: object) -> dict[str, object]:
+    return {"machine": {**HERE, **machine}, "rows": [row._asdict() for row in rows]}
+
+
+def test_rows_of_peers_have_their_value_and_the_ratio_of_ours_to_it() -> None:
+    rows = results.against_peers("yolo", {"irc": 1.0, "x": 4.0, "y": 0.0}, "s", "irc", {"x": "x 1.2"})
+    assert rows == [Row("yolo/irc", 1.0, "s"), Row("yolo/x 1.2", 4.0, "s", 0.25), Row("yolo/y", 0.0, "s", None)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "regression"),
+    [
+        (Row("r", 1.0, "s", 0.50), Row("r", 9.0, "s", 0.64), False),  # the peer got slower, not irc
+        (Row("r", 1.0, "s", 0.50), Row("r", 1.0, "s", 0.66), True),
+        (Row("r", 1.0, "s"), Row("r", 1.29, "s"), False),
+        (Row("r", 1.0, "s"), Row("r", 1.31, "s"), True),
+        (Row("r", 125, "nodes"), Row("r", 126, "nodes"), True),
+        (Row("r", 125, "nodes"), Row("r", 100, "nodes"), False),
+        (Row("r", 0.2, "exponent"), Row("r", 1.09, "exponent"), False),  # below 1 there is nothing to gain
+        (Row("r", 1.0, "exponent"), Row("r", 1.11, "exponent"), True),
+        (Row("r", 0, "nodes"), Row("r", 1, "nodes"), True),
+    ],
+)
+def test_a_regression_is_what_exceeds_the_tolerance(before: Row, after: Row, regression: bool) -> None:
+    (change,) = results.changes(of(before), of(after, load=5.0))
+    assert change.is_regression == regression
+
+
+def test_times_are_compared_only_where_the_machines_agree() -> None:
+    rows = Row("t", 1.0, "s"), Row("u", 1.0, "us/node"), Row("p", 1.0, "s", 0.5), Row("n", 1, "nodes")
+    rows = (*rows, Row("e", 1.0, "exponent"), Row("m", 1.0, "bytes/node"))
+    assert [c.name[0] for c in results.changes(of(*rows), of(*rows))] == ["t", "u", "p", "n", "e", "m"]
+    assert [c.name[0] for c in results.changes(of(*rows), of(*rows, processor="z"))] == ["p", "n", "e", "m"]
+
+
+def test_rows_that_only_one_result_has_or_of_another_unit_are_not_compared() -> None:
+    before = of(Row("a", 1.0, "s"), Row("b", 1.0, "s"), Row("c", 1.0, "s", 1.0))
+    after = of(Row("a", 1.0, "nodes"), Row("c", 2.0, "s"), Row("d", 1.0, "s"))
+    assert results.changes(before, after) == []
+
+
+def test_results_survive_being_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.facts.OUT", tmp_path)
+    rows = [Row("a", 1.5, "s"), Row("b", 3, "nodes", 0.5)]
+    results.save("some", rows, families={"chain": []})
+    (tmp_path / "older.json").write_text('{"machine": {}}')
+    measured = results.load(tmp_path)
+    assert measured.keys() == {"some"}
+    assert [Row(**row) for row in measured["some"]["rows"]] == rows
+    results.keep(measured, tmp_path / "baseline.json")
+    assert json.loads((tmp_path / "baseline.json").read_text()) == measured
+
+
+def test_comparing_fails_where_something_is_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    baseline = tmp_path / "baseline.json"
+    results.keep({"some": of(Row("a", 10, "nodes")), "gone": of()}, baseline)
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def status(nodes: int) -> int:
+        (out / "some.json").write_text(json.dumps(of(Row("a", nodes, "nodes"), python="d")))
+        (out / "new.json").write_text(json.dumps(of()))
+        monkeypatch.setattr("sys.argv", ["compare", "--baseline", str(baseline), "--results", str(out)])
+        with pytest.raises(SystemExit) as exit_:
+            compare.main()
+        return int(exit_.value.code or 0)
+
+    assert status(10) == 0
+    assert "some: 1 of 1 rows compared, 0 worse (times are not compared: another python)" in capsys.readouterr().out
+    assert status(12) == 1
+    printed = capsys.readouterr().out
+    assert "  a: 10 -> 12 nodes (+20%, allowed +0%)\n" in printed
+    assert "new: not in the baseline\n" in printed
+    assert "gone: in the baseline, but not measured\n" in printed
+
+
+# -- growth -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 2.0])
+def test_the_slope_of_a_power_is_its_exponent(exponent: float) -> None:
+    assert growth.slope([(n, 3e-6 * n**exponent) for n in (1_000, 4_000, 16_000)]) == pytest.approx(exponent)
+
+
+def test_exponents_are_fitted_where_a_step_ran_and_rows_are_of_its_largest_size() -> None:
+    def step(seconds: float) -> dict[str, float]:
+        return {"seconds": seconds, "bytes": 1_000_000}
+
+    runs = [
+        {"nodes": 1_000, "steps": {"parse": step(0.001), "cse": step(0.01), "once": step(1)}},
+        {"nodes": 10_000, "steps": {"parse": step(0.01), "cse": step(1.0)}},
+        {"nodes": 100_000, "steps": {"parse": step(1.0)}},
+    ]
+    found = growth.exponents(runs)
+    assert found["cse"]["fitted"] == pytest.approx(2.0)
+    assert found["parse"]["fitted"] == pytest.approx(1.5)
+    assert found["parse"]["last"] == pytest.approx(2.0)
+    assert "once" not in found
+    rows = {row.name: row for row in growth.rows_of("chain", runs, found)}
+    assert rows["chain/parse/memory at 100000"].value == 10
+    assert rows["chain/cse/memory at 10000"].value == 100
+    assert rows["chain/cse/time at 10000"].value == pytest.approx(100)
+    assert rows["chain/parse/exponent"].value == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_families_are_of_the_size_asked_for(family: str) -> None:
+    sizes = [sum(1 for _ in parse_graph(families.text(family, n, families.TYPED)).walk()) for n in (400, 1_000)]
+    assert sizes[0] == pytest.approx(400, rel=0.15)
+    assert sizes[1] == pytest.approx(1_000, rel=0.15)
+
+
+def test_scripted_yolov3_is_text_without_classes_and_calls() -> None:
+    kinds = {node.kind for node in parse_graph(graphs.scripted()).walk()}
+    assert kinds.isdisjoint({"prim::GetAttr", "prim::CallFunction", "prim::CallMethod"})
+    assert {"aten::conv2d", "aten::leaky_relu_", "aten::copy_"} <= kinds
 
 
 @pytest.mark.parametrize(("arguments", "message"), [(["lenet"], "lenet"), (["--turns", "0"], "--turns")])
