@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import logging
 
-from benchmarks import families, graphs, growth, models, peers, results
+from benchmarks import families, graphs, growth, models, peers, queries, results
+from benchmarks.results import Row
 
 
 def main() -> None:
@@ -29,6 +30,9 @@ def main() -> None:
     written = [results.save("models", rows)]
     if not options.models:
         written.append(results.save("graphs", graphs.measure(options.turns)))
+        asked = queries.rows()
+        queries.show(asked)
+        written.append(results.save("queries", (Row(row.name, row.base, "s", row.ratio) for row in asked)))
         written.append(growth.run(list(families.FAMILIES), growth.SIZES[-1] if options.full else growth.QUICK))
     print("", *written, sep="\n")
 

@@ -44,7 +44,12 @@ def rows() -> list[Row]:
 
 
 def main() -> None:
-    for row in rows():
+    show(rows())
+
+
+def show(found: list[Row]) -> None:
+    """Print the comparisons."""
+    for row in found:
         print(
             f"{row.name:44} {row.seconds * 1e9:9,.0f} ns against {row.base * 1e9:9,.0f} ns: "
             f"{row.ratio:.2f} (at most {row.limit})"
