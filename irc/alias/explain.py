@@ -52,16 +52,24 @@ def why(db: Queries, a: Value, b: Value) -> list[Fact]:
     """
     path = _Paths(db)
     for reach in (db.location_set, db.reach_set):
-        common = _common(db, reach(a), reach(b))
-        if common is not None:
-            return [*path.facts(a, common), *path.facts(b, common)]
+        common = _common(reach(a), reach(b))
+        if common:
+            from_a, from_b = path.tree(a), path.tree(b)
+            nearest = min(common, key=lambda x: (from_a[x].steps + from_b[x].steps, db.is_wild(x), x))
+            return [*path.facts(a, from_a, nearest), *path.facts(b, from_b, nearest)]
     return []
 
 
-def _common(db: Queries, a: LocationSet, b: LocationSet) -> Element | None:
-    """A location of both sets: a known one rather than unknown memory."""
-    common = [x for x in members(a) if contains(b, x)]
-    return min(common, key=lambda x: (db.is_wild(x), x), default=None)
+def _common(a: LocationSet, b: LocationSet) -> list[Element]:
+    """The locations of both sets."""
+    return [x for x in members(a) if contains(b, x)]
+
+
+class _Reached(NamedTuple):
+    """How an element is reached: from which one, and in how many steps."""
+
+    before: Element
+    steps: int
 
 
 class _Paths:
@@ -75,10 +83,13 @@ class _Paths:
             element: location for location, fields in self.raw.contents.items() for element in fields.values()
         }
 
-    def facts(self, value: Value, location: Element) -> list[Fact]:
-        """From ``value`` to ``location``."""
+    def facts(self, value: Value, tree: dict[Element, _Reached], location: Element) -> list[Fact]:
+        """From ``value``, whose `tree` is given, to ``location``."""
         start = self.raw.elements[value]
-        path = self._shortest(start, location)
+        path = [location]
+        while path[-1] != start:
+            path.append(tree[path[-1]].before)
+        path.reverse()
         named = [e for e in path if e in (start, location) or self._is_named(e)]
         met = [next(e for e in named[i:] if e in self.raw.sites) for i in range(1, len(named))]
         found = [self._fact(x, y, object) for (x, y), object in zip(pairwise(named), met)]
@@ -86,22 +97,21 @@ class _Paths:
             found.append(Fact(f"%{value.name}", str(self.db.describe(location)), value.node))
         return found
 
-    def _shortest(self, start: Element, goal: Element) -> list[Element]:
-        before: dict[Element, Element] = {start: start}
+    def tree(self, value: Value) -> dict[Element, _Reached]:
+        """All that ``value`` may be or hold, and the shortest ways there."""
+        start = self.raw.elements[value]
+        found: dict[Element, _Reached] = {start: _Reached(start, 0)}
         queue = deque([start])
-        while queue and goal not in before:
+        while queue:
             e = queue.popleft()
             further = self.raw.targets_of(e)
             if e in self.raw.sites:  # on into what it holds
                 further = [*further, self.db.contents_element(e)]
             for target in further:
-                if target not in before:
-                    before[target] = e
+                if target not in found:
+                    found[target] = _Reached(e, found[e].steps + 1)
                     queue.append(target)
-        path = [goal]
-        while path[-1] != start:
-            path.append(before[path[-1]])
-        return path[::-1]
+        return found
 
     def _is_named(self, e: Element) -> bool:
         return e in self.value_of or e in self.raw.sites or e in self.holder_of or e in self.raw.unknown_atoms
