@@ -94,7 +94,7 @@ class Recorder(Attributes):
 
     def _visit(self, block: Block) -> Steps:
         rules = RULES
-        for node in block.nodes:
+        for node in block.unchanging_nodes():
             rule = rules[node.kind]
             if rule is None and node.blocks:
                 rule = rule_of(node)

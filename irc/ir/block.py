@@ -57,6 +57,14 @@ class Block:
         """The nodes in order."""
         return NodeList(self)
 
+    def unchanging_nodes(self) -> Iterator[Node]:
+        """The nodes in order, for who changes none meanwhile: without the cursor that keeps ``nodes`` right then."""
+        end = self.return_node
+        node = end._next
+        while node is not end and node is not None:
+            yield node
+            node = node._next
+
     @property
     def returns(self) -> tuple[Value, ...]:
         """The values the block returns."""
