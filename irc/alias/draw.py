@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from irc.alias.queries import Queries
 
 
+_NAMED = 20
+"""How many of the values that share nothing the text names."""
+
+
 class Edge(NamedTuple):
     """``kind`` is ``denotes`` (from value to location), ``holds`` (between locations) or ``writes`` (from node)."""
 
@@ -64,9 +68,10 @@ def drawing(db: Queries) -> Drawing:
 
 
 def to_text(db: Queries) -> str:
-    """One line a value: what it denotes and holds, and whether that is written; then who writes what."""
+    """One line a value: what it denotes and holds, and whether that is written; then who writes what, and the rest."""
     lines: list[str] = []
-    for value in _shared_values(db):
+    shared = _shared_values(db)
+    for value in shared:
         where = _sorted(db.locations(value))
         written = "  (written)" if db.has_writers(value) else ""
         lines.append(f"%{value.name} : {value.type}  ->  {', '.join(where)}{written}")
@@ -75,6 +80,11 @@ def to_text(db: Queries) -> str:
             lines.append(f"    holds {', '.join(_sorted(frozenset(map(db.describe, held))))}")
     for node in db.writing_nodes():
         lines.append(f"{node!r}  writes  {', '.join(_sorted(db.writes(node)))}")
+    told = set(shared)
+    alone = [f"%{v.name}" for v in db.values_in_order() if v not in told and members(db.location_set(v))]
+    if alone:
+        more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+        lines.append(f"memory of its own, which nothing shares or writes:  {', '.join(alone[:_NAMED])}{more}")
     return "\n".join(lines)
 
 

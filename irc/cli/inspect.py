@@ -32,7 +32,9 @@ def add_commands(commands: options.Commands) -> None:
     options.add_model(alias)
     options.add_strict(alias)
     alias.add_argument("--format", choices=("text", "dot"), default="text", help="text (default), or Graphviz's dot")
-    alias.add_argument("--why", nargs=2, metavar=("A", "B"), help="why two values may share memory")
+    alias.add_argument(
+        "--why", nargs=2, metavar=("A", "B"), help="why two values may share memory, and what writes them"
+    )
     alias.set_defaults(run=print_alias)
 
 
@@ -51,8 +53,12 @@ def print_alias(given: argparse.Namespace) -> int:
     db = analyze(module.main, module)
     if given.why:
         a, b = (_value(module.main, name, given.model) for name in given.why)
-        facts = [str(fact) for fact in db.why(a, b)]
-        emit("\n".join(facts) if facts else f"%{a.name} and %{b.name} never share memory")
+        lines = [str(fact) for fact in db.why(a, b)] or [f"%{a.name} and %{b.name} never share memory"]
+        for node in db.writing_nodes():
+            seen = [f"%{value.name}" for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]
+            if seen:
+                lines.append(f"{node!r}    writes what {' and '.join(seen)} may be or hold")
+        emit("\n".join(lines))
     else:
         emit(db.to_dot() if given.format == "dot" else str(db))
     return 0

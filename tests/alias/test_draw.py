@@ -24,7 +24,14 @@ def test_text() -> None:
         "%e : Tensor  ->  temporary %a : Tensor  (written)",
         "%w : Tensor  ->  temporary %a : Tensor  (written)",
         "%w = aten::relu_(%e)  writes  temporary %a : Tensor",
+        "memory of its own, which nothing shares or writes:  %x, %lonely",
     ]
+
+
+def test_text_names_some_of_very_many_values() -> None:
+    steps = "".join(f"  %v{i} : Tensor = aten::relu(%x)\n" for i in range(50))
+    (line,) = str(Case(f"graph(%x : Tensor):\n{steps}  return (%v0)\n").db).splitlines()
+    assert line.endswith("%v18 and 31 more")
 
 
 def test_networkx() -> None:

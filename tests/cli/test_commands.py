@@ -216,6 +216,11 @@ def test_alias(irc: Command) -> None:
     assert irc("alias", "g.ir", "--format", "dot").out.startswith("digraph")
     assert "never" not in irc("alias", "g.ir", "--why", "x", "%a").out
     assert irc("alias", "g.ir", "--why", "x", "y").out == "%x and %y never share memory\n"
+    irc.write(
+        "w.ir", "graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %w : Tensor = aten::relu_(%v)\n  return (%x)\n"
+    )
+    *_, last = irc("alias", "w.ir", "--why", "x", "v").out.splitlines()
+    assert last == "%w = aten::relu_(%v)    writes what %x and %v may be or hold"
 
 
 def test_bench(irc: Command) -> None:
