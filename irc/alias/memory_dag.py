@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irc.alias.facts import Element, Facts
-from irc.alias.sets import EMPTY, LocationSet, Meeting, SetTable, members
+from irc.alias.sets import EMPTY, Askable, LocationSet, SetTable, members
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 
@@ -28,14 +28,14 @@ class MemoryDAG:
 
     Attributes:
         known: element -> its locations.
-        answers: value -> its locations, to be compared by ``==``, as far as somebody asked since any last changed.
+        answers: value -> its locations, as `askable`, as far as somebody asked since any last changed.
     """
 
     def __init__(self, facts: Facts, content_of: Callable[[Element], Element]) -> None:
         self.facts = facts
         self.sets = SetTable()
         self.known: dict[Element, LocationSet] = {}
-        self.answers: dict[Value, int | Meeting] = {}
+        self.answers: dict[Value, frozenset[int] | Askable] = {}
         self._closures: dict[LocationSet, LocationSet] = {}
         self._content_of = content_of
 

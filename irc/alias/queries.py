@@ -12,7 +12,7 @@ from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
-from irc.alias.sets import EMPTY, LocationSet, comparable, contains, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
 from irc.alias.solver import Solver
 from irc.errors import Error
 from irc.ir.node import Node
@@ -65,11 +65,11 @@ class Queries:
         """
         answers = self._answers  # the most frequent question by far: without a call, where both answers are known
         try:
-            return answers[a] == answers[b]  # pyright: ignore[reportArgumentType]  # what is no value is not there
+            return not answers[a].isdisjoint(answers[b])  # type: ignore[index,arg-type]  # no value: it is not there
         except (KeyError, TypeError):
             for value in (a, b):
                 if isinstance(value, Value):
-                    answers[value] = comparable(self.location_set(value))
+                    answers[value] = askable(self.location_set(value))
             return intersects(self.location_set(a), self.location_set(b))
 
     def must_alias(self, a: Value, b: Value) -> bool:

@@ -103,27 +103,27 @@ def intersects(a: LocationSet, b: LocationSet) -> bool:
     return any((c is d and c is not _NONE) or any_and(c, d) for c, d in zip(a.chunks, b.chunks, strict=False))
 
 
-class Meeting:
-    """A set, but for those of one location, that is ``==`` to each set with which it has a location in common.
-
-    So one comparison, which for two numbers needs no call, asks whether two sets meet.
-    """
+class Askable:
+    """A ``BigSet`` in the form of `askable`; not iterable, so that no frozenset goes through all of it."""
 
     __slots__ = ("_locations",)
-    __hash__ = None  # type: ignore[assignment]  # this is no equivalence: such sets are nobody's keys
 
-    def __init__(self, locations: frozenset[int] | BigSet) -> None:
+    def __init__(self, locations: BigSet) -> None:
         self._locations = locations
 
-    def __eq__(self, other: object) -> bool:
-        if type(other) is int:
-            return other in self._locations
-        return isinstance(other, Meeting) and intersects(self._locations, other._locations)
+    def isdisjoint(self, other: frozenset[int] | Askable) -> bool:
+        """Whether the two have no location in common."""
+        return not intersects(self._locations, other._locations if isinstance(other, Askable) else other)
 
 
-def comparable(locations: LocationSet) -> int | Meeting:
-    """``locations`` in the form in which ``==`` tells whether sets meet."""
-    return locations if isinstance(locations, int) else Meeting(locations)
+def askable(locations: LocationSet) -> frozenset[int] | Askable:
+    """``locations`` in the form whose ``isdisjoint`` tells, in one call, whether sets meet.
+
+    TypeError where a large set is the argument, and a small one is asked.
+    """
+    if isinstance(locations, int):
+        return frozenset((locations,))
+    return Askable(locations) if isinstance(locations, BigSet) else locations
 
 
 class SetTable:
