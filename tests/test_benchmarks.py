@@ -148,6 +148,15 @@ def test_comparing_fails_where_something_is_worse(
     assert "gone: in the baseline, but not measured\n" in printed
 
 
+def test_the_kept_baseline_can_be_compared_with() -> None:
+    baseline = json.loads(results.BASELINE.read_text())
+    assert {"models", "graphs", "growth"} <= baseline.keys()
+    for result in baseline.values():
+        compared = results.changes(result, result)
+        assert len(compared) == len(result["rows"])
+        assert not any(change.is_regression for change in compared)
+
+
 # -- growth -------------------------------------------------------------------------
 
 
