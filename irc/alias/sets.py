@@ -5,77 +5,98 @@ very many. So a set has one of three forms, by its size alone:
 
 - one location: the plain ``int``;
 - none, or up to 16: a ``frozenset``;
-- more: a ``BigSet``, a sparse sequence of ``bitarray`` chunks.
+- more: a ``BigSet``, a tree whose leaves are ``bitarray``s.
 
 Sets are hash-consed: equal ones are one object, so ``is`` compares them and
-unions of them are memoised. Chunks are hash-consed too: in a chain of sets
-that each add one location to the last, a new set costs one chunk, not a copy.
-(A dense bitset an element would take 62 GB for a million singletons.)
+unions of them are memoised. So are the parts of trees, and their unions: in a
+chain of sets that each add one location to the last, a new set, and its union
+with one of another such chain, cost one leaf and the nodes above it, not a
+copy. (A dense bitset an element would take 62 GB for a million singletons, and
+n nests of loops have n sets of up to n locations.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from operator import is_
 from typing import TypeAlias
 
-from bitarray import bitarray, frozenbitarray
+from bitarray import bitarray
 from bitarray.util import any_and
 
 _SMALL = 16
-_BITS = 4096
-"""Bits a chunk: 512 bytes."""
+_BITS = 2048
+"""Bits a leaf: 256 bytes."""
 
-_Chunk: TypeAlias = frozenbitarray
+_FAN_BITS = 5
+_FAN = 1 << _FAN_BITS
+"""Most parts of a tree."""
 
 EMPTY: frozenset[int] = frozenset()
 
 
 class BigSet:
-    """More than 16 locations. Made only by ``SetTable``.
+    """More than 16 locations. Made only by ``SetTable``, once for equal ones: so identity is equality.
 
-    Chunk n holds locations n * 4096 to n * 4096 + 4095. Chunks are hash-consed,
-    so two sets are equal if their chunks are the same objects.
+    Height 0 is a leaf, whose ``bits`` stand for locations 0 to 2,047. Of height
+    h, the set has up to 32 ``parts`` of height h - 1 for equal ranges one after
+    the other, in which locations are counted from their first; the last is not
+    empty. A whole set has the smallest height that does.
     """
 
-    __slots__ = ("_hash", "chunks", "size")
+    __slots__ = ("bits", "height", "parts", "size")
 
-    def __init__(self, chunks: tuple[_Chunk, ...], size: int) -> None:
-        self.chunks = chunks
+    def __init__(self, height: int, size: int, parts: tuple[BigSet, ...], bits: bitarray) -> None:
+        self.height = height
         self.size = size
-        self._hash = hash(tuple(map(id, chunks)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, BigSet)
-            and self.size == other.size
-            and len(self.chunks) == len(other.chunks)
-            and all(map(is_, self.chunks, other.chunks))
-        )
+        self.parts = parts
+        self.bits = bits
 
     def __iter__(self) -> Iterator[int]:
-        for number, bits in enumerate(self.chunks):
-            if bits is not _NONE:
-                base = number * _BITS
-                for i in bits.search(_ONE):
-                    yield base + i
+        for base, leaf in self._leaves(0):
+            for i in leaf.bits.search(_ONE):
+                yield base + i
 
     def __len__(self) -> int:
         return self.size
 
     def __contains__(self, location: int) -> bool:
-        number = location // _BITS
-        return number < len(self.chunks) and bool(self.chunks[number][location % _BITS])
+        tree = self
+        while tree.height:
+            number, location = divmod(location, _range(tree.height - 1))
+            if number >= len(tree.parts):
+                return False
+            tree = tree.parts[number]
+        return location < len(tree.bits) and bool(tree.bits[location])
+
+    def _leaves(self, base: int) -> Iterator[tuple[int, BigSet]]:
+        """The leaves, and the first location of each."""
+        if not self.height:
+            yield base, self
+        for number, part in enumerate(self.parts):
+            yield from part._leaves(base + number * _range(self.height - 1))
+
+    def meets(self, other: BigSet) -> bool:
+        """Whether the two have a location in common."""
+        if self is other:
+            return self.size > 0
+        if not self.size or not other.size:
+            return False
+        if self.height != other.height:
+            low, high = (self, other) if self.height < other.height else (other, self)
+            return low.meets(high.parts[0])
+        return any_and(self.bits, other.bits) if not self.height else any(map(BigSet.meets, self.parts, other.parts))
+
+
+def _range(height: int) -> int:
+    """How many locations a tree of ``height`` is for."""
+    return _BITS << (_FAN_BITS * height)
 
 
 LocationSet: TypeAlias = int | frozenset[int] | BigSet
 
 _ONE = bitarray("1")
-_NONE = frozenbitarray(_BITS)
-"""The chunk without locations: the only such one in any set."""
+_NONE = BigSet(0, 0, (), bitarray())
+"""The part without locations, of every height."""
 
 
 def members(a: LocationSet) -> Iterable[int]:
@@ -100,7 +121,7 @@ def intersects(a: LocationSet, b: LocationSet) -> bool:
         return not a.isdisjoint(b) if isinstance(b, frozenset) else any(x in b for x in a)
     if isinstance(b, frozenset):
         return any(x in a for x in b)
-    return any((c is d and c is not _NONE) or any_and(c, d) for c, d in zip(a.chunks, b.chunks, strict=False))
+    return a.meets(b)
 
 
 class Askable:
@@ -133,12 +154,12 @@ class SetTable:
         unions: how many unions were computed, memoised ones not counted.
     """
 
-    __slots__ = ("_big", "_chunks", "_memo", "_small", "unions")
+    __slots__ = ("_leaves", "_memo", "_small", "_trees", "unions")
 
     def __init__(self) -> None:
         self._small: dict[frozenset[int], frozenset[int]] = {EMPTY: EMPTY}
-        self._big: dict[BigSet, BigSet] = {}
-        self._chunks: dict[_Chunk, _Chunk] = {_NONE: _NONE}
+        self._leaves: dict[bytes, BigSet] = {}
+        self._trees: dict[tuple[BigSet, ...], BigSet] = {}
         self._memo: dict[tuple[LocationSet, LocationSet], LocationSet] = {}
         self.unions = 0
 
@@ -149,7 +170,7 @@ class SetTable:
             return next(iter(found))
         if len(found) <= _SMALL:
             return self._small.setdefault(found, found)
-        return self._with((), found, 0)
+        return self._with(_NONE, list(found))
 
     def union(self, a: LocationSet, b: LocationSet) -> LocationSet:
         """All locations of both; ``a`` itself if ``b`` adds nothing."""
@@ -206,39 +227,74 @@ class SetTable:
         if isinstance(b, BigSet):
             return self._both(a, b)
         new = [x for x in members(b) if x not in a]
-        return self._with(a.chunks, new, a.size) if new else a
+        return self._with(a, new) if new else a
 
-    def _both(self, a: BigSet, b: BigSet) -> LocationSet:
-        if len(a.chunks) < len(b.chunks):
+    def _both(self, a: BigSet, b: BigSet) -> BigSet:
+        """The union of two large sets, or of two parts of one height."""
+        while a.height < b.height:
+            a = self._tree((a,))
+        while b.height < a.height:
+            b = self._tree((b,))
+        if not a.height:
+            return self._leaf(_wide(a) | _wide(b))
+        if len(a.parts) < len(b.parts):
             a, b = b, a
-        chunks = list(a.chunks)
-        size = a.size
-        for number, bits in enumerate(b.chunks):
-            mine = chunks[number]
-            if mine is not bits and bits is not _NONE:
-                both = chunks[number] = bits if mine is _NONE else self._chunk(mine | bits)
-                size += both.count() - mine.count()
-        return a if size == a.size else self._intern(tuple(chunks), size)
+        parts = list(a.parts)
+        for number, (x, y) in enumerate(zip(a.parts, b.parts, strict=False)):
+            if x is not y and y is not _NONE:
+                parts[number] = y if x is _NONE else self._part(x, y)
+        return self._tree(tuple(parts))
 
-    def _with(self, chunks: tuple[_Chunk, ...], new: Iterable[int], size: int) -> BigSet:
-        """The set of ``size`` locations in ``chunks`` and the ``new`` ones, which are not among them."""
-        changed: dict[int, bitarray] = {}
+    def _part(self, a: BigSet, b: BigSet) -> BigSet:
+        """As `_both`, memoised."""
+        found = self._memo.get((a, b))
+        if found is None:
+            found = self._memo[a, b] = self._both(a, b)
+        assert isinstance(found, BigSet), "a part is one"
+        return found
+
+    def _with(self, tree: BigSet, new: list[int]) -> BigSet:
+        """The set of what is in ``tree`` and ``new`` locations."""
+        most = max(new)
+        if tree is _NONE:
+            height = 0
+            while most >= _range(height):
+                height += 1
+            return self._added(_NONE, height, new)
+        while most >= _range(tree.height):
+            tree = self._tree((tree,))
+        return self._added(tree, tree.height, new)
+
+    def _added(self, tree: BigSet, height: int, new: list[int]) -> BigSet:
+        """``tree``, of ``height`` if it is not empty, with ``new`` locations, counted from its first."""
+        if not height:
+            bits = bitarray(_wide(tree))
+            for location in new:
+                bits[location] = 1
+            return self._leaf(bits)
+        size = _range(height - 1)
+        by_part: dict[int, list[int]] = {}
         for location in new:
-            number, bit = divmod(location, _BITS)
-            bits = changed.get(number)
-            if bits is None:
-                bits = changed[number] = bitarray(chunks[number] if number < len(chunks) else _NONE)
-            bits[bit] = 1
-            size += 1
-        found = [*chunks, *[_NONE] * (max(changed) + 1 - len(chunks))]
-        for number, bits in changed.items():
-            found[number] = self._chunk(bits)
-        return self._intern(tuple(found), size)
+            by_part.setdefault(location // size, []).append(location % size)
+        parts = [*tree.parts, *[_NONE] * (max(by_part) + 1 - len(tree.parts))]
+        for number, some in by_part.items():
+            parts[number] = self._added(parts[number], height - 1, some)
+        return self._tree(tuple(parts))
 
-    def _chunk(self, bits: bitarray) -> _Chunk:
-        chunk = frozenbitarray(bits)
-        return self._chunks.setdefault(chunk, chunk)
+    def _leaf(self, bits: bitarray) -> BigSet:
+        key = bits.tobytes()
+        found = self._leaves.get(key)
+        if found is None:
+            found = self._leaves[key] = BigSet(0, bits.count(), (), bits)
+        return found
 
-    def _intern(self, chunks: tuple[_Chunk, ...], size: int) -> BigSet:
-        found = BigSet(chunks, size)
-        return self._big.setdefault(found, found)
+    def _tree(self, parts: tuple[BigSet, ...]) -> BigSet:
+        found = self._trees.get(parts)
+        if found is None:
+            found = BigSet(parts[-1].height + 1, sum([part.size for part in parts]), parts, _NONE.bits)
+            self._trees[parts] = found
+        return found
+
+
+def _wide(leaf: BigSet) -> bitarray:
+    return leaf.bits or bitarray(_BITS)
