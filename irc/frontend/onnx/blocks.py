@@ -122,7 +122,8 @@ class GraphBuilder:
             if name not in scope.values:
                 scope.values[name] = self.constant(tensor, block, name)
         declared = raw.declared | {name: type for name, type in raw.outputs if type is not None}
-        for node in raw.nodes:
+        is_built_once = self.environment is None and block is self.graph.block
+        for node in raw.drain() if is_built_once else raw.nodes:
             outputs = self._node(node, block, scope)
             for name, value in zip(node.outputs, outputs):
                 if name:

@@ -119,6 +119,12 @@ class RawGraph:
             yield node
             stack += [iter(graph.nodes) for graph in reversed(node.graphs.values())]
 
+    def drain(self) -> Iterator[RawNode]:
+        """The nodes, each let go once the next is asked for: a large model need not be in memory twice."""
+        self.nodes.reverse()
+        while self.nodes:
+            yield self.nodes.pop()
+
     def names(self) -> Iterator[str]:
         """Names defined here (not in nested graphs)."""
         yield from self.inputs
