@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.passes.shapes import index, nn, pointwise, shaping
+from irc.passes.shapes import index, nn, pointwise, shaping, torch_nn, torch_pointwise, torch_shaping
 from irc.passes.shapes.infer import Inference
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Inference", "ShapeInference"]
 
-FAMILIES = (index, nn, pointwise, shaping)
+FAMILIES = (index, nn, pointwise, shaping, torch_nn, torch_pointwise, torch_shaping)
 """Modules whose import has filled the table of rules."""
 
 

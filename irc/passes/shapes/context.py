@@ -47,11 +47,12 @@ def find_rule(kind: str) -> Rule | None:
 class NodeTypes:
     """Types and known contents of one node's inputs, with what rules share."""
 
-    __slots__ = ("contents", "node")
+    __slots__ = ("contents", "node", "trusted")
 
-    def __init__(self, node: Node, contents: dict[Value, Contents]) -> None:
+    def __init__(self, node: Node, contents: dict[Value, Contents], trusted: bool = False) -> None:
         self.node = node
         self.contents = contents
+        self.trusted = trusted  # whether tensors surely keep the shapes and element types they are made with
 
     # -- the node --------------------------------------------------------
 

@@ -10,6 +10,7 @@ from irc.ir.graph import Graph
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, find_rule, trackable
+from irc.passes.shapes.torch_pointwise import keeps_metadata
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
@@ -32,6 +33,7 @@ class Inference:
         self._is_written = is_written
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
+        self._trusted = all(keeps_metadata(node) for node in graph.walk())
 
     @property
     def changed(self) -> bool:
@@ -56,7 +58,7 @@ class Inference:
         rule = find_rule(node.kind)
         if rule is None:
             return
-        context = NodeTypes(node, self.contents)
+        context = NodeTypes(node, self.contents, self._trusted)
         found = rule(context)
         types = [found] if isinstance(found, Type) else found
         for value, type in zip(node.outputs, types, strict=False):
@@ -84,9 +86,17 @@ class Inference:
     def _if(self, node: Node) -> None:
         for block in node.blocks:
             self._block(block)
-        first, second = (block.returns for block in node.blocks)
+        taken = self._known_condition(node.inputs[0])
+        first, second = (block.returns for block in (node.blocks if taken is None else [node.blocks[not taken]] * 2))
         for out, a, b in zip(node.outputs, first, second, strict=True):
             self.set_type(out, join(a.type, b.type) or a.type)
+
+    def _known_condition(self, condition: Value) -> bool | None:
+        """What a condition in TorchScript always is, such as that an image has four dimensions; else None."""
+        contents = self.contents.get(condition)
+        if contents is None or isinstance(condition.type, TensorType):
+            return None
+        return contents.item() if isinstance(contents.item(), bool) else None
 
     def _loop(self, node: Node) -> None:
         """``prim::Loop`` and ``onnx::Loop``: (trips, condition, carried...), block (i, [condition], carried...)."""
@@ -153,6 +163,7 @@ class Inference:
             self.set_type(inner, outer.type)
         inside = Inference(subgraph)
         inside._declared = self._declared
+        inside._trusted &= self._trusted
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
             self.set_type(outer, inner.type)

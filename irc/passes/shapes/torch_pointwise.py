@@ -1,0 +1,192 @@
+"""Types of TorchScript's pointwise operators, in place or not, and of arithmetic on integers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from irc.ir import Node, types
+from irc.ir.ops import resolve, schemas
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
+from irc.passes.shapes.torch_types import NUMBERS, SCALAR_TYPES, as_float, category, if_float, result_type
+
+_SAME = (
+    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout".split()
+)
+"""The result has the type of the input."""
+
+_SAME_IF_FLOAT = (
+    "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu6 selu silu "
+    "softplus softshrink threshold frac nan_to_num"
+).split()
+
+_REAL_FUNCTION = (
+    "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logit "
+    "reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+).split()
+"""Of integers, these give float32."""
+
+_PREDICATE = "isfinite isinf isnan logical_not".split()
+
+_ARITHMETIC = "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where".split()
+_BITWISE = "bitwise_and bitwise_or bitwise_xor".split()
+_DIVISION = "div divide true_divide atan2".split()
+_COMPARISON = "eq ne lt le gt ge not_equal logical_and logical_or logical_xor".split()
+_THREE = "addcmul addcdiv lerp".split()
+
+_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name) for name in "add sub mul eq ne lt le gt ge".split()
+}
+
+_NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition"})
+
+KEEPS_METADATA = frozenset(
+    {f"{kind}_" for kind in TORCH_POINTWISE}
+    | {
+        f"aten::{name}_"
+        for name in (
+            "copy fill zero index_put index_fill index_add index_copy scatter scatter_add scatter_reduce "
+            "masked_scatter clamp clip dropout feature_dropout detach requires_grad uniform normal bernoulli "
+            "random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod fill_diagonal put"
+        ).split()
+    }
+)
+"""Operators that write into tensors of which they leave shape and element type as they are."""
+
+
+def keeps_metadata(node: Node) -> bool:
+    """Whether ``node`` surely leaves shapes and element types of existing tensors as they are."""
+    if node.kind.startswith("onnx::") or node.kind in KEEPS_METADATA:
+        return True
+    if node.kind in ("prim::CallFunction", "prim::CallMethod"):
+        return False
+    if node.kind.startswith(("prim::", "irc::")):
+        return True
+    fitting = resolve(node)
+    rows = schemas(node.kind) if fitting is None else (fitting,)
+    if not rows:
+        return not any(_may_hold_tensors(v.type) for v in node.inputs)
+    arguments = [a for row in rows for a in row.arguments if a.alias is not None]
+    return not any(_holds_tensors(a.type) and any(i.write for i in a.alias.walk()) for a in arguments if a.alias)
+
+
+def _may_hold_tensors(type: Type) -> bool:
+    return type not in (*NUMBERS, types.STR, types.NONE)
+
+
+def _holds_tensors(type: Type) -> bool:
+    if isinstance(type, ListType | OptionalType):
+        return _holds_tensors(type.elem)
+    return isinstance(type, TensorType)
+
+
+@torch_rule(*_SAME)
+def same(c: Call) -> Type:
+    return c.tensor(0)
+
+
+@torch_rule(*(kind.removeprefix("aten::") for kind in sorted(KEEPS_METADATA)))
+def in_place(c: Call) -> Type:
+    return c.tensor(0)
+
+
+@torch_rule(*_SAME_IF_FLOAT)
+def same_float(c: Call) -> Type:
+    return TensorType(if_float(c.tensor(0).dtype), c.tensor(0).shape)
+
+
+@torch_rule(*_REAL_FUNCTION)
+def real_function(c: Call) -> Type:
+    return TensorType(as_float(c.tensor(0).dtype), c.tensor(0).shape)
+
+
+@torch_rule(*_PREDICATE)
+def predicate(c: Call) -> Type:
+    return TensorType(DType.BOOL, c.tensor(0).shape)
+
+
+@torch_rule("abs", "square")
+def magnitude(c: Call) -> Type:
+    x = c.tensor(0)
+    # The absolute values of complex numbers are real; squares of truth values are integers.
+    return TensorType(x.dtype if x.dtype is not None and category(x.dtype) in (1, 2) else None, x.shape)
+
+
+def _operands(c: Call) -> list[Type]:
+    names = [a.name for a in c.schema.arguments if a.name not in _NOT_OPERANDS]
+    return [v.type for v in map(c.value, names) if v is not None]
+
+
+def _together(c: Call) -> TensorType:
+    """The operands' common element type, broadcast."""
+    operands = _operands(c)
+    shapes = [t.shape for t in operands if isinstance(t, TensorType)]
+    if c.schema.name == "aten::where":
+        shapes.append(c.tensor("condition").shape)
+    return TensorType(result_type(operands), c.broadcast(shapes))
+
+
+@torch_rule(*_ARITHMETIC)
+def arithmetic(c: Call) -> Type | tuple[Type, ...]:
+    return _number(c) if c.is_number() else _together(c)
+
+
+@torch_rule(*_BITWISE, *_THREE)
+def plain(c: Call) -> Type | tuple[Type, ...]:
+    return () if c.is_number() else _together(c)
+
+
+@torch_rule("clamp", "clip", "clamp_min", "clamp_max")
+def clamp(c: Call) -> Type:
+    return _together(c)
+
+
+@torch_rule(*_DIVISION)
+def division(c: Call) -> Type | tuple[Type, ...]:
+    if c.is_number():
+        return ()
+    found, rounding = _together(c), c.arg("rounding_mode")
+    if rounding is None:
+        return TensorType(as_float(found.dtype), found.shape)
+    return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
+
+
+@torch_rule("floor_divide")
+def floor_divide(c: Call) -> Type:
+    return _together(c)
+
+
+@torch_rule(*_COMPARISON)
+def comparison(c: Call) -> Type | tuple[Type, ...]:
+    return _number(c) if c.is_number() else TensorType(DType.BOOL, _together(c).shape)
+
+
+@torch_rule("masked_fill")
+def masked_fill(c: Call) -> Type:
+    return TensorType(c.tensor("self").dtype, c.broadcast([c.tensor("self").shape, c.tensor("mask").shape]))
+
+
+@torch_rule("to", "type_as")
+def to(c: Call) -> Type:
+    x = c.tensor(0)
+    if c.value("other") is not None:
+        return TensorType(c.tensor("other").dtype, x.shape)
+    given = c.arg("dtype")
+    return TensorType(x.dtype if given is None else element_type(given), x.shape)
+
+
+def element_type(given: Any) -> DType | None:
+    """The element type that a ``ScalarType`` argument names, if it is known."""
+    return SCALAR_TYPES.get(given) if isinstance(given, int) else None
+
+
+def _number(c: Call) -> tuple[Type, ...]:
+    """Arithmetic on integers that are known is followed: shapes are computed by it."""
+    apply = _INTEGERS.get(c.schema.name.removeprefix("aten::"))
+    values = [c.known(v) for v in c.node.inputs]
+    if apply is not None and len(values) == 2 and all(isinstance(v, int) for v in values):
+        c.tell(c.node.outputs[0], apply(*values))
+    return ()
