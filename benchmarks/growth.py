@@ -3,8 +3,8 @@
 Each family and size runs in a process of its own, which reports the processor
 seconds and the highest resident memory of each step: reading the text, importing the
 ONNX form, building the alias analysis, 1,000 queries, the fuse pass with its
-alias analysis, and, for smaller graphs, every other pass. An exponent of 1 is
-linear.
+alias analysis, and, for smaller graphs, every other pass. Memory is that of a
+fork, which has nothing of other passes. An exponent of 1 is linear.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import argparse
 import gc
 import json
 import math
+import multiprocessing
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -95,29 +97,48 @@ def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
 
     text = families.text(family, n)
     model = onnx_families.build(family, n) if family in onnx_families.FAMILIES else None
-    turns = max(1, min(TURNS, 200_000 // n))
-    steps: dict[str, Any] = {}
-    nodes = 0
-    watch = memory.Watch()
-    for turn in range(turns):
-        nodes = _Turn(steps, watch if turn == 0 else None).basic(lambda: parse_graph(text))
+    parse = partial(parse_graph, text)
+    groups: list[Callable[[_Turn], None]] = [lambda turn: turn.basic(parse)]
     if model is not None:
-        for turn in range(turns):
-            _Turn(steps, watch if turn == 0 else None).timed("import", lambda: import_model(model))
+        groups.append(lambda turn: turn.timed("import", lambda: import_model(model)))
     if passes and n <= MOST_FOR_PASSES:
-        for name in registry.names():
-            if name != "fuse":
-                for turn in range(turns):
-                    _Turn(steps, watch if turn == 0 else None).one_pass(name, parse_graph(text))
+        names = [name for name in registry.names() if name != "fuse"]
+        groups += [lambda turn, name=name: turn.one_pass(name, parse()) for name in names]
+    steps: dict[str, Any] = {}
+    peaks = [_in_a_fork(group) for group in groups]  # first, while there is no free memory to use again
+    for group in groups:
+        for _ in range(max(1, min(TURNS, 200_000 // n))):
+            group(_Turn(steps))
+    for name, highest in (item for peak in peaks for item in peak.items()):
+        steps[name]["bytes"] = highest
     for step in steps.values():
         step["seconds"] = median(step.pop("samples"))
-    return {"nodes": nodes, "steps": steps}
+    return {"nodes": sum(1 for _ in parse().walk()), "steps": steps}
+
+
+def _in_a_fork(group: Callable[[_Turn], None]) -> dict[str, int]:
+    """What ``group`` takes at the highest, by step, above what this process holds; nothing that it leaves stays."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def run() -> None:
+        steps: dict[str, Any] = {}
+        group(_Turn(steps, memory.Watch()))
+        sender.send({name: step["bytes"] for name, step in steps.items()})
+
+    child = context.Process(target=run)
+    child.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    finally:
+        child.join()
 
 
 class _Turn:
-    """One run of the steps. The first also measures memory."""
+    """One run of the steps, which may also measure memory."""
 
-    def __init__(self, steps: dict[str, Any], watch: memory.Watch | None) -> None:
+    def __init__(self, steps: dict[str, Any], watch: memory.Watch | None = None) -> None:
         self.steps = steps
         self.watch = watch
 
@@ -133,17 +154,15 @@ class _Turn:
             step["bytes"] = self.watch.highest()
         return result
 
-    def basic(self, parse: Callable[[], Any]) -> int:
-        """Read, analyse, ask and fuse; returns the number of nodes."""
+    def basic(self, parse: Callable[[], Any]) -> None:
+        """Read, analyse, ask and fuse."""
         from irc.alias import analyze
 
         graph = self.timed("parse", parse)
         db = self.timed("alias", lambda: analyze(graph))
         self.queries(graph, db)
         del db  # the fuser makes its own; the peak is that of one
-        count = sum(1 for _ in graph.walk())
         self.one_pass("fuse", graph)
-        return count
 
     def queries(self, graph: Any, db: Any) -> None:
         values = [value for node in graph.walk() for value in node.outputs]
