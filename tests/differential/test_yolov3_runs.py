@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from importlib import util
 from pathlib import Path
@@ -13,7 +14,12 @@ import torch
 
 import irc
 from irc.frontend.torchscript import import_torchscript
+from irc.ir import types
+from irc.ir.types import DType
+from irc.passes import PassManager
 from tests.differential.conftest import report
+from tests.programs.interpreter import interpret
+from tests.programs.test_types import TypeCheck
 
 DATA = Path(__file__).parent.parent / "data"
 PIPELINES = (
@@ -86,3 +92,38 @@ def test_it_detects_what_it_does_in_pytorch(source: str, passes: str) -> None:
         assert all("num_batches_tracked" in node.inputs[0].name for node in writes)
     else:
         assert writes
+
+
+TYPED = "freeze,canonicalize,constant-fold,shape-inference"
+
+
+@cache
+def typed(passes: str) -> Any:
+    """The dump with the type of the image given, after ``passes``."""
+    module = imported("dump")
+    (image,) = (value for value in module.main.inputs if value.name == "x")
+    image.type = types.tensor(DType.FLOAT, (1, 3, *SIZES * 2))
+    PassManager(passes).run(module)
+    return module
+
+
+def test_inferred_types_are_true_of_a_run() -> None:
+    graph = typed(f"{TYPED},dce").main
+    tensors = [v.type for n in graph.walk() for v in n.outputs if n.kind.startswith("aten::")]
+    known = [t for t in tensors if isinstance(t, types.TensorType) and t.dtype is not None and t.shape is not None]
+    assert len(known) > 300
+    image, _ = expected(*SIZES)
+    interpret(graph, [image if v.name == "x" else None for v in graph.inputs], TypeCheck())
+
+
+@pytest.mark.parametrize("passes", [f"{TYPED},in-place", "default,in-place"])
+def test_a_typed_image_lets_operators_write_in_place(passes: str) -> None:
+    compiled = irc.compile(typed("freeze"), passes=passes)
+    kinds = Counter(node.kind for node in compiled.graph.walk())
+    if passes != "default,in-place":  # which has fused most
+        assert (kinds["aten::leaky_relu_"], kinds["aten::leaky_relu"]) == (72, 0)
+        assert (kinds["aten::add_"], kinds["aten::add"]) == (26, 0)
+    image, wanted = expected(*SIZES)
+    (found,) = compiled.run({"x": image}).values()
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5 * np.abs(wanted).max())
+    report(f"scripted YOLOv3, image typed, {passes}: {sum(n for k, n in kinds.items() if k.endswith('_'))} in place")

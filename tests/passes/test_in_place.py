@@ -113,6 +113,18 @@ graph(%x : Float(2, 4), %i : Long(2, 4), %d : Double(2, 4), %u : Tensor):
     assert [k for k in kinds(transform(text, "in-place")) if k.endswith("_")] == ["add_", "mul_", "exp_", "neg_"]
 
 
+@pytest.mark.parametrize("type", ["Tensor", "Tensor(2, 4)", "ComplexFloat(2, 4)"])
+def test_absolute_values_that_may_be_of_complex_numbers_need_memory_of_their_own(type):
+    stays(
+        f"""
+  %a : {type} = aten::clone(%x)
+  %y : Tensor = aten::abs(%a)
+  return (%y)""",
+        "may have another shape or element type",
+        f"%x : {type}",
+    )
+
+
 def test_through_reshapes_branches_and_loops():
     text = """
 graph(%x : Float(2, 4), %n : int, %c : bool):

@@ -180,7 +180,8 @@ def cat(c: Call) -> Type:
     at = c.axis(c.arg("dim"), rank + stacks)
     if at is None or (not stacks and not rank):
         return TensorType(dtype, (None,) * (rank + stacks))
-    together = [c.types.same_dim(dims, "sizes") for dims in zip(*shapes, strict=True)]
+    axes = enumerate(zip(*shapes, strict=True))
+    together = [None if i == at and not stacks else c.types.same_dim(dims, "sizes") for i, dims in axes]
     if stacks:
         return TensorType(dtype, (*together[:at], len(items), *together[at:]))
     along = [s[at] for s in shapes]

@@ -1,0 +1,116 @@
+"""Shape inference on TorchScript's operators. That it is true of runs, tests/programs/test_types.py checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.ir import parse_graph
+from irc.ir.types import DType, TensorType
+from irc.passes.shapes import Inference
+from irc.passes.shapes.torch_types import promote, result_type
+from tests.passes.helpers import transform
+
+HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3), %m : Float(2, 5, 4),
+      %h : Half(2, 3), %z : Float(), %u : Tensor):
+  %none : NoneType = prim::Constant()
+  %false : bool = prim::Constant[value=False]()
+  %true : bool = prim::Constant[value=True]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %half : float = prim::Constant[value=0.5]()
+  %ones : int[] = prim::Constant[value=[1, 1]]()
+  %twos : int[] = prim::Constant[value=[2, 2]]()
+  %flat : int[] = prim::Constant[value=[2, -1]]()
+  %list : Tensor[] = prim::ListConstruct(%x, %x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("aten::add(%x, %x, %one)", "Float(2, 3, 8, 8)"),
+        ("aten::add(%i, %half, %one)", "Float(4, 5)"),
+        ("aten::add(%h, %z, %one)", "Half(2, 3)"),
+        ("aten::add(%x, %u, %one)", "Tensor"),
+        ("aten::div(%i, %two)", "Float(4, 5)"),
+        ("aten::gt(%x, %zero)", "Bool(2, 3, 8, 8)"),
+        ("aten::sigmoid(%i)", "Float(4, 5)"),
+        ("aten::leaky_relu(%x, %half)", "Float(2, 3, 8, 8)"),
+        ("aten::conv2d(%x, %w, %none, %twos, %ones, %ones, %one)", "Float(2, 6, 4, 4)"),
+        ("aten::max_pool2d(%x, %twos, %twos, %zero, %one, %false)", "Float(2, 3, 4, 4)"),
+        ("aten::matmul(%m, %m)", "Float(2, 5, 4)"),
+        ("aten::sum(%i, %none)", "Long()"),
+        ("aten::mean(%x, %twos, %true, %none)", "Float(2, 3, 1, 8)"),
+        ("aten::view(%x, %flat)", "Float(2, 192)"),
+        ("aten::transpose(%x, %one, %two)", "Float(2, 8, 3, 8)"),
+        ("aten::unsqueeze(%i, %zero)", "Long(1, 4, 5)"),
+        ("aten::select(%x, %one, %zero)", "Float(2, 8, 8)"),
+        ("aten::slice(%x, %two, %one, %none, %two)", "Float(2, 3, 4, 8)"),
+        ("aten::cat(%list, %one)", "Float(2, 6, 8, 8)"),
+        ("aten::stack(%list, %zero)", "Float(2, 2, 3, 8, 8)"),
+        ("aten::matmul(%x, %w)", "Tensor"),  # does not fit, which is for the run to say
+        ("aten::add(%x, %i, %one)", "Tensor"),
+    ],
+)
+def test_what_is_said(operation, expected):
+    graph = parse_graph(f"{HEAD}  %y : Tensor = {operation}\n  return (%y)\n")
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == expected
+
+
+def test_conditions_on_the_rank_choose_the_branch():
+    text = f"""{HEAD}  %four : int = prim::Constant[value=4]()
+  %rank : int = aten::dim(%x)
+  %is : bool = aten::eq(%rank, %four)
+  %y : Tensor = prim::If(%is)
+    block0():
+      %a : Tensor = aten::relu(%x)
+      -> (%a)
+    block1():
+      -> (%u)
+  return (%y)
+"""
+    graph = parse_graph(text)
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == "Float(2, 3, 8, 8)"
+
+
+def test_a_list_that_grows_later_tells_nothing():
+    text = f"""{HEAD}  %sizes : int[] = prim::ListConstruct(%two, %one)
+  %more : int[] = aten::append(%sizes, %one)
+  %y : Tensor = aten::view(%u, %sizes)
+  return (%y)
+"""
+    graph = parse_graph(text)
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == "Tensor"
+
+
+@pytest.mark.parametrize(
+    "change", ["%c : Tensor = aten::squeeze_(%a)", "%c : Tensor = aten::resize_(%a, %ones, %none)"]
+)
+def test_nothing_is_said_where_tensors_change_shape(change):
+    graph = parse_graph(f"{HEAD}  %a : Tensor = aten::clone(%x, %none)\n  {change}\n"
+                        "  %y : Tensor = aten::relu(%a)\n  return (%y)\n")  # fmt: skip
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == "Tensor"
+
+
+def test_types_let_operators_write_in_place():
+    text = f"""{HEAD}  %a : Tensor = aten::conv2d(%x, %w, %none, %twos, %ones, %ones, %one)
+  %b : Tensor = aten::leaky_relu(%a, %half)
+  %c : Tensor = aten::conv2d(%x, %w, %none, %twos, %ones, %ones, %one)
+  %d : Tensor = aten::add(%b, %c, %one)
+  return (%d)
+"""
+    found = [node.kind for node in transform(text, "shape-inference,in-place").nodes]
+    assert found[-3:] == ["aten::leaky_relu_", "aten::conv2d", "aten::add_"]
+
+
+def test_promotion_leaves_open_what_ranks_decide():
+    half, single = TensorType(DType.FLOAT16, (2,)), TensorType(DType.FLOAT)
+    assert result_type([half, single]) is None  # Float if it has dimensions, else Half
+    assert result_type([half, TensorType(DType.FLOAT, (2,))]) is DType.FLOAT
+    assert promote(DType.UINT8, DType.INT8) is DType.INT16
+    assert promote(DType.FLOAT16, DType.BFLOAT16) is DType.FLOAT
