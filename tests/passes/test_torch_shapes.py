@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from irc.ir import parse_graph
 from irc.ir.types import DType, TensorType
 from irc.passes.shapes import Inference
 from irc.passes.shapes.torch_types import promote, result_type
+from irc.runtime.plan import lower
 from tests.passes.helpers import transform
 
 HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3), %m : Float(2, 5, 4),
-      %h : Half(2, 3), %z : Float(), %u : Tensor):
+      %h : Half(2, 3), %z : Float(), %n : Float(4, 7), %v : Float(7, 4), %u : Tensor):
   %none : NoneType = prim::Constant()
   %false : bool = prim::Constant[value=False]()
   %true : bool = prim::Constant[value=True]()
@@ -22,6 +24,7 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %ones : int[] = prim::Constant[value=[1, 1]]()
   %twos : int[] = prim::Constant[value=[2, 2]]()
   %flat : int[] = prim::Constant[value=[2, -1]]()
+  %last : int[] = prim::Constant[value=[-1, 2]]()
   %list : Tensor[] = prim::ListConstruct(%x, %x)
 """
 
@@ -39,9 +42,10 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::leaky_relu(%x, %half)", "Float(2, 3, 8, 8)"),
         ("aten::conv2d(%x, %w, %none, %twos, %ones, %ones, %one)", "Float(2, 6, 4, 4)"),
         ("aten::max_pool2d(%x, %twos, %twos, %zero, %one, %false)", "Float(2, 3, 4, 4)"),
-        ("aten::matmul(%m, %m)", "Float(2, 5, 4)"),
+        ("aten::matmul(%m, %n)", "Float(2, 5, 7)"),
+        ("aten::linear(%m, %v, %none)", "Float(2, 5, 7)"),
         ("aten::sum(%i, %none)", "Long()"),
-        ("aten::mean(%x, %twos, %true, %none)", "Float(2, 3, 1, 8)"),
+        ("aten::mean(%x, %last, %true, %none)", "Float(2, 3, 1, 1)"),
         ("aten::view(%x, %flat)", "Float(2, 192)"),
         ("aten::transpose(%x, %one, %two)", "Float(2, 8, 3, 8)"),
         ("aten::unsqueeze(%i, %zero)", "Long(1, 4, 5)"),
@@ -56,7 +60,14 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
 def test_what_is_said(operation, expected):
     graph = parse_graph(f"{HEAD}  %y : Tensor = {operation}\n  return (%y)\n")
     Inference(graph).run()
-    assert str(graph.outputs[0].type) == expected
+    said = graph.outputs[0].type
+    assert str(said) == expected
+    if said == TensorType():
+        return
+    shapes = [v.type for v in graph.inputs if isinstance(v.type, TensorType)]
+    arrays = [np.ones(t.static_shape or (), t.dtype.numpy if t.dtype else np.float32) for t in shapes]
+    (found,) = lower(graph).run(arrays)
+    assert (found.dtype, found.shape) == (said.dtype.numpy, said.shape)
 
 
 def test_conditions_on_the_rank_choose_the_branch():
