@@ -179,7 +179,13 @@ REFUSES = [
     ("dropout_at_inference", "%d, %m : Bool(2, 3) = onnx::Dropout(%x)\n%y = onnx::Where(%m, %d, %p)"),
     ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=tensor([3, 2])]()\n%y = onnx::Reshape(%x, %s)"),
     ("shape_and_type_kept", "%y = onnx::Reshape(%x, %i)"),
-    ("shape_and_type_kept", "%t : Tensor = aten::neg(%x)\n%y = onnx::Flatten[axis=1](%t)"),
+    (
+        "shape_and_type_kept",  # of what rank is not known
+        """%l : Tensor[] = prim::ListConstruct(%x)
+           %k : int = prim::Constant[value=0]()
+           %t : Tensor = aten::__getitem__(%l, %k)
+           %y = onnx::Flatten[axis=1](%t)""",
+    ),
     ("shape_and_type_kept", "%y = onnx::Cast[to=7](%x)"),
     ("single_operand", "%y = onnx::Concat[axis=0](%x, %x)"),
     ("transpose_in_order", "%y = onnx::Transpose[perm=[1, 0]](%x)"),
