@@ -12,7 +12,7 @@ from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind
-from irc.runtime.execution import Code, Counters, execute, kernel_step
+from irc.runtime.execution import Code, Counters, Run, execute, kernel_step
 from irc.runtime.plan import SPECIAL, lower
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     code = Code()
     ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
     code.steps = [kernel_step(bind(node), ins, outs, ())]
-    code.nodes = [(node, ins)]
-    frame = [Counters(), *arrays, *[None] * len(outs)]
+    code.nodes = [(node, ins, outs)]
+    frame = [Run(Counters()), *arrays, *[None] * len(outs)]
     with np.errstate(all="ignore"):
         execute(code, frame)
     return [frame[s] for s in outs]

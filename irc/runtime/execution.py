@@ -1,7 +1,7 @@
 """Running a plan: steps, the loop that runs them, and what an error says.
 
-A *frame* is a list: slot 0 holds the `Counters` of the run, every other slot
-the current value of one IR value, or None. A *step* is a function of the frame.
+A *frame* is a list: slot 0 holds the `Run`, every other slot the current value
+of one IR value, or None. A *step* is a function of the frame.
 Which slots it reads and writes is fixed when the graph is lowered, so running
 looks nothing up by name. Each kind of step is a closure of its own: measured,
 a call of it costs a third of a loop over tuples of slot numbers.
@@ -48,12 +48,39 @@ class Counters:
         return asdict(self)
 
 
+class Watch:
+    """Follows a run step by step: a base class whose methods do nothing.
+
+    Inner steps (of blocks, functions and fusion groups) are reported between the two calls for the step that runs
+    them. What it raises ends the run.
+    """
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        """``node`` is about to run on the values in ``ins``."""
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        """``node`` has run; those of its results that nothing reads are no longer in ``outs``."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a plan: what its steps may ask for.
+
+    Attributes:
+        counters: what was done so far.
+        watch: who follows it, or None.
+    """
+
+    counters: Counters
+    watch: Watch | None = None
+
+
 class Code:
     """The steps of one block.
 
     Attributes:
         steps: what to run, in order.
-        nodes: the node each step comes from, and the slots of its inputs: for messages only.
+        nodes: the node each step comes from, and the slots of its inputs and outputs: for messages and watches only.
         params: slots of the block's parameters.
         returns: slots of the block's returns.
         owned: those of `returns` that no other code reads: to be emptied once the returns are taken.
@@ -66,7 +93,7 @@ class Code:
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.nodes: list[tuple[Node, Slots]] = []
+        self.nodes: list[tuple[Node, Slots, Slots]] = []
         self.params: Slots = ()
         self.returns: Slots = ()
         self.owned: Slots = ()
@@ -97,18 +124,25 @@ def execute(code: Code, frame: Frame) -> None:
         Error: whatever a kernel raises, with the node, its inputs' types and shapes (IRC401 unless the kernel
             gave a code).
     """
-    counters: Counters = frame[0]
+    run: Run = frame[0]
+    counters = run.counters
     counters.units += code.units
     counters.kernels += code.kernels
     step = None
     try:
-        for step in code.steps:
-            step(frame)
+        if run.watch is None:
+            for step in code.steps:
+                step(frame)
+        else:
+            for step, (node, ins, outs) in zip(code.steps, code.nodes):
+                run.watch.before(node, frame, ins)
+                step(frame)
+                run.watch.after(node, frame, outs)
     except Exception as error:
         if step is None or (isinstance(error, Error) and error.where):
             raise  # located by an inner block
-        node, slots = code.nodes[code.steps.index(step)]
-        raise _located(error, node, [frame[s] for s in slots]) from error
+        node, ins, _ = code.nodes[code.steps.index(step)]
+        raise _located(error, node, [frame[s] for s in ins]) from error
 
 
 def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:

@@ -108,7 +108,7 @@ class Lowering:
         code.units = len(code.steps)
         if unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
-            code.nodes.append((block.return_node, ()))
+            code.nodes.append((block.return_node, (), ()))
         code.steps.reverse()
         code.nodes.reverse()
         self._live.pop()
@@ -160,7 +160,7 @@ class Lowering:
                 if self._regions[slot] != _NOWHERE:
                     live.add(slot)
         code.steps.append(fill_in(tuple(dead)))
-        code.nodes.append((node, ins))
+        code.nodes.append((node, ins, outs))
         code.kernels += special is None
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.calls import lower_call
 from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
-from irc.runtime.execution import Code, Counters, Frame, execute
+from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.groups import lower_group
 from irc.runtime.lowering import Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
@@ -61,18 +61,19 @@ class Plan:
                 self._template[slot] = runtime_constant(tensor)
             self._unread = []  # last: a thread that sees none needs no lock
 
-    def run(self, inputs: Sequence[Any], counters: Counters | None = None) -> list[Any]:
+    def run(self, inputs: Sequence[Any], counters: Counters | None = None, watch: Watch | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
 
         Args:
             inputs: one value for each input of the graph, in order; arrays in it are written to only if the graph
                 has in-place operators on them.
             counters: where to count what was done.
+            watch: who follows the run, step by step.
         """
         with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
-            return self.call(inputs, counters or Counters())
+            return self.call(inputs, Run(counters or Counters(), watch))
 
-    def call(self, inputs: Sequence[Any], counters: Counters) -> list[Any]:
+    def call(self, inputs: Sequence[Any], run: Run) -> list[Any]:
         """As `run`, for callers that have silenced NumPy's floating-point warnings."""
         code = self.code
         if len(inputs) != len(code.params):
@@ -80,7 +81,7 @@ class Plan:
         if self._unread:
             self._read_weights()
         frame = self._template.copy()
-        frame[0] = counters
+        frame[0] = run
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)
         return [frame[s] for s in code.returns]

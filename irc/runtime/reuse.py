@@ -53,7 +53,7 @@ def reusing_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callabl
             for i in candidates:
                 if fits(inputs[i], inputs, like):
                     frame[out] = kernel(*inputs, out=inputs[i])
-                    frame[0].in_place += 1
+                    frame[0].counters.in_place += 1
                     break
             else:
                 frame[out] = kernel(*inputs)

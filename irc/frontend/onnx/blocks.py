@@ -237,9 +237,10 @@ class GraphBuilder:
         special = self.importer.special.get(target.kind)
         if special is not None:
             return special(self, raw, target, block, scope)
-        return self._operator(raw, target, block, scope)
+        return self.operator(raw, target, block, scope)
 
-    def _operator(self, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    def operator(self, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+        """Append a node that is ``operator``; its outputs."""
         inputs = self.inputs(raw, operator, scope)
         attributes = self.attributes(raw, operator)
         for key, graph in raw.graphs.items():

@@ -15,7 +15,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
-from irc.frontend.onnx.bodies import expand
+from irc.frontend.onnx.bodies import EXPANDED, expand
 from irc.frontend.onnx.opsets import Operator, bind
 from irc.frontend.onnx.types import generalize
 from irc.ir.tensor import Tensor
@@ -172,11 +172,11 @@ def _fail(message: str, raw: RawNode) -> NoReturn:
 
 
 SPECIAL: dict[str, Special] = {
-    "ai.onnx.preview::FlexAttention": expand,
     "onnx::Constant": _constant,
     "onnx::If": _if,
     "onnx::Loop": _loop,
     "onnx::Scan": _scan,
     "onnx::SequenceMap": _sequence_map,
+    **dict.fromkeys(EXPANDED, expand),
 }
 """Operators that do not import as one node with their inputs and outputs."""

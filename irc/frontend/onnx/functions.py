@@ -42,9 +42,27 @@ class FunctionImporter:
         self._repeated = 0
 
     def call(
-        self, builder: GraphBuilder, raw: RawNode, function: RawFunction, block: Block, scope: Scope
+        self,
+        builder: GraphBuilder,
+        raw: RawNode,
+        function: RawFunction,
+        block: Block,
+        scope: Scope,
+        types: Sequence[Type] | None = None,
     ) -> Sequence[Value]:
-        """Append a call; returns all its outputs. Raises IRC127, IRC128, IRC132, IRC133."""
+        """Append a call; returns all its outputs.
+
+        Args:
+            builder: builds the graph of the call.
+            raw: the node that calls.
+            function: what it calls.
+            block: where the call goes.
+            scope: the values the node sees.
+            types: those of the inputs, if the body is only for these.
+
+        Raises:
+            Error: IRC127, IRC128, IRC132, IRC133.
+        """
         expected, given = len(function.graph.inputs), len(raw.inputs)
         if given > expected:
             raise Error("IRC128", f"{function.label} takes {expected} inputs, but the node has {given}", str(raw))
@@ -57,11 +75,13 @@ class FunctionImporter:
         names = [*raw.inputs, *[""] * (expected - given)]
         inputs = [scope[name] if name else builder.absent() for name in names]
         environment = _environment(builder, raw, function)
-        graph = self._instance(function, environment, tuple([_kind(v.type) for v in inputs]), builder.depth)
-        types = [generalize(v.type) for v in graph.outputs]
+        kinds = [_kind(v.type) for v in inputs]
+        kinds[: len(types or ())] = types or ()
+        graph = self._instance(function, environment, tuple(kinds), builder.depth)
+        results = [generalize(v.type) for v in graph.outputs]
         callee = builder.function(graph.name)
         return builder.create(
-            block, "prim::CallFunction", [callee, *inputs], types, raw.outputs, None, None, raw.name
+            block, "prim::CallFunction", [callee, *inputs], results, raw.outputs, None, None, raw.name
         ).outputs
 
     def _instance(self, function: RawFunction, environment: Environment, kinds: tuple[Type, ...], depth: int) -> Graph:
