@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from irc.atomic import replacing
 from irc.cli.options import Binding
 from irc.cli.output import say
 from irc.errors import Error
 from irc.runtime.arguments import Argument
-from irc.runtime.atomic import replacing
 from irc.runtime.model import CompiledModel, suggestion
 from irc.runtime.values import Array, is_array, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs

@@ -43,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
     module.verify()
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:
-        from irc.runtime.atomic import replacing
+        from irc.atomic import replacing
 
         with replacing(given.output) as file:
             file.write(text.encode())

@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from irc.atomic import replacing
 from irc.errors import Error
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
-from irc.runtime.atomic import replacing
 from irc.runtime.model import CompiledModel
 from irc.runtime.object_header import pack, unpack
 from irc.runtime.report import Report

@@ -54,7 +54,7 @@ def encode(entries: Any, dtype: DType) -> Array:
     _, entry = field_of(dtype)
     array: Array = np.array(entries, entry)
     if dtype.bits == 6:
-        return _pack6(array.astype(np.uint8))
+        return pack(array.astype(np.uint8), 6)
     if entry.itemsize * 8 <= dtype.bits:
         return array
     return array.astype(f"<u{max(1, dtype.bits // 8)}")  # integers wrap, floats are stored as their bits
@@ -91,13 +91,18 @@ def _unpack(packed: Array, bits: int, numel: int) -> Array:
     return np.stack(parts, axis=1).reshape(-1)[:numel]
 
 
-def _pack6(codes: Array) -> Array:
-    """6-bit numbers, four in three bytes."""
-    padded = np.zeros(-(-codes.size // 4) * 4, np.uint8)
-    padded[: codes.size] = codes & 63
-    a, b, c, d = padded.reshape(-1, 4).T
-    packed = np.stack([a | ((b & 3) << 6), (b >> 2) | ((c & 15) << 4), (c >> 4) | (d << 2)], axis=1)
-    return packed.reshape(-1)[: -(-codes.size * 6 // 8)]
+def pack(codes: Array, bits: int) -> Array:
+    """Numbers of ``bits`` bits (2, 4 or 6), one a byte, as they stand in ``raw_data``."""
+    if bits == 6:
+        padded = np.zeros(-(-codes.size // 4) * 4, np.uint8)
+        padded[: codes.size] = codes & 63
+        a, b, c, d = padded.reshape(-1, 4).T
+        packed = np.stack([a | ((b & 3) << 6), (b >> 2) | ((c & 15) << 4), (c >> 4) | (d << 2)], axis=1)
+        return packed.reshape(-1)[: -(-codes.size * 6 // 8)]
+    per_byte = 8 // bits
+    padded = np.zeros((-(-codes.size // per_byte), per_byte), np.uint8)
+    padded.reshape(-1)[: codes.size] = codes & ((1 << bits) - 1)
+    return np.bitwise_or.reduce(padded << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
 
 
 def wrong_size(found: int, needed: int, dtype: DType, shape: tuple[int, ...], where: Place) -> NoReturn:

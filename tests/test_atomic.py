@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from irc.atomic import replacing
 from irc.errors import Error
-from irc.runtime.atomic import replacing
 
 
 def write(path, text: bytes = b"new") -> None:
