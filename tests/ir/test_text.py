@@ -33,7 +33,7 @@ graph(%x : Float(batch, 3),
   %w : Float(3) = prim::Constant[value=@"conv.weight"]()
   %"gpu_0/y" : Float(batch, 3) = onnx::Add[since_version=14](%x, %w) # /model/add
   %n : NoneType = prim::Constant()
-  %r : Tensor = prim::If(%c), scope: Net/If
+  %r : Tensor = prim::If(%c) # scope: Net/If
     block0():
       %a : Tensor, %b : Tensor = my::two[ks=[1, 2], mode="s", alpha=0.5](%"gpu_0/y")
       prim::Print(%a)

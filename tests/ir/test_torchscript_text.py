@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from irc.ir import DType, Opaque, parse_graph, parse_type, structurally_equal, types
+from irc.ir import Builder, DType, Graph, Opaque, parse_graph, parse_type, structurally_equal, types
+from irc.ir.text.literals import literal_text
+from irc.ir.text.printer import print_node
 from tests.ir.helpers import YOLO, body
 
 
@@ -16,7 +19,7 @@ def constant(text: str, of_type: str = "Any") -> Any:
     """The value of a constant written as ``text``; the constant must also print the same after a round trip."""
     graph = parse_graph(body(f"%c : {of_type} = prim::Constant[value={text}]()"))
     assert structurally_equal(parse_graph(str(graph)), graph) is None
-    return graph.value("c").node.attributes["value"]
+    return graph.value("c").node.attributes.get("value")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,44 @@ with prim::fork_0 = graph(%x.1 : Tensor):
     again = parse_graph(str(graph))
     assert structurally_equal(graph, again) is None
     assert "\n  prim::Print(%x.1)" in str(graph)  # PyTorch reads statements without outputs only without "="
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (None, ""),
+        ("\r\n", r'[value="\015\n"]'),
+        (-(2.0**-1022), "[value=-2.2250738585072014e-308]"),
+    ],
+)
+def test_constants_are_printed_as_pytorch_reads_them(value: Any, printed: str) -> None:
+    graph = Graph()
+    Builder(graph).constant(value)
+    (node,) = graph.nodes
+    assert print_node(node).partition("prim::Constant")[2] == f"{printed}()"
+    assert structurally_equal(parse_graph(str(graph)), graph) is None
+
+
+@pytest.mark.parametrize("value", [2.0**-1074, -(2.0**-1022 - 2.0**-1074), 2.5e-310])
+def test_subnormal_numbers_have_all_digits(value: float) -> None:
+    assert Decimal(literal_text(value)) == Decimal(value)
+    assert constant(literal_text(value), "float") == value
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "printed"),
+    [
+        ("A/B", "f.py:1:2", " # scope: A/B # f.py:1:2"),
+        ("A#", "scope: f", ' # scope: "A#" # "scope: f"'),
+        ("", "scope:", ' # "scope:"'),
+    ],
+)
+def test_scopes_are_comments(scope: str, name: str, printed: str) -> None:
+    graph = Graph()
+    node = Builder(graph).node("aten::f", [], [])
+    node.scope, node.name = scope, name
+    assert print_node(node) == f"aten::f(){printed}"
+    assert structurally_equal(parse_graph(str(graph)), graph) is None
 
 
 def test_scripted_yolov3_reads_back() -> None:

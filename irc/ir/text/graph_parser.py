@@ -27,7 +27,7 @@ _VALUES = terminal(rf"\(\s*+((?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*+)?+)\s*+\
 _VALUE = re.compile(VALUE_NAME)
 _KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})")\s*=')
 _NOTES = re.compile(
-    rf'[ \t]*+(?:,[ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?+[ \t]*+'
+    rf'[ \t]*+(?:[,\#][ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?+[ \t]*+'
     rf'(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?+(?:\n|\r\n|\Z)'
 )
 _NUMBERED = re.compile(r".+_\d+", re.DOTALL)
@@ -206,7 +206,7 @@ class GraphParser:
                 version = value
             elif key in attributes:
                 scan.fail(f"attribute {key} is given twice", match.start(match.lastgroup or 0), "IRC112")
-            else:
+            elif value is not None or declared is None:  # a constant without a value is None
                 attributes[key] = value
             if not scan.more("]", "an attribute"):
                 return version

@@ -6,6 +6,7 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -68,13 +69,17 @@ _WORDS = frozenset({"True", "False", "None", "inf", "nan"})
 
 
 def float_text(value: float) -> str:
-    """The shortest decimal that reads back as ``value``, TorchScript style: ``2.``, ``1e-05``, ``-inf``."""
+    """The shortest decimal that reads back as ``value``, TorchScript style: ``2.``, ``1e-05``, ``-inf``.
+
+    Subnormal numbers have all their digits, up to 767: PyTorch refuses those that its reading would round.
+    """
     if value != value:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
         return "nan" if bits == _QUIET_NAN else f"nan({bits:#x})"
-    return _point(repr(value))
+    return _point(repr(value)) if abs(value) >= _NORMAL or value == 0 else f"{Decimal(value):e}"
 
 
+_NORMAL = sys.float_info.min
 _QUIET_NAN = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
 
 

@@ -1,8 +1,9 @@
 r"""How names and strings are written in IR text: which stand bare, and how the others are quoted.
 
 Quoting follows TorchScript (``c10::printQuotedString``): C escapes, and octal
-UTF-8 bytes for what is not printable. Printable Unicode stands as it is. Lone
-surrogates, which a name that was not valid UTF-8 decodes to, are ``\udc80``.
+UTF-8 bytes for what is not printable and for carriage returns, as PyTorch does not
+read its own ``\r``. Printable Unicode stands as it is. Lone surrogates, which a
+name that was not valid UTF-8 decodes to, are ``\udc80``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ _ESCAPES = {
     "\b": "\\b",
     "\f": "\\f",
     "\n": "\\n",
-    "\r": "\\r",
     "\t": "\\t",
     "\v": "\\v",
 }
-_UNESCAPES = {text[1]: char for char, text in _ESCAPES.items()} | {"'": "'"}
+_UNESCAPES = {text[1]: char for char, text in _ESCAPES.items()} | {"'": "'", "r": "\r"}
 
 _NO_ESCAPES = re.compile(r"[ !#-\[\]-~]*")
 # Three "digits" are one byte. PyTorch prints bytes above 127 as negative numbers, which
@@ -102,5 +102,5 @@ def note_text(text: str, closed_by: str = "") -> str:
         text: what to print.
         closed_by: a character that would end the unquoted text.
     """
-    bare = text.isprintable() and text == text.strip() and text[0] != '"' and not (closed_by and closed_by in text)
-    return text if bare else quote(text)
+    bare = text.isprintable() and text == text.strip() and not text.startswith(('"', "scope:"))
+    return text if bare and not (closed_by and closed_by in text) else quote(text)

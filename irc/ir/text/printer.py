@@ -116,9 +116,7 @@ class _Printer:
 
     def node(self, node: Node) -> NodeText:
         operator = self._operator(node) if node.attributes or node.version is not None else kind_text(node.kind)
-        notes = ""
-        if node.scope:
-            notes = f", scope: {note_text(node.scope, '#')}"
+        notes = f" # scope: {note_text(node.scope, '#')}" if node.scope else ""  # PyTorch does not read its ", scope:"
         if node.name:
             notes += f" # {note_text(node.name)}"
         return NodeText(list(map(self.definition, node.outputs)), operator, list(map(self.name, node.inputs)), notes)
