@@ -15,7 +15,10 @@ import irc
 from irc.frontend.torchscript import import_torchscript
 from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of
-from tests.differential.zoo import SCRIPTED, TRACED, Cache, CallsPython, Constants, Norms, ResNet, scripted, traced
+from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
+from tests.differential.zoo.images import ResNet
+from tests.differential.zoo.language import CallsPython
+from tests.differential.zoo.state import Cache, Constants, Norms
 
 torch: Any = pytest.importorskip("torch")
 

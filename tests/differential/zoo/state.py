@@ -1,0 +1,114 @@
+"""What keeps something between calls: buffers, attributes, shared storage, statistics."""
+
+# TorchScript reads these annotations from the source: no `from __future__ import annotations` here.
+
+from typing import Any, Optional
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+nn: Any = torch.nn
+F: Any = torch.nn.functional
+
+
+class Cache(nn.Module):
+    """Keys and values of earlier calls, written into buffers, and a number that counts calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(4, 4)
+        self.register_buffer("keys", torch.zeros(2, 8, 4))
+        self.register_buffer("last", self.keys[:, -1], persistent=False)
+        self.count = 0
+
+    def forward(self, x):
+        n = x.size(1)
+        self.keys[:, self.count : self.count + n] = self.project(x)
+        self.count += n
+        self.last.add_(1)
+        return self.keys[:, : self.count].sum(1), self.keys, self.count
+
+
+class Tied(nn.Module):
+    """One storage under several names and views; one of them is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(3, 3, bias=False)
+        self.b = nn.Linear(3, 3, bias=False)
+        self.b.weight = self.a.weight
+        self.register_buffer("transposed", self.a.weight.detach().t())
+        self.register_buffer("row", self.a.weight.detach()[1])
+        self.register_buffer("same", self.a.weight.detach())
+
+    def forward(self, x):
+        y = self.a(x)
+        self.row.mul_(2)
+        z = self.b(y) + F.linear(x, self.transposed)
+        return z + self.same.sum(), self.same
+
+
+class Counter(nn.Module):
+    """An attribute that every call sets, on an object inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Cache()
+        self.history = [7]
+        self.scale = 1.5
+
+    def forward(self, x):
+        self.scale = self.scale * 2
+        self.history.append(len(self.history))
+        y, _, count = self.inner(x)
+        return y * self.scale, count, self.history[-1]
+
+
+class Norms(nn.Module):
+    """Statistics that a run in training mode writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bn = nn.BatchNorm1d(4, momentum=0.3)
+        self.average = nn.BatchNorm1d(4, momentum=None)
+        self.instance = nn.InstanceNorm1d(4, track_running_stats=True)
+
+    def forward(self, x):
+        return self.instance(self.average(self.bn(x)))
+
+
+class Half(nn.Module):
+    def __init__(self, dtype: Any) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 5).to(dtype)
+        self.dtype = dtype
+
+    def forward(self, x):
+        return self.layer(x.to(self.layer.weight.dtype)).float().softmax(-1)
+
+
+class Constants(nn.Module):
+    """Tensors that a trace makes constants of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = [torch.randn(5, 4), torch.arange(4) / 3]
+
+    def forward(self, x):
+        grid = torch.meshgrid(torch.arange(3), torch.arange(4), indexing="ij")
+        return x @ self.table[0] + self.table[1] + grid[0].sum() * torch.tensor(1.23456789012345, dtype=torch.float64)
+
+
+class Lazy(nn.Module):
+    """An attribute that is None until the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask = torch.jit.Attribute(None, Optional[torch.Tensor])  # noqa: UP045
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        mask = self.mask
+        mask = torch.ones_like(x) if mask is None else mask + 1
+        self.mask = mask
+        return self.layer(x) * mask
