@@ -9,6 +9,8 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.frontend.onnx import import_model
+from irc.frontend.onnx.bodies import EXPANDED
+from irc.runtime.kernels.registry import find_binder
 
 FLOAT = TensorProto.FLOAT
 
@@ -69,6 +71,59 @@ def test_graphs_that_do_not_fit(bad: onnx.GraphProto, code: str, words: str) -> 
 
 
 def test_types_that_are_not_known() -> None:
+    """A node without graphs waits for its types until it runs; graphs must be in a body."""
+    unknown = model(element=TensorProto.UNDEFINED)
+    assert [n.kind for n in import_model(unknown).main.nodes] == ["ai.onnx.preview::FlexAttention"]
     with pytest.raises(irc.Error) as caught:
-        import_model(model(element=TensorProto.UNDEFINED))
+        import_model(model(modifier(helper.make_node("Tanh", ["s"], ["t"])), TensorProto.UNDEFINED))
     assert caught.value.code == "IRC131"
+
+
+def test_graphs_that_no_body_is_made_for() -> None:
+    bad = model(modifier(helper.make_node("Tanh", ["s"], ["t"])))
+    bad.graph.node[0].attribute.append(helper.make_attribute("softmax_precision", 7))
+    with pytest.raises(irc.Error, match="no function body") as caught:
+        import_model(bad)
+    assert caught.value.code == "IRC134"
+
+
+def test_what_has_no_kernel_but_a_body_is_expanded() -> None:
+    """Where onnx makes a body by types alone, that is; its newest version decides."""
+    schemas = [s for s in onnx.defs.get_all_schemas() if s.has_function or s.has_context_dependent_function]
+    kinds = {f"{s.domain or 'onnx'}::{s.name}" for s in schemas}
+    assert set(EXPANDED) == {kind for kind in kinds if find_binder(kind, None) is None} - {"onnx::SequenceMap"}
+
+
+def single(op_type: str, version: int, shapes: list[tuple[int, ...]], outputs: str, **attributes: object):
+    names = [f"x{i}" for i in range(len(shapes))]
+    infos = [helper.make_tensor_value_info(n, FLOAT, [None] * len(s)) for n, s in zip(names, shapes, strict=True)]
+    results = [helper.make_empty_tensor_value_info(n) for n in outputs if n != "_"]
+    node = helper.make_node(op_type, names, ["" if n == "_" else n for n in outputs], **attributes)
+    graph = helper.make_graph([node], "g", infos, results)
+    feeds = [np.random.default_rng(i).standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)]
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)]), dict(zip(names, feeds))
+
+
+def test_outputs_that_are_left_out_between_others() -> None:
+    """Attention's second output, the keys so far, is absent here, and the third is not."""
+    shapes = [(1, 2, 3, 4)] * 3
+    short, feeds = single("Attention", 23, shapes, "a_v", is_causal=1)
+    long, _ = single("Attention", 23, shapes, "akv", is_causal=1)
+    found, expected = irc.compile(short).run(feeds), irc.compile(long).run(feeds)
+    assert list(found) == ["a", "v"]
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_attributes_of_a_body_that_all_nodes_share() -> None:
+    """What the node does not say has the operator's default."""
+    for attributes, edge in (({}, 0.0), ({"periodic": 0}, 0.0)):
+        node = helper.make_node("HannWindow", ["n"], ["w"], **attributes)
+        infos = [helper.make_tensor_value_info("n", TensorProto.INT64, ())]
+        graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("w")])
+        compiled = irc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+        (window,) = compiled.run({"n": np.array(8)}).values()
+        size = 7 if "periodic" in attributes else 8
+        np.testing.assert_allclose(window, np.sin(np.pi * np.arange(8) / size) ** 2, atol=1e-6)
+        assert window[0] == edge
+        assert not any(n.kind == "onnx::HannWindow" for n in compiled.graph.walk())

@@ -22,6 +22,8 @@ from irc.ir.types import NONE, TensorType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onnx import FunctionProto
+
     from irc.frontend.onnx.blocks import GraphBuilder, Scope
     from irc.frontend.onnx.opsets import Operator
     from irc.frontend.onnx.scan import RawNode
@@ -32,24 +34,21 @@ EXPANDED = (
     "onnx::AffineGrid",
     "onnx::Attention",
     "onnx::BlackmanWindow",
-    "onnx::CausalConvWithState",
     "onnx::CenterCropPad",
     "onnx::HammingWindow",
     "onnx::HannWindow",
     "onnx::LinearAttention",
     "onnx::NegativeLogLikelihoodLoss",
-    "onnx::RotaryEmbedding",
     "onnx::SoftmaxCrossEntropyLoss",
 )
 """Operators with function bodies that irc has no kernels for."""
 
 
 def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """A call of the node's function body, or the node itself where types that decide on the body are not known.
+    """A call of the node's function body; the node itself where onnx makes none, or not for types not yet known.
 
     Raises:
-        Error: IRC131 if types must be known, as the node has graphs; IRC134 if those do not fit, or if there is no
-            body for the node.
+        Error: IRC131 if types must be known, as the node has graphs; IRC134 if those do not fit.
     """
     builder.attributes(raw, operator)
     inputs = builder.inputs(raw, operator, scope)
@@ -58,41 +57,38 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
             raise Error("IRC134", f"{graph.where} must not use {capture!r} from outside", str(raw))
         if (len(graph.inputs), len(graph.outputs)) != (1, 1):
             raise Error("IRC134", f"{name} must have one input and one output", str(raw))
-    schema = _schema(raw, operator)
-    if not schema.has_function:
-        for value in inputs:
-            if value.type is NONE or (isinstance(value.type, TensorType) and value.type.dtype is not None):
-                continue
-            if not raw.graphs:
-                return builder.operator(raw, operator, block, scope)
+    function = _body(builder, raw, operator, inputs)
+    if function is None:
+        if not raw.graphs:
+            return builder.operator(raw, operator, block, scope)
+        for value in filter(_is_unknown, inputs):
             raise Error("IRC131", f"the element type of its input %{value.name} is not known", str(raw))
+        raise Error("IRC134", "onnx makes no function body for these attributes and types", str(raw))
     outputs = [name for name in output_names(raw, operator) if name]
-    function = _body(builder, raw, operator, schema, inputs)
-    is_template = schema.has_function
-    attributes = raw.attributes if is_template else []
+    attributes = [a for a in raw.attributes if a.name not in raw.graphs]
     call = replace(raw, inputs=raw.inputs[: len(inputs)], outputs=outputs, attributes=attributes, graphs={})
     types = [generalize(v.type) for v in inputs]
     made = dict(zip(outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
     return [made[name] if name else builder.absent() for name in raw.outputs]
 
 
-def _schema(raw: RawNode, operator: Operator) -> Any:
+def _is_unknown(value: Value) -> bool:
+    return value.type is not NONE and not (isinstance(value.type, TensorType) and value.type.dtype is not None)
+
+
+def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Sequence[Value]) -> RawFunction | None:
+    """The node's function body, with those of its outputs that the node has; None if there is none."""
     from onnx import defs
 
     assert operator.version is not None, "operators of the onnx package have versions"
-    return defs.get_schema(raw.op_type, operator.version, "" if operator.is_standard else raw.domain)
-
-
-def _body(
-    builder: GraphBuilder, raw: RawNode, operator: Operator, schema: Any, inputs: Sequence[Value]
-) -> RawFunction:
-    """The node's function body, with those of its outputs that the node has."""
-    from onnx import FunctionProto
-
     domain = "" if operator.is_standard else raw.domain
-    imported = builder.imports.get(domain, operator.version)
-    made = _template(schema, imported) if schema.has_function else _made(builder, raw, schema, imported, inputs)
-    proto = FunctionProto.FromString(made)
+    schema: Any = defs.get_schema(raw.op_type, operator.version, domain)
+    of_node = schema.has_context_dependent_function
+    versions = schema.context_dependent_function_opset_versions if of_node else schema.function_opset_versions
+    version = max((v for v in versions if v <= builder.imports.get(domain, v)), default=min(versions))
+    proto = _of_node(builder, raw, schema, version, inputs) if of_node else _of_operator(schema, version)
+    if not proto.node:
+        return None
     wanted = [name for name, own in zip(proto.output, raw.outputs) if own]
     del proto.output[:]
     proto.output.extend(wanted)
@@ -104,28 +100,27 @@ def _body(
     return function
 
 
-def _template(schema: Any, imported: int) -> bytes:
+def _of_operator(schema: Any, version: int) -> FunctionProto:
     """The body that all nodes share."""
-    return schema.get_function_with_opset_version(_newest(schema.function_opset_versions, imported))
+    from onnx import FunctionProto
+
+    return FunctionProto.FromString(schema.get_function_with_opset_version(version))
 
 
-def _made(builder: GraphBuilder, raw: RawNode, schema: Any, imported: int, inputs: Sequence[Value]) -> bytes:
-    """The body for this node."""
-    from onnx import NodeProto
+def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, inputs: Sequence[Value]) -> FunctionProto:
+    """The body for this node: empty where onnx makes none."""
+    from onnx import FunctionProto, NodeProto
 
+    if any(map(_is_unknown, inputs)):
+        return FunctionProto()
     node = NodeProto(op_type=raw.op_type, domain=raw.proto.domain)
     node.input.extend("" if value.type is NONE else f"x{i}" for i, value in enumerate(inputs))
     node.output.extend(raw.outputs)
     node.attribute.extend(substitute(raw.attributes, builder.environment, raw))
     types = [b"" if v.type is NONE else to_proto(generalize(v.type)).SerializeToString() for v in inputs]
-    newest = _newest(schema.context_dependent_function_opset_versions, imported)
     try:
-        return schema.get_context_dependent_function_with_opset_version(newest, node.SerializeToString(), types)
+        made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     except Exception as error:  # whatever onnx's C++ raises for what it cannot make a body of
         reason = str(error).partition("\n")[0]
         raise Error("IRC134", f"onnx cannot make its function body: {reason}", str(raw)) from None
-
-
-def _newest(versions: Sequence[int], imported: int) -> int:
-    """The newest opset whose operators a body is written in, of those that the model imports."""
-    return max((v for v in versions if v <= imported), default=min(versions))
+    return FunctionProto.FromString(made)

@@ -48,6 +48,7 @@ ONNX = {
         "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
         "SplitToSequence"
     ),
+    "sequence_models": "CausalConvWithState RotaryEmbedding",
     "shape": ("DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze"),
     "softmax": "Hardmax LogSoftmax Softmax",
     "unpool": "MaxUnpool",
@@ -57,7 +58,7 @@ ONNX = {
 NAMESPACES = {
     "ai.onnx.ml": ("ml",),
     "aten": ("aten",),
-    "irc": ("index",),
+    "irc": ("append", "index"),
     "prim": ("prim",),
 }
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
