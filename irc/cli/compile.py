@@ -25,17 +25,30 @@ INSTRUMENTS = {
 }
 """What can watch the passes, each an option; they write to stderr."""
 
+ONNX = ".onnx"
+
 EXAMPLES = """\
   irc compile model.onnx                         report on what irc makes of the model
   irc compile model.onnx -o model.irc --check    write it if it computes what the oracle does
+  irc compile model.onnx -o optimised.onnx       write it as ONNX, for other runtimes
   irc compile model.onnx --explain               also say what was not fused, and why"""
 
 
 def add_commands(commands: options.Commands) -> None:
     """Add ``compile``."""
-    parser = options.add_command(commands, "compile", "optimise a model, report on it, write it as .irc", EXAMPLES)
+    parser = options.add_command(
+        commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", EXAMPLES
+    )
     options.add_model(parser, "ONNX file, or IR text (.ir, .txt, - for stdin)")
-    parser.add_argument("-o", "--output", metavar="OUT.irc", help="where to write the compiled model")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="where to write it: OUT.irc, the compiled model, or OUT.onnx, as ONNX"
+    )
+    parser.add_argument(
+        "--external-data",
+        metavar="BYTES",
+        type=int,
+        help="OUT.onnx: weights of that many bytes or more go to OUT.onnx.data; by default, if the model exceeds 2 GB",
+    )
     options.add_pipeline(parser)
     parser.add_argument("--explain", action="store_true", help="say which rewrites and fusions were refused, and why")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout instead of a table")
@@ -60,7 +73,9 @@ def run(given: argparse.Namespace) -> int:
     if (given.input or given.dim) and not given.check:
         given.usage_error("--input and --dim are for --check")
     if given.output is not None:
-        models.check_output(given.output, (".irc",), given.model)
+        models.check_output(given.output, (".irc", ONNX), given.model)
+    if given.external_data is not None and Path(given.output or "").suffix != ONNX:
+        given.usage_error("--external-data is for -o OUT.onnx")
     instruments = create_instruments(given.instruments)
     with progress(silent=bool(instruments)) as tell:
         source = models.source(given.model)
@@ -70,8 +85,7 @@ def run(given: argparse.Namespace) -> int:
             _check(model, source, given, tell)
         if given.output is not None:
             tell("writing")
-            model.save(given.output)
-            size = Path(given.output).stat().st_size
+            size = _write(model, given.output, given.external_data)
             model.report.notes.append(f"written to {given.output}, {size / 1e6:,.1f} MB")
     if given.json:
         emit(json.dumps(model.report.to_dict(), indent=2))
@@ -84,6 +98,18 @@ def run(given: argparse.Namespace) -> int:
 
         print_refusals(model.report)
     return 0
+
+
+def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
+    """Write the model in the form that the path names; returns how many bytes that took."""
+    if Path(path).suffix != ONNX:
+        model.save(path)
+        return Path(path).stat().st_size
+    from irc import __version__
+    from irc.frontend.onnx_export import save_model
+
+    metadata = {"irc.version": __version__, "irc.pipeline": model.report.pipeline}
+    return save_model(model.module, path, external_data, metadata)
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:

@@ -59,9 +59,20 @@ def an_output_that_is_a_folder(irc: Command):
     return ["compile", irc.write("m.onnx", small_model()), "-o", "m.irc"]
 
 
-@case("must end in .irc")
+@case("must end in .irc or .onnx")
 def an_output_with_another_suffix(irc: Command):
+    return ["compile", irc.write("m.onnx", small_model()), "-o", "m.pb"]
+
+
+@case("m.onnx: this is the model that is read")
+def an_output_over_the_model(irc: Command):
     return ["compile", irc.write("m.onnx", small_model()), "-o", "m.onnx"]
+
+
+@case("IRC350: .*aten::relu.*no such operator")
+def operators_that_onnx_does_not_have(irc: Command):
+    text = "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"
+    return ["compile", irc.write("m.ir", text.encode()), "-o", "out.onnx"]
 
 
 @case("must end in .npz")

@@ -10,6 +10,8 @@ from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -48,6 +50,27 @@ def test_compile_prints_a_table_on_stderr_alone(irc: Command) -> None:
         "weights",
     ):
         assert re.search(text, result.err), f"{text} is not in\n{result.err}"
+    assert os.listdir() == ["m.onnx"]
+
+
+def test_compile_writes_onnx(irc: Command, x: np.ndarray) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx", "-o", "out.onnx", "--external-data", "8")
+    assert result.status == 0, result
+    assert sorted(os.listdir()) == ["m.onnx", "out.onnx", "out.onnx.data"]
+    assert "written to out.onnx" in result.err
+    written = onnx.load("out.onnx")
+    onnx.checker.check_model("out.onnx", full_check=True)
+    assert {p.key for p in written.metadata_props} >= {"irc.version", "irc.pipeline"}
+    session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(found, small_result(x), rtol=1e-5)
+
+
+def test_external_data_is_for_onnx(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx", "-o", "m.irc", "--external-data", "8")
+    assert result.status == 2
     assert os.listdir() == ["m.onnx"]
 
 

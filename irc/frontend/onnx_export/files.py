@@ -1,0 +1,71 @@
+"""Models as files: whole or not at all, large weights in a file beside them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from irc.atomic import replacing
+from irc.errors import Error
+from irc.frontend.onnx_export.model import write_model
+from irc.frontend.onnx_export.tensors import size
+from irc.frontend.onnx_export.weights import MAX_BYTES, InFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from irc.ir import Module
+
+AUTOMATIC = 1024
+"""The threshold of models whose weights do not fit into the message."""
+
+_ROOM = 1 << 28
+"""What of a message is kept for all that is no weight."""
+
+
+def save_model(
+    module: Module,
+    path: str | os.PathLike[str],
+    external_threshold: int | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
+    """Write ``module``, which is not changed, to ``path`` as an ONNX model.
+
+    Weights that go into a file of their own go into ``<path>.data``. Both files appear when they are complete, the
+    model last; if anything fails, what was there before stays.
+
+    Args:
+        module: any module whose operators are those of ONNX.
+        path: where to.
+        external_threshold: weights of that many bytes or more go into the other file; None: all from 1 KB on, but only
+            if the model would be too large for one file.
+        metadata: as for `export_model`.
+
+    Returns:
+        How many bytes the files have together.
+
+    Raises:
+        irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC352 if what is no weight, or below the
+            threshold, is too large for a message.
+    """
+    where = os.fspath(path)
+    threshold = _automatic(module) if external_threshold is None else external_threshold
+    weights = InFile(f"{os.path.basename(os.path.realpath(where))}.data", threshold)
+    proto = write_model(module, weights, metadata or {})
+    try:
+        message = proto.SerializeToString()
+    except ValueError as error:  # protobuf's limit
+        raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
+    with replacing(where) as file:
+        file.write(message)
+        file.flush()  # a full disk shows now: once the other file is in its place, only a renaming is left
+        if not weights.is_empty:
+            with replacing(f"{os.path.realpath(where)}.data") as data:
+                weights.write(data)
+    return len(message) + weights.bytes
+
+
+def _automatic(module: Module) -> int:
+    tensors = {id(tensor): tensor for tensor in module.weights.values()}
+    total = sum(size(tensor) for tensor in tensors.values())
+    return AUTOMATIC if total > MAX_BYTES - _ROOM else MAX_BYTES

@@ -1,0 +1,241 @@
+"""Graphs of the IR to ``GraphProto`` and ``FunctionProto``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.frontend.onnx.types import generalize, to_proto
+from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
+from irc.frontend.onnx_export.names import Names
+from irc.frontend.onnx_export.operators import Signature, signature, split_kind
+from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
+from irc.frontend.onnx_export.tensors import fill
+from irc.ir import Graph, Tensor
+from irc.ir.types import FUNCTION, NONE, ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+
+    from irc.frontend.onnx_export.weights import Weights
+    from irc.ir import Block, Node, Value
+
+FUNCTION_DOMAIN = "irc.function"
+"""The domain of functions of the module."""
+
+_GRAPHS = {IF: ("then_branch", "else_branch"), "onnx::Loop": ("body",), "onnx::Scan": ("body",)}
+"""Operators with blocks, and the attributes that these become."""
+
+_IDENTITY = {ListType: 14, OptionalType: 16}
+"""What Identity takes beside tensors, and from which opset on."""
+
+
+class GraphWriter:
+    """Writes one graph with all that is nested in it.
+
+    Args:
+        graph: the graph.
+        opsets: domain -> version.
+        weights: takes the constants.
+        names: gives the values their names; those around, for a graph that is an attribute.
+    """
+
+    def __init__(self, graph: Graph, opsets: Mapping[str, int], weights: Weights, names: Names | None = None) -> None:
+        self._graph = graph
+        self._opsets = opsets
+        self._weights = weights
+        self._names = Names(graph) if names is None else names
+        self._returned = set(graph.outputs)
+        self._proto: GraphProto | None = None
+        self._written: dict[Any, str] = {}
+
+    def write(self, proto: GraphProto, defaults: Mapping[str, Tensor] | None = None) -> None:
+        """Make ``proto``, which is empty, the graph; ``defaults`` are tensors of inputs that may be left out."""
+        self._proto = proto
+        for value in self._graph.inputs:
+            self._declare(proto.input.add(), self._names(value), value.type)
+            if defaults and value.name in defaults:
+                self._weights.add(defaults[value.name], proto.initializer.add(), value.name)
+        self._nodes(self._graph.block, proto.node)
+        for value, name in self._results(self._graph.block, proto.node):
+            self._declare(proto.output.add(), name, value.type)
+
+    def _declare(self, proto: ValueInfoProto, name: str, type: Type) -> None:
+        proto.name = name
+        try:
+            proto.type.CopyFrom(to_proto(type))
+        except TypeError as error:
+            raise Error("IRC350", str(error), f"%{name}") from None
+
+    # -- blocks ------------------------------------------------------------
+
+    def _nodes(self, block: Block, protos: Any) -> None:
+        for node in block.nodes:
+            if node.kind == CONSTANT:
+                self._constant(node, protos)
+            elif node.kind == CALL:
+                self._call(node, protos.add())
+            else:
+                self._operator(node, protos.add())
+
+    def _results(self, block: Block, protos: Any) -> Iterable[tuple[Value, str]]:
+        """What a block returns and under which names: each made by a node in it, and none twice."""
+        given: set[str] = set()
+        for value in block.returns:
+            name = self._names(value)
+            made_here = value.node is not None and value.node.block is block and not self._is_hoisted(value)
+            is_input = value in self._graph.inputs and block is self._graph.block
+            if name in given or not (made_here or self._may_return(value, is_input)):
+                name = self._identity(value, name, protos)
+            given.add(name)
+            yield value, name
+
+    def _may_return(self, value: Value, is_input: bool) -> bool:
+        """Whether a graph may return ``value``, which none of its nodes makes, as it is."""
+        first = next((n for kind, n in _IDENTITY.items() if isinstance(value.type, kind)), 0)
+        return is_input or self._opsets[""] < first
+
+    def _is_hoisted(self, value: Value) -> bool:
+        return value.node is not None and value.node.kind == CONSTANT and value not in self._returned
+
+    def _identity(self, value: Value, name: str, protos: Any) -> str:
+        proto = protos.add()
+        proto.op_type = "Identity"
+        proto.input.append(name)
+        fresh = self._names.fresh(value.name)
+        proto.output.append(fresh)
+        return fresh
+
+    def _block(self, block: Block, proto: GraphProto, name: str) -> None:
+        """Make ``proto`` a nested graph. Its values have no shapes, which may be others each time it runs."""
+        proto.name = name
+        for value in block.params:
+            self._declare_nested(proto.input.add(), value, self._names(value))
+        self._nodes(block, proto.node)
+        for value, given in self._results(block, proto.node):
+            self._declare_nested(proto.output.add(), value, given)
+
+    def _declare_nested(self, proto: ValueInfoProto, value: Value, name: str) -> None:
+        proto.name = name
+        if _is_complete(value.type):
+            self._declare(proto, name, generalize(value.type))
+
+    # -- nodes -------------------------------------------------------------
+
+    def _constant(self, node: Node, protos: Any) -> None:
+        value = node.output
+        if value.type in (NONE, FUNCTION):
+            return
+        tensor: Tensor = node.attributes["value"]
+        if value in self._returned:
+            self._constant_node(tensor, protos.add(), value.name)
+            return
+        key = tensor.name or id(tensor)
+        name = self._written.get(key)
+        if name is None:
+            self._written[key] = name = self._names(value)
+            self._weights.add(tensor, self._initializer(), name)
+        self._names.give(value, name)
+
+    def _initializer(self) -> TensorProto:
+        assert self._proto is not None
+        return self._proto.initializer.add()
+
+    def _constant_node(self, tensor: Tensor, proto: NodeProto, name: str) -> None:
+        proto.op_type = "Constant"
+        proto.output.append(name)
+        attribute = proto.attribute.add()
+        attribute.name, attribute.type = "value", attribute.TENSOR
+        fill(tensor, attribute.t, name)
+
+    def _call(self, node: Node, proto: NodeProto) -> None:
+        function = node.inputs[0].node
+        name = None if function is None else function.attributes.get("name")
+        if not isinstance(name, str):
+            raise Error("IRC350", "ONNX calls no functions but those that are known", f"%{node.outputs[0].name}")
+        proto.op_type, proto.domain = function_name(name), FUNCTION_DOMAIN
+        proto.name = self._names.node(node.name)
+        proto.input.extend(self._inputs(node.inputs[1:], 0))
+        proto.output.extend(self._names(value) for value in node.outputs)
+
+    def _operator(self, node: Node, proto: NodeProto) -> None:
+        kind = "onnx::If" if node.kind == IF else node.kind
+        proto.domain, proto.op_type = split_kind(kind)
+        proto.name = self._names.node(node.name)
+        known = signature(kind, self._opsets[proto.domain])
+        proto.input.extend(self._inputs(node.inputs, known.fewest_inputs if known else 0))
+        proto.output.extend(self._outputs(node, known))
+        for key, value in node.attributes.items():
+            self._attribute(proto.attribute.add(), key, value, known, node)
+        for key, block in zip(_GRAPHS.get(node.kind, ()), node.blocks, strict=True):
+            attribute = proto.attribute.add()
+            attribute.name, attribute.type = key, attribute.GRAPH
+            self._block(block, attribute.g, key)
+
+    def _attribute(self, proto: Any, key: str, value: Any, known: Signature | None, node: Node) -> None:
+        if isinstance(value, Graph):
+            proto.name, proto.type = key, GRAPH
+            self._names.adopt(value)
+            GraphWriter(value, self._opsets, self._weights, self._names).write(proto.g)
+            proto.g.name = value.name
+        else:
+            type = known.attributes.get(key) if known else None
+            write_attribute(proto, key, value, type, node.name or f"%{node.outputs[0].name}")
+
+    def _inputs(self, values: Iterable[Value], fewest: int) -> list[str]:
+        names = ["" if value.type == NONE else self._names(value) for value in values]
+        while len(names) > fewest and not names[-1]:
+            names.pop()
+        return names
+
+    def _outputs(self, node: Node, known: Signature | None) -> list[str]:
+        """Names of a node's outputs; those that may be absent are, if nothing uses them."""
+        optional = known.optional if known and not _counts_outputs(node) else ()
+        names = [
+            "" if i < len(optional) and optional[i] and not value.has_uses else self._names(value)
+            for i, value in enumerate(node.outputs)
+        ]
+        while names and not names[-1]:
+            names.pop()
+        return names
+
+
+class FunctionWriter(GraphWriter):
+    """Writes a function, which has no initializers."""
+
+    def write_function(self, proto: FunctionProto) -> None:
+        """Make ``proto``, which is empty, the function."""
+        proto.name, proto.domain = function_name(self._graph.name), FUNCTION_DOMAIN
+        proto.input.extend(value.name for value in self._graph.inputs)
+        self._nodes(self._graph.block, proto.node)
+        proto.output.extend(name for _, name in self._results(self._graph.block, proto.node))
+        for domain, version in {**self._opsets, FUNCTION_DOMAIN: 1}.items():
+            entry = proto.opset_import.add()
+            entry.domain, entry.version = domain, version
+
+    def _constant(self, node: Node, protos: Any) -> None:
+        if node.output.type not in (NONE, FUNCTION):
+            self._constant_node(node.attributes["value"], protos.add(), self._names(node.output))
+
+    def _is_hoisted(self, value: Value) -> bool:
+        return False
+
+    def _may_return(self, value: Value, is_input: bool) -> bool:
+        return super()._may_return(value, False)
+
+
+def function_name(name: str) -> str:
+    """What a function of the module is called in a model; one that came from such a model keeps its name."""
+    return name.removeprefix(f"{FUNCTION_DOMAIN}.")
+
+
+def _counts_outputs(node: Node) -> bool:
+    """Whether what a node computes depends on how many outputs it has: batch normalisation once trained so."""
+    return node.kind == "onnx::BatchNormalization" and node.version is not None and node.version < 14
+
+
+def _is_complete(type: Type) -> bool:
+    if isinstance(type, ListType | OptionalType):
+        return _is_complete(type.elem)
+    return type.dtype is not None if isinstance(type, TensorType) else True

@@ -1,0 +1,63 @@
+"""The operator sets of a model that is being written: in them, every node means the version it is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx_export.operators import FOREVER, newest_opset, opsets_of, split_kind
+from irc.frontend.onnx_export.spelling import FIRST_OPSET
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+_IMPORT = "opset_import."
+
+DEFAULT = 17
+"""The opset of graphs that no operator ties to one."""
+
+
+def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]:
+    """Domain -> version of its operator set: that of the imported model, or the nearest to it that fits all nodes.
+
+    Args:
+        nodes: all nodes of the module, nested ones too.
+        metadata: the module's; it names the operator sets of the imported model.
+
+    Raises:
+        Error: IRC351 if no version fits all nodes.
+    """
+    wanted: dict[str, int] = {}
+    for key, version in metadata.items():
+        if key.startswith(_IMPORT) and version.isascii() and version.isdecimal():
+            domain = key.removeprefix(_IMPORT)
+            wanted["" if domain == "ai.onnx" else domain] = int(version)
+    bounds: dict[str, list[tuple[int, int, Node]]] = {"": []}
+    for node in nodes:
+        namespace = node.kind.partition("::")[0]
+        if namespace == "irc":
+            bounds[""].append((FIRST_OPSET[node.kind], FOREVER, node))
+        elif namespace != "prim":
+            first, last = opsets_of(node.kind, node.version)
+            bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
+    return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
+
+
+def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
+    newest = newest_opset(domain)
+    first = max(bounds, key=lambda bound: bound[0], default=None)
+    last = min(bounds, key=lambda bound: bound[1], default=None)
+    if first is None or last is None:
+        return min(wanted or DEFAULT, newest)
+    if first[0] > last[1]:
+        old, new = last[2], first[2]
+        raise Error(
+            "IRC351",
+            f"no operator set of {domain or 'ai.onnx'} has both {old.kind} as it was up to version {last[1]} "
+            f"(%{old.outputs[0].name}) and {new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})",
+            new.name,
+        )
+    if wanted is None:
+        wanted = DEFAULT if domain == "" else newest
+    return min(max(wanted, first[0]), last[1], max(newest, first[0]))

@@ -1,0 +1,109 @@
+"""From an optimised module to one of plain ONNX operators: groups and in-place operators taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx_export.operators import is_known
+from irc.frontend.onnx_export.opsets import choose
+from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
+from irc.ir import Graph, Module, Node, Tensor
+from irc.ir.transfer import exchange_outputs, transfer_node
+from irc.ir.types import FUNCTION, NONE
+from irc.passes import PassManager
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+_GROUP = "prim::FusionGroup"
+CALL, CONSTANT, IF = "prim::CallFunction", "prim::Constant", "prim::If"
+
+
+def prepare(module: Module) -> dict[str, int]:
+    """Make ``module``, which is changed, one that ONNX can express; returns domain -> opset version.
+
+    Raises:
+        Error: IRC350 if there is something that ONNX cannot express; the message lists all. IRC351 if no operator set
+            has all operators as they are bound.
+    """
+    for graph in _graphs(module):
+        _dissolve_groups(graph)
+    if any(node.kind.endswith("_") for node in _nodes(module)):
+        PassManager("remove-mutation").run(module)
+    _refuse(module)
+    opsets = choose(_nodes(module), module.metadata)
+    for graph in _graphs(module):
+        spell_out(graph, opsets[""])
+    return opsets
+
+
+def _graphs(module: Module) -> Iterator[Graph]:
+    """All graphs of a module, those that are attributes too."""
+    pending = list(module.graphs.values())
+    while pending:
+        graph = pending.pop()
+        yield graph
+        pending.extend(a for node in graph.walk() for a in node.attributes.values() if isinstance(a, Graph))
+
+
+def _nodes(module: Module) -> Iterator[Node]:
+    return (node for graph in _graphs(module) for node in graph.walk())
+
+
+def _dissolve_groups(graph: Graph) -> None:
+    """Put the nodes of fusion groups in the place of these. Values that others use keep their names."""
+    for group in [node for node in graph.walk() if node.kind == _GROUP]:
+        inner: Graph = group.attributes["Subgraph"]
+        for param, value in zip(inner.inputs, group.inputs, strict=True):
+            param.replace_all_uses_with(value)
+        results = list(zip(inner.outputs, group.outputs, strict=True))
+        inner.set_outputs(())
+        for node in list(inner.nodes):
+            transfer_node(node, group)
+        for made, value in results:
+            _stand_for(made, value)
+        group.erase()
+
+
+def _stand_for(made: Value, value: Value) -> None:
+    """Let ``made`` be used for ``value``, under its name."""
+    if made.node is not None and made is not value:
+        exchange_outputs(made, value)
+        made.replace_all_uses_with(value)
+    else:
+        value.replace_all_uses_with(made)
+
+
+def _refuse(module: Module) -> None:
+    """Raise IRC350 if there are nodes that ONNX has nothing for."""
+    found: dict[str, tuple[int, Node, str]] = {}
+    if module.objects:
+        names = ", ".join(f"%{name}" for name in module.objects)
+        raise Error("IRC350", f"ONNX has no objects with attributes, but {names} is one")
+    for node in _nodes(module):
+        reason = _reason(node)
+        if reason:
+            count, first, _ = found.get(f"{node.kind}: {reason}", (0, node, ""))
+            found[f"{node.kind}: {reason}"] = (count + 1, first, reason)
+    if found:
+        lines = [f"{len(found)} kind{'s' * (len(found) > 1)} of nodes cannot be expressed in ONNX:"]
+        for label, (count, first, _) in sorted(found.items()):
+            values = ", ".join(f"%{v.name}" for v in first.outputs) or "without results"
+            lines.append(f"  {label} ({count} node{'s' * (count > 1)}, first {values})")
+        raise Error("IRC350", "\n".join(lines))
+
+
+def _reason(node: Node) -> str:
+    """Why ONNX has nothing for ``node``; "" if it has."""
+    if node.kind == CONSTANT:
+        value, type = node.attributes.get("value"), node.output.type
+        if isinstance(value, Tensor) or type in (NONE, FUNCTION):
+            return ""
+        return f"constants of type {type} are no tensors"
+    if node.kind in (CALL, IF) or node.kind in FIRST_OPSET or is_known(node.kind):
+        return ""
+    if node.kind.endswith("_"):
+        return "it writes into memory, and could not be made functional"
+    return "there is no such operator"

@@ -1,0 +1,128 @@
+"""irc's own operators spelt out as ONNX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.frontend.onnx_export.operators import versions
+from irc.ir.builder import Builder
+from irc.ir.tensor import Tensor
+from irc.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+
+FIRST_OPSET = {"irc::slice_scatter": 11}
+"""irc's operators that can be spelt out, and the first opset that has what they are spelt with."""
+
+
+def spell_out(graph: Graph, opset: int) -> None:
+    """Replace irc's operators in ``graph`` by operators of ``opset``. Raises IRC350."""
+    for node in [node for node in graph.walk() if node.kind in _SPELLINGS]:
+        result = _SPELLINGS[node.kind](node, _Emitter(node, opset))
+        name = node.output.name
+        node.output.replace_all_uses_with(result)
+        node.erase()
+        result.name = name
+
+
+class _Emitter:
+    """Inserts operators of ``opset`` before ``node``."""
+
+    def __init__(self, node: Node, opset: int) -> None:
+        self._builder = Builder.before(node)
+        self._stem = node.output.name
+        self._opset = opset
+
+    def op(self, name: str, inputs: Sequence[Value], shape: Sequence[int], **attributes: Any) -> Value:
+        """The result of an operator, which has the element type of its first input."""
+        kind = f"onnx::{name}"
+        version = max(v for v in versions(kind) if v <= self._opset)
+        type = inputs[0].type
+        dtype = type.dtype if isinstance(type, TensorType) else None
+        node = self._builder.node(
+            kind,
+            inputs,
+            [TensorType(dtype, tuple(shape))],
+            names=[self._stem],
+            attributes=attributes,
+            version=version,
+        )
+        return node.output
+
+    def numbers(self, values: Any) -> Value:
+        """A constant of integers."""
+        tensor = Tensor.of(np.array(values, np.int64))
+        node = self._builder.node("prim::Constant", (), [tensor.type], names=[self._stem], attributes={"value": tensor})
+        return node.output
+
+    def slice(self, x: Value, shape: Sequence[int], axis: int, start: int, count: int, step: int = 1) -> Value:
+        """``count`` elements of ``axis`` from ``start`` on; ``x`` itself if those are all."""
+        if count == shape[axis]:
+            return x
+        bounds = [self.numbers([n]) for n in (start, start + (count - 1) * step + 1, axis, step)]
+        return self.op("Slice", [x, *bounds], [*shape[:axis], count, *shape[axis + 1 :]])
+
+
+def _slice_scatter(node: Node, emit: _Emitter) -> Value:
+    data, source = node.inputs
+    shape, count = (v.type.static_shape if isinstance(v.type, TensorType) else None for v in (data, source))
+    starts, steps = node.attributes["starts"], node.attributes["steps"]
+    if shape is None or count is None:
+        raise Error("IRC350", f"{node.kind} can be spelt out for known shapes only", f"%{node.output.name}")
+    if 0 in count:
+        return emit.op("Identity", [data], shape)
+    box = [axis for axis, (n, size) in enumerate(zip(count, shape)) if n != size]
+    if not box:
+        return emit.op("Identity", [source], shape)
+    return _put(emit, data, list(shape), source, count, starts, steps, box)
+
+
+def _put(
+    emit: _Emitter,
+    data: Value,
+    shape: list[int],
+    source: Value,
+    count: Sequence[int],
+    starts: Sequence[int],
+    steps: Sequence[int],
+    axes: list[int],
+) -> Value:
+    """``data`` with a box of it replaced by ``source``, which covers all of the axes that are not in ``axes``."""
+    axis, *rest = axes
+    start, step, n, size = starts[axis], steps[axis], count[axis], shape[axis]
+    if rest:
+        inner = [*shape[:axis], n, *shape[axis + 1 :]]
+        lines = emit.slice(data, shape, axis, start, n, step)
+        source = _put(emit, lines, inner, source, count, starts, steps, rest)
+    if n > 1 and step > 1:
+        return _interleave(emit, data, shape, source, axis, range(start, start + n * step, step))
+    parts = [source]
+    if start:
+        parts.insert(0, emit.slice(data, shape, axis, 0, start))
+    if start + n < size:
+        parts.append(emit.slice(data, shape, axis, start + n, size - start - n))
+    return emit.op("Concat", parts, shape, axis=axis)
+
+
+def _interleave(
+    emit: _Emitter, data: Value, shape: list[int], source: Value, axis: int, positions: Sequence[int]
+) -> Value:
+    """``data`` with the lines at ``positions`` of ``axis`` replaced by those of ``source``."""
+    indices = emit.numbers([[p] for p in positions])
+    order = list(range(len(shape)))
+    order[0], order[axis] = axis, 0  # its own inverse
+
+    def swap(x: Value, sizes: Sequence[int]) -> Value:
+        return emit.op("Transpose", [x], [sizes[i] for i in order], perm=order) if axis else x
+
+    sizes = [shape[i] for i in order]
+    whole, part = swap(data, shape), swap(source, [*shape[:axis], len(positions), *shape[axis + 1 :]])
+    return swap(emit.op("ScatterND", [whole, indices, part], sizes), sizes)
+
+
+_SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {"irc::slice_scatter": _slice_scatter}
