@@ -110,6 +110,10 @@ class Queries:
         values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
         return index.touches(self.reach_set(values) if contained else self.location_set(values))
 
+    def writers(self, values: Values) -> list[Node]:
+        """The nodes that write memory of ``values``, or of what containers there hold; not those around them."""
+        return self._solver.index.writing(self.reach_set(values)) if self._solver.index else []
+
     def is_mutable(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes to one of its inputs or to what an input holds."""
         written = self.write_set(node)

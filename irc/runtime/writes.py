@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _STATISTICS = frozenset(["aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"])
 """Operators that write running statistics in training mode, which no annotation says."""
 
+_APPEND = "irc::append_"
+"""Writes only behind what its operand shows, and only in memory that the run owns: no input needs a copy for it."""
+
 
 def written_inputs(graph: Graph) -> frozenset[str]:
     """The names of the inputs whose memory a run may change; a superset of those that it does change.
@@ -24,11 +27,13 @@ def written_inputs(graph: Graph) -> frozenset[str]:
     from irc.alias import analyze
 
     db = analyze(graph, noalias=graph.inputs)
-    return frozenset(value.name for value in graph.inputs if db.has_writers(value))
+    return frozenset(v.name for v in graph.inputs if any(node.kind != _APPEND for node in db.writers(v)))
 
 
 def _may_write(kind: str) -> bool:
     """Whether operators of ``kind`` may write: by their rows, or by their name (``Relu_``)."""
+    if kind == _APPEND:
+        return False
     if functional_by_default(kind) or not (rows := schemas(kind)):
         return kind.endswith("_") and not kind.endswith("__")
     return kind in _STATISTICS or any(row.is_mutable for row in rows)

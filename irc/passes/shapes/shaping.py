@@ -179,7 +179,7 @@ def one_hot(c: NodeTypes) -> Type:
     return TensorType(c.dtype(2), (*x[:axis], size, *x[axis:]))
 
 
-@shape_rule("Concat")
+@shape_rule("Concat", "irc::append_")
 def concat(c: NodeTypes) -> Type:
     shapes = [c.shape(i) for i in range(len(c.node.inputs))]
     known = [s for s in shapes if s is not None]

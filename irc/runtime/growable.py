@@ -1,0 +1,317 @@
+"""Arrays that grow along one axis in amortised constant time: what KV caches are made of.
+
+A *room* is memory with capacity along one axis, of which a prefix is used.
+Kernels see plain arrays: views of that prefix. `append` writes new elements
+behind the prefix and gives a longer view, so views given out earlier still
+show what they did. It does that only for a view of all that is used (the
+high-water mark) of a room that the caller may write: whoever appends to a
+shorter prefix gets a copy, so two continuations of one prefix never meet.
+
+How an array leads to its room: ``view.base`` is an array of the whole room and
+``view.base.base`` the room itself, because NumPy gives views of views the base
+of the first array whose own base is no array.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from irc.errors import Error
+from irc.runtime.execution import Frame, Slots, Step, label
+from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in, check_size
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.runtime.lowering import FillIn, Lowering
+
+_ALIGNMENT = 64
+
+
+class Room:
+    """Memory for an array that grows along one axis.
+
+    Attributes:
+        axis: the axis, counted from the front.
+        capacity: how many positions along the axis there is memory for.
+        used: how many of them are in use: the high-water mark.
+        append_only: whether whoever holds views of it may append to read-only ones: they can change nothing else.
+    """
+
+    __slots__ = (
+        "__array_interface__",
+        "__weakref__",
+        "_before",
+        "_dtype",
+        "_latest",
+        "_lock",
+        "_whole",
+        "append_only",
+        "axis",
+        "capacity",
+        "used",
+    )
+
+    def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], axis: int) -> None:
+        shape = check_size(shape, dtype)
+        count = 1
+        for size in shape:
+            count *= size
+        raw = np.empty(count * dtype.itemsize + _ALIGNMENT, np.uint8)
+        start = -raw.ctypes.data % _ALIGNMENT
+        # It holds no view whose base it is: that would be a cycle, which only the collector frees.
+        self._whole: Array = raw[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+        self.__array_interface__ = self._whole.__array_interface__
+        self._before = (_ALL,) * axis
+        self._dtype = self._whole.dtype
+        self.axis = axis
+        self.capacity = shape[axis]
+        self.used = 0
+        self.append_only = False
+        self._lock = Lock()
+        self._latest: Callable[[], Array | None] = _none
+
+    def first(self, parts: Sequence[Array]) -> Array:
+        """Put ``parts``, one after the other, into an empty room; a view of them."""
+        start = 0
+        for part in parts:
+            end = start + part.shape[self.axis]
+            self._whole[(*self._before, slice(start, end))] = part
+            start = end
+        self.used = start
+        return self._view(np.asarray(self), start)
+
+    def extend(self, old: Array, new: Array) -> Array | None:
+        """Write ``new``, which fits, behind ``old`` and view both; None if ``old`` may not be, or is not all, that is
+        used, or if there is no room for ``new``.
+        """
+        writable = old.flags.writeable
+        if not writable and not self.append_only:
+            return None
+        axis = self.axis
+        start = old.shape[axis]
+        end = start + new.shape[axis]
+        with self._lock:  # two holders of one prefix may append at once: the first takes the place
+            if start != self.used or end > self.capacity or (self._latest() is not old and not self._shows(old)):
+                return None
+            self.used = end
+        self._whole[(*self._before, slice(start, end))] = new
+        both = self._view(old.base, end)
+        if not writable:
+            both.flags.writeable = False
+        return both
+
+    def _view(self, face: Any, end: int) -> Array:
+        """The first ``end`` positions; ``face`` is an array of all memory whose base is the room."""
+        view: Array = face[(*self._before, slice(end))]
+        # NumPy's array interface does not know all element types.
+        if view.dtype is not self._dtype and view.dtype != self._dtype:
+            view = view.view(self._dtype)
+        self._latest = weakref.ref(view)
+        return view
+
+    def _shows(self, array: Array) -> bool:
+        """Whether ``array`` is the used part: same place, order and element type."""
+        used = self._whole[(*self._before, slice(self.used))]
+        return (
+            array.shape == used.shape
+            and array.strides == used.strides
+            and array.dtype == used.dtype
+            and array.ctypes.data == used.ctypes.data
+        )
+
+
+_ALL = slice(None)
+
+
+def _none() -> None:
+    return None
+
+
+def room_of(array: Array) -> Room | None:
+    """The room that ``array`` is a view of, if any."""
+    face = array.base
+    room = getattr(face, "base", None)
+    return room if type(room) is Room else None
+
+
+def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
+    """``old`` and then ``new`` along ``axis``, and whether ``old`` stayed where it is.
+
+    Nothing that ``old``, or any other array, shows is changed. Where ``old``
+    cannot stay, both are copied: into a room of twice its length if it was in
+    a room of its holder's, else into one without reserve, which the next
+    append then leaves.
+
+    Raises:
+        Error: IRC421 if the shapes or element types do not fit together; IRC422 if the result would be too large.
+    """
+    axis = axis_in(axis, old.ndim)
+    if old.dtype != new.dtype or old.shape[:axis] != new.shape[:axis] or old.shape[axis + 1 :] != new.shape[axis + 1 :]:
+        raise _mismatch(old, new, axis)
+    room = room_of(old)
+    if room is None or room.axis != axis:
+        return _moved(old, new, axis), False
+    both = room.extend(old, new)
+    if both is not None:
+        return both, True
+    own = room.append_only or old.flags.writeable
+    return _moved(old, new, axis, 2 * old.shape[axis] if own else 0), False
+
+
+def _moved(old: Array, new: Array, axis: int, reserve: int = 0) -> Array:
+    """``old`` and ``new`` in new memory, with room for ``reserve`` positions if that is more than they are."""
+    if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
+        return np.concatenate((old, new), axis)
+    length = old.shape[axis] + new.shape[axis]
+    row = old.itemsize
+    for size in (*old.shape[:axis], *old.shape[axis + 1 :]):
+        row *= size
+    most = MAX_BYTES // row if row else length
+    return _filled((old, new), axis, max(length, min(reserve, most)))
+
+
+def _filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
+    first = parts[0]
+    return Room((*first.shape[:axis], capacity, *first.shape[axis + 1 :]), first.dtype, axis).first(parts)
+
+
+def _mismatch(old: Array, new: Array, axis: int) -> Error:
+    return Error(
+        "IRC421",
+        f"{new.dtype.name}{list(new.shape)} cannot be appended to {old.dtype.name}{list(old.shape)} along axis {axis}: "
+        "only the sizes along that axis may differ",
+    )
+
+
+def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    """Lower ``irc::append_``: as the kernel, with counts of what stayed and what moved."""
+    axis = node.attributes.get("axis")
+    if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
+        raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
+    old, new = ins
+    (out,) = outs
+
+    def fill_in(dead: Slots) -> Step:
+        def step(frame: Frame) -> None:
+            start = frame[old]
+            frame[out], in_place = append(start, frame[new], axis)
+            counters = frame[0].counters
+            if in_place:
+                counters.in_place += 1
+            else:
+                counters.copies += 1
+                counters.copied_bytes += start.nbytes
+            for s in dead:
+                frame[s] = None
+
+        return step
+
+    return fill_in
+
+
+class GrowableArray(NDArrayOperatorsMixin):
+    """An array that can be appended to in amortised constant time, along one axis.
+
+    To its user it is an array: NumPy's functions and operators take it, and
+    indexing gives views. Views stay as they are when it grows. As an input of a
+    model that is donated, the model extends it in place while its capacity
+    lasts; the output, a plain array, can be donated to the next run.
+
+    Args:
+        array: what it starts with; copied.
+        axis: along which it grows.
+        capacity: for how many positions along ``axis`` to reserve memory at least.
+
+    Raises:
+        Error: IRC420 there is no such axis; IRC421 it holds strings; IRC422 the capacity is too large.
+    """
+
+    def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
+        start = np.asarray(array)
+        if start.dtype.hasobject:
+            raise Error("IRC421", "a growable array cannot hold strings")
+        self._axis = axis_in(axis, start.ndim)
+        self._view = _filled((start,), self._axis, max(capacity, start.shape[self._axis]))
+
+    def append(self, rows: Any) -> bool:
+        """Append ``rows``, an array like this one but for its size along the axis.
+
+        Returns:
+            Whether that went in place. Else, for want of capacity or because somebody else has continued the same
+            contents, all is in new memory now, of twice the size.
+
+        Raises:
+            Error: IRC421 if ``rows`` does not fit.
+        """
+        self._view, in_place = append(self._view, np.asarray(rows), self._axis)
+        return in_place
+
+    @property
+    def array(self) -> Array:
+        """The contents: a view."""
+        return self._view
+
+    @property
+    def axis(self) -> int:
+        """The axis along which it grows."""
+        return self._axis
+
+    @property
+    def capacity(self) -> int:
+        """For how many positions along the axis there is memory."""
+        room = room_of(self._view)
+        assert room is not None, "only rooms are ever viewed"
+        return room.capacity
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the contents."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self._view.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._view.ndim
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the contents, not of the capacity."""
+        return self._view.nbytes
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._view[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._view[index] = value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if dtype is None and not copy:
+            return self._view
+        return np.array(self._view, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if "out" in options:
+            options["out"] = tuple(plain(x) for x in options["out"])
+        return getattr(ufunc, method)(*(plain(x) for x in inputs), **options)
+
+    def __repr__(self) -> str:
+        return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
+
+
+def plain(value: Any) -> Any:
+    """``value``, or what it holds if it is a growable array."""
+    return value.array if isinstance(value, GrowableArray) else value
