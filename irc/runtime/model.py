@@ -13,6 +13,7 @@ from irc.ir.bulk import no_collection
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.execution import Counters
+from irc.runtime.growable import plain
 from irc.runtime.objects import State, check_known
 from irc.runtime.plan import lower
 from irc.runtime.values import describe, is_array
@@ -129,6 +130,7 @@ class CompiledModel:
             each = ", ".join(f"{i.name!r} ({i.type})" for i in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
         if donate:
+            feeds = {name: plain(value) for name, value in feeds.items()}
             _check_donation(feeds, donate)
         sizes: Sizes = {}
         values: dict[str, Any] = {}

@@ -14,6 +14,7 @@ from irc.runtime.calls import lower_call
 from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.groups import lower_group
+from irc.runtime.growable import lower_append
 from irc.runtime.lowering import Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
 
@@ -27,6 +28,7 @@ SPECIAL: dict[str, Special] = {
     "onnx::Scan": lower_scan,
     "prim::CallFunction": lower_call,
     "prim::FusionGroup": lower_group,
+    "irc::append_": lower_append,
 }
 """How nodes that are no kernel calls are lowered."""
 

@@ -1,0 +1,355 @@
+"""Growable arrays, and `irc::append_` in plans: what is copied, what stays where it is, who never sees whom."""
+
+import gc
+import threading
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime.growable import GrowableArray, append, room_of
+from irc.runtime.model import CompiledModel
+from tests.runtime.helpers import f32, graph_of
+
+
+def address(array):
+    return np.asarray(array).ctypes.data
+
+
+# -- the array -------------------------------------------------------------------
+
+
+def test_it_is_an_array_to_its_user():
+    start = np.arange(6, dtype=np.float32).reshape(2, 3)
+    grown = GrowableArray(start, axis=1, capacity=8)
+    assert grown.append(np.float32([[7], [8]]))
+    expected = np.concatenate([start, np.float32([[7], [8]])], 1)
+    np.testing.assert_array_equal(grown, expected)
+    assert (grown.shape, grown.dtype, grown.ndim, len(grown), grown.nbytes) == ((2, 4), np.float32, 2, 2, 32)
+    assert (grown.axis, grown.capacity) == (1, 8)
+    np.testing.assert_array_equal(grown + 1, expected + 1)
+    np.testing.assert_array_equal(np.exp(grown), np.exp(expected))
+    np.testing.assert_array_equal(grown @ np.ones((4, 1), np.float32), expected @ np.ones((4, 1), np.float32))
+    assert np.shares_memory(grown[:, 1:], grown.array)
+    assert not np.shares_memory(np.array(grown), grown.array)
+    assert np.asarray(grown, np.float64).dtype == np.float64
+    grown[0, 0] = 5
+    assert grown[0, 0] == 5
+    assert start[0, 0] == 0, "what it started with was copied"
+    assert "capacity=8" in repr(grown)
+    out = np.add(grown, 1, out=grown)
+    assert out is grown.array
+    assert grown[0, 0] == 6
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_the_data_pointer_is_unchanged_iff_capacity_was_reserved(axis):
+    rows = np.ones([1 if i == axis % 3 else 2 for i in range(3)], np.float32)
+    grown = GrowableArray(rows, axis, capacity=5)
+    place = address(grown)
+    for used in range(1, 12):
+        fits = used < grown.capacity
+        assert grown.append(rows) is fits
+        assert (address(grown) == place) is fits
+        place = address(grown)
+        assert grown.shape[axis] == used + 1
+    np.testing.assert_array_equal(grown, 1)
+
+
+@pytest.mark.parametrize("appends", [1, 7, 64, 1000])
+def test_copies_in_all_are_at_most_twice_the_appends(appends):
+    row = np.ones((2, 1, 3), np.float32)
+    grown = GrowableArray(row[:, :0], axis=1)
+    copied = 0
+    for length in range(appends):
+        if not grown.append(row):
+            copied += length
+    assert copied <= 2 * appends
+    assert grown.capacity <= 2 * appends
+    assert grown.shape == (2, appends, 3)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4])
+def test_every_element_type_of_raw_memory(dtype):
+    row = np.ones((2, 1), dtype)
+    grown = GrowableArray(row, 1, capacity=3)
+    assert [grown.append(row), grown.append(row), grown.append(row)] == [True, True, False]
+    assert (grown.dtype, grown.shape) == (np.dtype(dtype), (2, 4))
+    assert (np.asarray(grown) == np.ones(1, dtype)).all()
+
+
+def test_views_stay_as_they_are_when_it_grows():
+    grown = GrowableArray(f32(1, 2), 0, capacity=4)
+    before = grown[...]
+    grown.append(f32(3))
+    np.testing.assert_array_equal(before, f32(1, 2))
+    np.testing.assert_array_equal(grown, f32(1, 2, 3))
+
+
+def test_two_continuations_of_one_prefix_never_meet():
+    prefix = GrowableArray(f32(1, 2), 0, capacity=8).array
+    one, one_in_place = append(prefix, f32(3), 0)
+    other, other_in_place = append(prefix, f32(4), 0)
+    assert (one_in_place, other_in_place) == (True, False)
+    one, _ = append(one, f32(5), 0)
+    other, stays = append(other, f32(6), 0)
+    assert stays, "the copy has reserve of its own"
+    np.testing.assert_array_equal(one, f32(1, 2, 3, 5))
+    np.testing.assert_array_equal(other, f32(1, 2, 4, 6))
+
+
+def test_threads_that_continue_one_prefix_never_meet():
+    prefix = GrowableArray(f32(0), 0, capacity=1 << 12).array
+    results = {}
+    start = threading.Barrier(4)
+
+    def work(k):
+        mine = prefix
+        start.wait()
+        for _ in range(200):
+            mine, _ = append(mine, f32(k), 0)
+        results[k] = mine
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(1, 5):
+        np.testing.assert_array_equal(results[k], f32(0, *[k] * 200))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda a: a[:2],  # too short
+        lambda a: a[1:],  # begins later
+        lambda a: a[::-1],  # backwards
+        lambda a: a.view(np.int32),  # other elements
+        lambda a: a[:, ::2],  # not whole rows
+        lambda a: a.reshape(3, 2, 2),  # other rows
+    ],
+)
+def test_only_the_whole_of_what_is_used_is_extended(part):
+    whole = GrowableArray(np.arange(12, dtype=np.float32).reshape(3, 4), 0, capacity=8).array
+    old = part(whole)
+    row = np.zeros((1, *old.shape[1:]), old.dtype)
+    both, in_place = append(old, row, 0)
+    assert not in_place
+    assert not np.shares_memory(both, whole)
+    np.testing.assert_array_equal(both, np.concatenate([old, row]))
+    np.testing.assert_array_equal(whole, np.arange(12, dtype=np.float32).reshape(3, 4))
+
+
+def test_a_view_of_all_that_is_used_is_extended():
+    whole = GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8).array
+    both, in_place = append(whole.reshape(1, 2, 3)[0], np.ones((2, 1), np.float32), 1)
+    assert in_place
+    assert address(both) == address(whole)
+
+
+def test_read_only_memory_is_copied_and_gets_no_reserve():
+    view = GrowableArray(f32(1, 2), 0, capacity=8).array.view()
+    view.flags.writeable = False
+    both, in_place = append(view, f32(3), 0)
+    assert not in_place
+    room = room_of(both)
+    assert room is not None
+    assert room.capacity == 3
+    assert both.flags.writeable
+
+
+def test_memory_is_freed_without_the_collector():
+    gc.disable()
+    try:
+        grown = GrowableArray(f32(1), 0, capacity=4)
+        grown.append(f32(2))
+        room = room_of(grown.array)
+        assert room is not None
+        gone = weakref.ref(room)
+        del room
+        del grown
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("new", "axis"),
+    [
+        (np.ones((2, 1), np.float64), 1),
+        (np.ones((1, 1), np.float32), 1),  # NumPy would broadcast it
+        (np.ones((2, 3, 1), np.float32), 1),
+        (np.ones((2, 2), np.float32), 0),
+    ],
+)
+def test_what_does_not_fit_is_refused(new, axis):
+    with pytest.raises(Error, match="cannot be appended") as caught:
+        append(np.ones((2, 3), np.float32), new, axis)
+    assert caught.value.code == "IRC421"
+    grown = GrowableArray(np.ones((2, 3), np.float32), axis, capacity=9)
+    with pytest.raises(Error, match="cannot be appended"):
+        grown.append(new)
+    assert grown.shape == (2, 3)
+
+
+def test_an_axis_out_of_range_is_refused():
+    with pytest.raises(Error, match="axis 2 is out of range"):
+        GrowableArray(np.ones((2, 3)), 2)
+
+
+@pytest.mark.parametrize("capacity", [1 << 40, 1 << 62, 1 << 80])
+def test_a_capacity_that_overflows_is_refused_before_anything_is_allocated(capacity):
+    with pytest.raises(Error, match="GiB") as caught:
+        GrowableArray(np.ones((2, 3), np.float32), 1, capacity)
+    assert caught.value.code == "IRC422"
+
+
+def test_a_result_beyond_the_limit_is_refused_although_each_part_is_small():
+    old, new = (np.broadcast_to(np.float32(1), (1 << 38,)) for _ in range(2))
+    with pytest.raises(Error, match="GiB"):
+        append(old, new, 0)
+
+
+def test_strings_are_joined_but_never_in_place():
+    both, in_place = append(np.array(["a"], object), np.array(["b"], object), 0)
+    assert (both.tolist(), in_place) == (["a", "b"], False)
+    with pytest.raises(Error, match="strings"):
+        GrowableArray(np.array(["a"], object), 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_tree_of_continuations_is_as_if_everything_were_copied(data):
+    """Values are never changed by later appends, whichever of them are continued, in whatever order."""
+    axis = data.draw(st.integers(0, 2))
+
+    def rows(n, value):
+        return np.full([n if i == axis else 2 for i in range(3)], value, np.int64)
+
+    start = rows(data.draw(st.integers(0, 2)), 0)
+    values = [(GrowableArray(start, axis, data.draw(st.integers(0, 6))).array, start)]
+    for step in range(data.draw(st.integers(1, 20))):
+        array, oracle = values[data.draw(st.integers(0, len(values) - 1))]
+        new = rows(data.draw(st.integers(0, 3)), step + 1)
+        values.append((append(array, new, axis)[0], np.concatenate([oracle, new], axis)))
+    for array, oracle in values:
+        np.testing.assert_array_equal(array, oracle)
+
+
+# -- in plans ----------------------------------------------------------------------
+
+
+APPEND = """
+graph(%past : Float(*, 2), %x : Float(*, 2)):
+  %present : Float(*, 2) = irc::append_[axis=0](%past, %x)
+  return (%present)
+"""
+
+
+def test_a_donated_growable_array_is_extended_where_it_is():
+    model = CompiledModel(graph_of(APPEND))
+    past = GrowableArray(np.ones((3, 2), np.float32), 0, capacity=8)
+    out = model.run({"past": past, "x": f32([2, 2])}, donate=["past"])["present"]
+    assert address(out) == address(past)
+    assert (model.counters.in_place, model.counters.copies) == (1, 0)
+    out = model.run({"past": out, "x": f32([3, 3])}, donate=["past"])["present"]
+    assert address(out) == address(past), "results lead to their reserve, too"
+    assert (model.counters.in_place, model.counters.copies) == (1, 0)
+    np.testing.assert_array_equal(out, f32([1, 1], [1, 1], [1, 1], [2, 2], [3, 3]))
+
+
+def test_a_borrowed_one_is_copied_and_keeps_its_capacity():
+    model = CompiledModel(graph_of(APPEND))
+    past = GrowableArray(np.ones((3, 2), np.float32), 0, capacity=8)
+    out = model.run({"past": past, "x": f32([2, 2])})["present"]
+    assert not np.shares_memory(out, past.array)
+    assert (model.counters.in_place, model.counters.copies, model.counters.copied_bytes) == (0, 1, 24)
+    assert past.append(f32([4, 4]))
+    np.testing.assert_array_equal(out, f32([1, 1], [1, 1], [1, 1], [2, 2]))
+
+
+def test_two_runs_on_one_donated_prefix_never_meet():
+    model = CompiledModel(graph_of(APPEND))
+    past = GrowableArray(np.ones((1, 2), np.float32), 0, capacity=8).array
+    one = model.run({"past": past, "x": f32([2, 2])}, donate=["past"])["present"]
+    other = model.run({"past": past, "x": f32([3, 3])}, donate=["past"])["present"]
+    np.testing.assert_array_equal(one, f32([1, 1], [2, 2]))
+    np.testing.assert_array_equal(other, f32([1, 1], [3, 3]))
+    assert not np.shares_memory(one, other)
+
+
+@pytest.mark.parametrize("length", [64, 256, 1024, 4096])
+def test_a_step_copies_nothing_at_any_length(length):
+    model = CompiledModel(graph_of(APPEND))
+    past = GrowableArray(np.ones((length, 2), np.float32), 0, capacity=length + 1)
+    model.run({"past": past, "x": f32([2, 2])}, donate=["past"])
+    assert (model.counters.in_place, model.counters.copies, model.counters.copied_bytes) == (1, 0, 0)
+
+
+def test_prefix_and_result_leave_the_run_apart():
+    text = """
+    graph(%past : Float(*), %x : Float(*)):
+      %a : Float(*) = irc::append_[axis=0](%past, %x)
+      %b : Float(*) = irc::append_[axis=0](%a, %x)
+      return (%a, %b)
+    """
+    model = CompiledModel(graph_of(text))
+    out = model.run({"past": GrowableArray(f32(1), 0, 8), "x": f32(2)}, donate=["past"])
+    np.testing.assert_array_equal(out["a"], f32(1, 2))
+    np.testing.assert_array_equal(out["b"], f32(1, 2, 2))
+    assert not np.shares_memory(out["a"], out["b"])
+
+
+IF = """
+graph(%c : Bool(), %past : Float(*), %x : Float(*)):
+  %present : Float(*) = prim::If(%c)
+    block0():
+      %a : Float(*) = irc::append_[axis=0](%past, %x)
+      -> (%a)
+    block1():
+      -> (%x)
+  return (%present)
+"""
+
+
+@pytest.mark.parametrize(("donate", "in_place"), [(["past"], 1), ([], 0)])
+def test_a_capture_is_extended_in_place_if_it_is_owned(donate, in_place):
+    model = CompiledModel(graph_of(IF))
+    past = GrowableArray(f32(1, 2), 0, capacity=8)
+    out = model.run({"c": np.array(True), "past": past, "x": f32(3)}, donate=donate)["present"]
+    np.testing.assert_array_equal(out, f32(1, 2, 3))
+    assert (model.counters.in_place, model.counters.copies) == (in_place, 1 - in_place)
+    assert (address(out) == address(past)) is bool(in_place)
+
+
+LOOP = """
+graph(%n : Long(), %start : Float(*), %captured : Float(4096)):
+  %go : Bool() = prim::Constant[value={1}]()
+  %end : Float(*) = onnx::Loop(%n, %go, %start)
+    block0(%i : Long(), %c : Bool(), %held : Float(*)):
+      %sum : Float(1) = onnx::ReduceSum(%captured)
+      %longer : Float(*) = irc::append_[axis=0](%held, %sum)
+      -> (%c, %longer)
+  return (%end)
+"""
+
+
+@pytest.mark.parametrize("trips", [1, 2, 9, 200])
+def test_a_loop_copies_no_captured_bytes_and_few_carried_ones(trips):
+    model = CompiledModel(graph_of(LOOP))
+    captured = np.ones(4096, np.float32)
+    out = model.run({"n": np.int64(trips), "start": f32(0), "captured": captured})["end"]
+    np.testing.assert_array_equal(out, f32(0, *[4096] * trips))
+    assert model.counters.copied_bytes <= 2 * 4 * (trips + 1), "none of the 16 KiB captured"
+    assert model.counters.in_place >= trips - 2 - np.log2(trips + 1)
+
+
+def test_a_node_that_is_not_well_formed_is_refused():
+    with pytest.raises(Error, match="attribute") as caught:
+        CompiledModel(graph_of("graph(%a : Tensor, %b : Tensor):\n  %c = irc::append_(%a, %b)\n  return (%c)"))
+    assert caught.value.code == "IRC215"
