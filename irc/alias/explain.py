@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,8 @@ class Fact(NamedTuple):
         case: for what PyTorch's analysis misses, the number of the case in
             ``docs/alias-analysis.md``: 1 back edges of loops, 2 loops without a
             trip, 3 what containers hold, 4 unknown types that overlap, 5 results
-            that share although its schema calls them fresh; else 0.
+            that share although its schema calls them fresh, 7 what becomes known
+            outside as a union; else 0.
     """
 
     subject: str
@@ -99,13 +101,16 @@ class _Paths:
 
     def tree(self, value: Value) -> dict[Element, _Reached]:
         """All that ``value`` may be or hold, and the shortest ways there."""
-        start = self.raw.elements[value]
+        return self._search(self.raw.elements[value], inside=True)
+
+    def _search(self, start: Element, inside: bool) -> dict[Element, _Reached]:
+        """All that ``start`` leads to, through what containers hold if ``inside``, and the shortest ways there."""
         found: dict[Element, _Reached] = {start: _Reached(start, 0)}
         queue = deque([start])
         while queue:
             e = queue.popleft()
             further = self.raw.targets_of(e)
-            if e in self.raw.sites:  # on into what it holds
+            if inside and e in self.raw.sites:  # on into what it holds
                 further = [*further, self.db.contents_element(e)]
             for target in further:
                 if target not in found:
@@ -137,7 +142,7 @@ class _Paths:
             return Fact(self._name(x), self._name(y), self._storing(target), case)
         if x in self.raw.unknown_atoms and y in self.raw.sites:
             differs = self._is_other(self.raw.unknown_atoms[x], y)
-            return Fact(self._name(x), self._name(y), None, 4 if differs else 0)
+            return Fact(self._name(x), self._name(y), None, 4 if differs else self._case_of_escape(y))
         if subject is None:
             return Fact(self._name(x), self._name(y))
         node = subject.node
@@ -147,6 +152,28 @@ class _Paths:
         if y in self.holder_of and self._is_other(subject.type, object):
             case = 4  # taken out of a container as something else than it is there
         return Fact(self._name(x), self._name(y), node, case)
+
+    def _case_of_escape(self, location: Element) -> int:
+        """The case if ``location`` became known outside as something of a type that is no more than one of several.
+
+        PyTorch then lets unknown values of that type be it, but not those of its own.
+        """
+        if location not in self.escaped:
+            return 0
+        e, before = location, self.escaped[location].before
+        while e != before:
+            value = self.value_of.get(e)
+            if value is not None and self._is_other(value.type, location):
+                return 4
+            if value is not None and len(atoms(value.type)) > 1:
+                return 7
+            e, before = before, self.escaped[before].before
+        return 0
+
+    @cached_property
+    def escaped(self) -> dict[Element, _Reached]:
+        """All that unknown code may hold, and the shortest ways there."""
+        return self._search(f.ESCAPED, inside=False)
 
     def _is_other(self, type: Type, location: Element) -> bool:
         """Whether what is known to be of ``type`` is something more special at ``location``, or something else."""

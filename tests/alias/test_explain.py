@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from irc.alias import analyze
@@ -40,6 +41,32 @@ def test_loops_tell_which_edge_it_was() -> None:
     c = Case(CASE)
     assert [fact.case for fact in c.db.why(c["view"], c["a"])] == [0, 2, 0], "the loop may make no trip"
     assert 1 in [fact.case for fact in c.db.why(c["v"], c["k"])], "by the back edge"
+
+
+ESCAPES = """
+graph(%l : {held}[], %c : bool, %x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %k : Tensor[] = prim::ListConstruct(%x)
+  %e : {held} = prim::If(%c)
+    block0():
+      -> (%a)
+    block1():
+      -> (%k)
+  %m : {held}[] = aten::append(%l, %{stored})
+  %u : {held} = aten::__getitem__(%l, %z)
+  %t : Tensor = prim::unchecked_cast(%u)
+  return (%t)
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "stored", "found"),
+    [("Union(Tensor, Tensor[])", "e", {0, 7}), ("Union(Tensor, Tensor[])", "a", {0}), ("Any", "e", {0, 4})],
+)
+def test_facts_tell_as_what_a_value_escaped(held: str, stored: str, found: set[int]) -> None:
+    c = Case(ESCAPES.format(held=held, stored=stored))
+    assert {fact.case for fact in c.db.why(c["t"], c["a"])} == found
 
 
 def test_what_is_held_is_explained_too() -> None:

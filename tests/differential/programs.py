@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irc.ir import Builder, Graph, Value, types
-from irc.ir.types import ListType, OptionalType
+from irc.ir.types import ListType, OptionalType, UnionType
 from tests.alias.programs import DICT, LIST, PAIR, TENSOR, ProgramBuilder
 
 ANY_LIST = ListType(types.ANY)
 MAYBE = OptionalType(TENSOR)
+EITHER = UnionType((TENSOR, LIST))
+EITHERS = ListType(EITHER)
 
 
 class TorchProgramBuilder(ProgramBuilder):
-    """No opaque calls; instead values of unknown type, optionals, and results whose sharing no schema declares."""
+    """No opaque calls; instead unknown types, optionals, unions, and results whose sharing no schema declares."""
 
     def __init__(self, choices: Sequence[int]) -> None:
         super().__init__(choices, opaque=False)
@@ -27,6 +29,7 @@ class TorchProgramBuilder(ProgramBuilder):
             self._of_any,
             self._optional,
             self._list_function,
+            self._either,
         ]
 
     def _undeclared(self, b: Builder, scope: list[Value], depth: int) -> None:
@@ -65,6 +68,26 @@ class TorchProgramBuilder(ProgramBuilder):
             scope.append(b.op("prim::unchecked_unwrap_optional", values[-1 - self._pick(len(values))], type=TENSOR))
         else:
             scope.append(b.op("aten::get", self._value(b, scope, DICT), self._key, type=MAYBE))
+
+    def _either(self, b: Builder, scope: list[Value], depth: int) -> None:
+        """A tensor or a list, stored into a list from outside, or taken out of it."""
+        values = [v for v in scope if v.type == EITHER]
+        which = self._pick(3)
+        if which == 0 or not values:
+            branches = self._value(b, scope, TENSOR), self._value(b, scope, LIST)
+            node = b.node("prim::If", [self._cond], [EITHER])
+            for held in branches:
+                node.add_block().set_returns([held])
+            scope.append(node.output)
+            return
+        eithers = self.graph.inputs[-1]
+        if eithers.type != EITHERS:
+            eithers = self.graph.add_input(EITHERS, "eithers")
+        if which == 1:
+            b.op("aten::append", eithers, values[-1 - self._pick(len(values))], type=EITHERS)
+        else:
+            found = b.op("aten::__getitem__", eithers, self._int, type=EITHER)
+            scope += [found, b.op("prim::unchecked_cast", found, type=(TENSOR, LIST)[self._pick(2)])]
 
     def _list_function(self, b: Builder, scope: list[Value], depth: int) -> None:
         which = self._pick(4)

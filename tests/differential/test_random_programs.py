@@ -24,7 +24,15 @@ def test_sharing_and_writes() -> None:
         answers.sharing(both, pairs)
         answers.writes(both)
     report(*answers.report(f"{PROGRAMS} random programs"))
-    for query, case in (("sharing", 1), ("sharing", 2), ("sharing", 4), ("sharing", 5), ("writes", 1), ("writes", 3)):
+    for query, case in (
+        ("sharing", 1),
+        ("sharing", 2),
+        ("sharing", 4),
+        ("sharing", 5),
+        ("sharing", 7),
+        ("writes", 1),
+        ("writes", 3),
+    ):
         assert answers.cases[query, case] >= 10, f"case {case} is hardly ever the reason for {query}"
 
 
