@@ -7,6 +7,7 @@ from irc.passes.conv_bn_fold import ConvBnFold
 from irc.passes.cse import Cse
 from irc.passes.dce import Dce
 from irc.passes.freeze import Freeze
+from irc.passes.growable import Growable
 from irc.passes.in_place import InPlace
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
@@ -24,6 +25,7 @@ __all__ = [
     "Cse",
     "Dce",
     "Freeze",
+    "Growable",
     "InPlace",
     "Inline",
     "Instrument",

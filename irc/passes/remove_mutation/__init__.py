@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.alias import Kind
 from irc.alias.sets import members
 from irc.ir import Graph, Node, TensorType, Value
+from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
 from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, Refused
@@ -43,7 +44,7 @@ class RemoveMutation:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Go through all memory that is written, until nothing more can be done."""
-        changed = False
+        changed = concatenate_instead(graph, ctx)
         refused: dict[Node, str] = {}
         while _round(graph, ctx, refused):
             changed = True

@@ -1,0 +1,142 @@
+"""Concat that extends what a run is given and gives back: KV caches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.ir.types import DType, TensorType
+from irc.passes.registry import register
+from irc.passes.walking import is_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from irc.ir import Block, Graph, Node, Value
+    from irc.passes.base import PassContext
+    from irc.passes.rewriter import Rewriter
+
+APPEND = "irc::append_"
+CONCAT = "onnx::Concat"
+
+_BRANCH = "prim::If"
+
+
+@register
+@dataclass(frozen=True)
+class Growable:
+    """Replace ``onnx::Concat(%cache, %new)`` by ``irc::append_``, which leaves the cache where it is if it can.
+
+    That pays where the result comes back as an operand: where something that
+    the graph is given, or that a loop carries, is extended and leaves the
+    graph, or the loop's body, again.
+
+    `irc::append_` changes nothing that anybody sees; whether there is reserve
+    that it may use, only the run knows. All that is new is that its result
+    may share with the operand. So it is legal where nothing else writes into
+    either, and not in functions, whose callers might. Later passes then know
+    of the sharing: this one comes before those that overwrite.
+    """
+
+    name: ClassVar[str] = "growable"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Look at every Concat once."""
+        changed = False
+        for node in [node for node in graph.walk() if _may_grow(node)]:
+            rewriter = ctx.rewriter(graph)
+            if not _comes_back(node, rewriter):
+                continue
+            if is_function(graph):
+                ctx.note(node, "copies: who calls the function might write into what it is given or gives")
+            elif any(writer.kind != APPEND for writer in rewriter.db.writers([node.inputs[0], node.output])):
+                ctx.note(node, f"copies: %{node.inputs[0].name} or the result is written in place")
+            elif ctx.allow(node):
+                _append(node, rewriter)
+                ctx.count("appends")
+                changed = True
+        return changed
+
+
+def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
+    """Replace every ``irc::append_`` by Concat, which means the same; return whether there was one."""
+    appends = [node for node in graph.walk() if node.kind == APPEND]
+    rewriter = ctx.rewriter(graph)
+    done = 0
+    for node in appends:
+        if ctx.allow(node):
+            _replace(node, CONCAT, node.inputs, rewriter)
+            done += 1
+    if done:
+        ctx.count("concatenated", done)
+    return done > 0
+
+
+def _may_grow(node: Node) -> bool:
+    if node.kind != CONCAT or len(node.inputs) < 2 or len(node.outputs) != 1 or "axis" not in node.attributes:
+        return False
+    type = node.inputs[0].type
+    return not (isinstance(type, TensorType) and type.dtype is DType.STRING)
+
+
+def _comes_back(node: Node, rewriter: Rewriter) -> bool:
+    """Whether ``node`` extends what the graph, or the body of a loop around, is given, and that returns the result.
+
+    Between, it may be extended by others.
+    """
+    db = rewriter.db
+    first = node
+    while (before := first.inputs[0].node) is not None and _extends(before):
+        first = before
+    results = [node.output]
+    for result in results:
+        results += [user.output for user in result.users if _extends(user) and user.inputs[0] is result]
+    return any(
+        db.may_alias(first.inputs[0], list(block.params)) and db.may_alias(results, list(block.returns))
+        for block in _repeated_around(node)
+    )
+
+
+def _repeated_around(node: Node) -> Iterator[Block]:
+    """The blocks around ``node`` that run again on what they return, if only in a later run: all but branches."""
+    block = node.block
+    while block is not None:
+        if block.node is None or block.node.kind != _BRANCH:
+            yield block
+        block = block.node.block if block.node is not None else None
+
+
+def _extends(node: Node) -> bool:
+    return node.kind == APPEND or _may_grow(node)
+
+
+def _append(node: Node, rewriter: Rewriter) -> None:
+    old, *parts = node.inputs
+    with rewriter.db.rewrite():
+        new = parts[0] if len(parts) == 1 else _joined(node, parts, rewriter)
+        _replace(node, APPEND, [old, new], rewriter)
+
+
+def _joined(node: Node, parts: Sequence[Value], rewriter: Rewriter) -> Value:
+    """``parts`` of the Concat ``node``, put together by one of their own."""
+    both = node.output.type
+    return rewriter.op(
+        CONCAT,
+        *parts,
+        before=node,
+        type=TensorType(both.dtype if isinstance(both, TensorType) else None),
+        attributes=dict(node.attributes),
+        version=node.version,
+    )
+
+
+def _replace(node: Node, kind: str, inputs: Sequence[Value], rewriter: Rewriter) -> None:
+    """Put a node of ``kind`` on ``inputs`` in the place of ``node``, all else being equal."""
+    other = node.graph.create(
+        kind, inputs, [node.output.type], attributes=dict(node.attributes), version=node.version, name=node.name
+    )
+    other.scope = node.scope
+    with rewriter.db.rewrite():
+        rewriter.insert(other, before=node)
+        rewriter.replace(node.output, other.output, keep_name=True)
+        rewriter.erase(node)

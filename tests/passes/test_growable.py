@@ -1,0 +1,199 @@
+"""Concat onto what comes back: where it becomes ``irc::append_``, where not and why, and the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.ir import parse_graph
+from irc.passes import Growable, PassContext
+from tests.passes.helpers import (
+    assert_becomes,
+    assert_same_results,
+    assert_unchanged,
+    kinds,
+    run_passes,
+    transform,
+    transform_module,
+)
+
+CACHE = """
+graph(%past : Float(1, 2, *, 4), %new : Float(1, 2, 1, 4)):
+  %present : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past, %new)
+  return (%present)
+"""
+
+APPENDED = CACHE.replace("onnx::Concat", "irc::append_")
+
+LOOP = """
+graph(%n : Long(), %start : Float(*), %x : Float(1)):
+  %go : Bool() = prim::Constant[value={1}]()
+  %first : Float(*) = onnx::Relu(%start)
+  %end : Float(*) = onnx::Loop(%n, %go, %first)
+    block0(%i : Long(), %c : Bool(), %held : Float(*)):
+      %longer : Float(*) = onnx::Concat[axis=0](%held, %x)
+      -> (%c, %longer)
+  return (%end)
+"""
+
+BRANCH = """
+graph(%use : Bool(), %past : Float(*), %x : Float(*)):
+  %present : Float(*) = prim::If(%use)
+    block0():
+      %a : Float(*) = onnx::Concat[axis=0](%past, %x)
+      -> (%a)
+    block1():
+      -> (%x)
+  return (%present)
+"""
+
+F = np.float32
+
+
+# -- where ------------------------------------------------------------------------
+
+
+def test_a_cache_that_the_graph_is_given_and_gives_back():
+    assert_becomes(CACHE, "growable", APPENDED)
+    past, new = np.ones((1, 2, 3, 4), F), np.zeros((1, 2, 1, 4), F)
+    assert_same_results(parse_graph(CACHE), transform(CACHE, "growable"), past, new)
+
+
+def test_what_a_loop_carries():
+    assert_becomes(LOOP, "growable", LOOP.replace("onnx::Concat", "irc::append_"))
+    assert_same_results(
+        parse_graph(LOOP), transform(LOOP, "growable"), np.int64(5), np.array([-1, 2], F), np.ones(1, F)
+    )
+
+
+def test_a_capture_in_a_branch():
+    assert_becomes(BRANCH, "growable", BRANCH.replace("onnx::Concat", "irc::append_"))
+
+
+def test_through_views_and_branches():
+    text = """
+graph(%use : Bool(), %past : Float(1, *, 2), %x : Float(1, 1, 2)):
+  %same : Float(1, *, 2) = onnx::Identity(%past)
+  %a : Float(1, *, 2) = onnx::Concat[axis=1](%same, %x)
+  %b : Float(1, *, 2) = prim::If(%use)
+    block0():
+      -> (%a)
+    block1():
+      -> (%past)
+  return (%b)
+"""
+    assert kinds(transform(text, "growable"))[:2] == ["Identity", "append_"]
+
+
+def test_several_new_parts_are_put_together_first():
+    before = """
+graph(%past : Float(*), %x : Float(1), %y : Float(2)):
+  %present : Float(*) = onnx::Concat[axis=0, since_version=13](%past, %x, %y)
+  return (%present)
+"""
+    after = """
+graph(%past : Float(*), %x : Float(1), %y : Float(2)):
+  %0 : Float = onnx::Concat[axis=0, since_version=13](%x, %y)
+  %present : Float(*) = irc::append_[axis=0, since_version=13](%past, %0)
+  return (%present)
+"""
+    assert_becomes(before, "growable", after)
+    assert_same_results(parse_graph(before), parse_graph(after), np.ones(3, F), np.zeros(1, F), np.ones(2, F))
+
+
+def test_the_operand_may_be_used_later_for_appending_changes_nothing_of_it():
+    text = """
+graph(%past : Float(*), %x : Float(*)):
+  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
+  %sum : Float(1) = onnx::ReduceSum(%past)
+  return (%present, %sum)
+"""
+    assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
+
+
+def test_what_is_extended_twice():
+    text = """
+graph(%past : Float(*), %x : Float(1)):
+  %longer : Float(*) = onnx::Concat[axis=0](%past, %x)
+  %present : Float(*) = onnx::Concat[axis=0](%longer, %x)
+  return (%present)
+"""
+    assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
+
+
+# -- where not --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%a : Float(*) = onnx::Relu(%past)\n  %y : Float(*) = onnx::Concat[axis=0](%a, %x)",  # computed anew each time
+        "%a : Float(*) = onnx::Concat[axis=0](%past, %x)\n  %y : Float(*) = onnx::Relu(%a)",  # does not leave
+        "%y : Float(*) = onnx::Concat[axis=0](%past)",
+    ],
+)
+def test_what_does_not_come_back_stays(body):
+    assert_unchanged(f"graph(%past : Float(*), %x : Float(*)):\n  {body}\n  return (%y)", "growable")
+
+
+def test_what_a_loop_makes_anew_in_each_trip_stays():
+    made = "%made : Float(1) = onnx::Relu(%x)\n      %longer : Float(*) = onnx::Concat[axis=0](%made, %held)"
+    assert_unchanged(LOOP.replace("%longer : Float(*) = onnx::Concat[axis=0](%held, %x)", made), "growable")
+
+
+def test_strings_stay():
+    assert_unchanged(CACHE.replace("Float", "String"), "growable")
+
+
+@pytest.mark.parametrize("written", ["past", "present"])
+def test_memory_that_is_written_is_not_shared(written):
+    text = CACHE.replace("  return", f"  %z : Float(1, 2, *, 4) = onnx::Relu_(%{written})\n  return")
+    graph = parse_graph(text)
+    notes = run_passes(graph, "growable").notes
+    assert ["written in place" in note.reason for note in notes] == [True]
+    assert "append_" not in kinds(graph)
+
+
+def test_a_function_keeps_what_it_gives_apart():
+    text = """
+graph main(%past : Float(*), %x : Float(*)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(*) = prim::CallFunction(%f, %past, %x)
+  return (%y)
+
+graph f(%past : Float(*), %x : Float(*)):
+  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
+  return (%present)
+"""
+    module = transform_module(text, "growable")
+    assert "append_" not in [k for graph in module.graphs.values() for k in kinds(graph)]
+    assert kinds(transform_module(text, "inline,growable").main) == ["append_"]
+
+
+# -- what follows ------------------------------------------------------------------
+
+
+def test_results_that_may_be_a_kept_operand_are_not_overwritten():
+    text = """
+graph(%past : Float(*), %x : Float(*)):
+  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
+  %y : Float(*) = onnx::Relu(%present)
+  return (%y, %present, %past)
+"""
+    assert "Relu_" not in kinds(transform(text, "growable,in-place"))
+
+
+# -- the way back ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [CACHE, LOOP, BRANCH])
+def test_remove_mutation_is_the_way_back(text):
+    assert_becomes(text, "growable,remove-mutation", text)
+
+
+def test_what_a_limit_forbids_is_not_done():
+    graph = parse_graph(CACHE)
+    ctx = PassContext()
+    ctx.limit = 0
+    assert not Growable().run(graph, ctx)
+    assert kinds(graph) == ["Concat"]
