@@ -15,6 +15,7 @@ from irc.passes.manager import PassManager, PassReport, PassRun
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
+from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "PassRun",
     "Pipeline",
     "RemoveMutation",
+    "Reorder",
     "Repeat",
     "Rewriter",
     "create",

@@ -14,7 +14,7 @@ from irc.runtime.plan import lower
 from tests.passes.helpers import run_passes
 from tests.passes.programs import modules, programs
 
-PASSES = ("inline", "constant-fold", "constant-pool", "cse", "dce", "conv-bn-fold")
+PASSES = ("inline", "constant-fold", "constant-pool", "cse", "dce", "conv-bn-fold", "reorder")
 OTHERS = ("canonicalize", "shape-inference")
 
 INPUTS = [np.array([[1, -2, 3], [-1, 2, -3]], np.float32), np.array([[0, 5, -5], [4, -4, 1]], np.float32)]

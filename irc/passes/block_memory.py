@@ -1,0 +1,212 @@
+"""What the values of one block take of memory, and until when: an estimate to compare orders of its nodes by."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias import Kind
+from irc.alias.sets import LocationSet, contains, intersects, members
+from irc.ir.types import PrimType, TensorType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from irc.alias import AliasDb
+    from irc.ir import Block, Node, Value
+
+_SIZE = 64
+"""What a dimension that is not known is taken to be."""
+
+_FEW = 16
+"""Values that may be at more places are not told apart."""
+
+_MANY = -1
+"""Stands for the locations of such values."""
+
+_OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
+
+
+class Peak(NamedTuple):
+    """Most bytes at one time.
+
+    Attributes:
+        fresh: if every result takes memory of its own.
+        reused: if results are written over dead operands wherever nodes can.
+    """
+
+    fresh: int = 0
+    reused: int = 0
+
+    @staticmethod
+    def most(peaks: Iterable[Peak]) -> Peak:
+        """The largest, either by itself."""
+        fresh = reused = 0
+        for peak in peaks:
+            fresh, reused = max(fresh, peak.fresh), max(reused, peak.reused)
+        return Peak(fresh, reused)
+
+    def within(self, other: Peak) -> bool:
+        """Whether neither is more than ``other``'s."""
+        return self.fresh <= other.fresh and self.reused <= other.reused
+
+
+class Moment(NamedTuple):
+    """One node at its turn.
+
+    Attributes:
+        alive: what is alive while it runs.
+        takes: 1 if it is the last to use memory that it can take, else 0.
+        takes_input: the same for a graph input, which its caller may donate.
+    """
+
+    alive: Peak
+    takes: int
+    takes_input: int
+
+
+class BlockMemory:
+    """The memory of one block: *groups* of values that may share it, and who uses them.
+
+    A group is alive from its first value to its last user. What is not known of types is guessed: 64 for a dimension,
+    for a tensor the mean of the others. Memory of values from outside of the block counts nothing. Nodes are numbers:
+    positions in ``nodes``.
+
+    Args:
+        block: the block.
+        nodes: its nodes in order, and its return node.
+        used: what each of them uses.
+        db: the alias analysis of their graph.
+
+    Attributes:
+        used: for each node, the groups it uses.
+        users: group -> the nodes that use it, in order.
+        inputs: the groups of the graph's inputs.
+    """
+
+    def __init__(self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], db: AliasDb) -> None:
+        self._db = db
+        self._parents: list[int] = []
+        self._foreign: list[bool] = []
+        self._groups: dict[Value, int] = {}
+        self._outer: dict[int, int] = {}  # location -> the group of what is defined outside
+        made: list[list[tuple[Value, int | None]]] = []
+        for value in block.params:
+            # The runtime lets no donated input share with others, and takes none that is not donated.
+            self._groups[value] = self._new() if block is db.graph.block else self._from_outside(value)
+        for node, values in zip(nodes, used):
+            for value in values:
+                if value not in self._groups:
+                    self._groups[value] = self._from_outside(value)
+            made.append([(value, self._define(value, values)) for value in node.outputs])
+        guess = _mean([size for outputs in made for _, size in outputs if size])
+        self._made = [[(self.group(v), guess if n is None else n) for v, n in outputs] for outputs in made]
+        self.used = [list(dict.fromkeys(map(self.group, values))) for values in used]
+        self.inputs = {self.group(v) for v in block.params} if block is db.graph.block else set[int]()
+        self.users: dict[int, list[int]] = {}
+        for i, groups in enumerate(self.used):
+            for group in groups:
+                self.users.setdefault(group, []).append(i)
+
+    def group(self, value: Value) -> int:
+        """The group of a value that the nodes use or make."""
+        return self._root(self._groups[value])
+
+    def may_be_taken(self, group: int) -> bool:
+        """Whether all that may be in ``group`` is the graph's to write, or the caller's to give up."""
+        return not self._foreign[group]
+
+    def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
+        """What is alive at each node's turn, if the nodes run in ``order``.
+
+        Args:
+            order: all nodes.
+            takes: for each node, the groups over which it can write its result, if nothing uses them later.
+            inside: for each node, what it takes besides while it runs.
+        """
+        left = {group: len(users) for group, users in self.users.items()}
+        held: dict[int, int] = {}
+        alive = 0
+        found: list[Moment] = []
+        for i in order:
+            new = sum(size for _, size in self._made[i])
+            free = [group for group in takes[i] if left[group] == 1]
+            own = [group for group in free if group not in self.inputs]
+            saved = min(new, held.get(own[0], 0)) if own else 0
+            peak = Peak(alive + new + inside[i].fresh, alive + new - saved + inside[i].reused)
+            found.append(Moment(peak, bool(own), len(free) > len(own)))
+            alive += new
+            for group in self.used[i]:
+                left[group] -= 1
+            for group, size in self._made[i]:
+                held[group] = held.get(group, 0) + size
+            for group in (*self.used[i], *(group for group, _ in self._made[i])):
+                if not left.get(group):
+                    alive -= held.pop(group, 0)
+        return found
+
+    # -- groups ----------------------------------------------------------
+
+    def _new(self) -> int:
+        self._parents.append(len(self._parents))
+        self._foreign.append(False)
+        return len(self._parents) - 1
+
+    def _root(self, group: int) -> int:
+        parents = self._parents
+        while parents[group] != group:
+            parents[group] = group = parents[parents[group]]
+        return group
+
+    def _join(self, a: int, b: int) -> int:
+        a, b = self._root(a), self._root(b)
+        self._parents[b] = a
+        self._foreign[a] |= self._foreign[b]
+        return a
+
+    def _from_outside(self, value: Value) -> int:
+        """The group of a value that none of the nodes makes."""
+        group = self._new()
+        for location in self._few(self._db.location_set(value)):
+            self._foreign[group] |= not self._is_own(location)
+            if location in self._outer:
+                group = self._join(self._outer[location], group)
+            self._outer[location] = group
+        return group
+
+    def _define(self, value: Value, operands: Iterable[Value]) -> int | None:
+        """Enter a result; how many bytes it takes, None if its type does not tell."""
+        group = self._groups[value] = self._new()
+        reach = self._db.reach_set(value)
+        shared = [v for v in operands if intersects(self._db.reach_set(v), reach)]
+        fresh = [
+            location
+            for location in self._few(self._db.location_set(value))
+            if not any(contains(self._db.reach_set(v), location) for v in shared)
+        ]
+        self._foreign[group] = not all(map(self._is_own, fresh))
+        for other in shared:
+            group = self._join(self._groups[other], group)
+        if shared and not fresh:
+            return 0
+        return 0 if value.node is not None and value.node.kind == "prim::Constant" else _bytes(value.type)
+
+    def _few(self, locations: LocationSet) -> Iterable[int]:
+        """The locations; one that stands for all if they are very many."""
+        return members(locations) if isinstance(locations, int) or len(locations) <= _FEW else (_MANY,)
+
+    def _is_own(self, location: int) -> bool:
+        return location != _MANY and self._db.facts.site(location).kind in _OWN
+
+
+def _bytes(type: Type) -> int | None:
+    if isinstance(type, PrimType):
+        return 0
+    if not isinstance(type, TensorType) or type.shape is None:
+        return None
+    size = 4 if type.dtype is None else type.dtype.numpy.itemsize
+    return size * math.prod(d if isinstance(d, int) else _SIZE for d in type.shape)
+
+
+def _mean(sizes: Sequence[int]) -> int:
+    return sum(sizes) // len(sizes) if sizes else 1

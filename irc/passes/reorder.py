@@ -1,0 +1,178 @@
+"""Operators that can run in place moved to where they may: behind the other readers of what they overwrite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
+
+from irc.ir import Block, Graph, Node, Value
+from irc.ir.bulk import no_collection
+from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
+from irc.ir.ops.twins import twin_of
+from irc.ir.types import TensorType
+from irc.passes.block_memory import BlockMemory, Moment, Peak
+from irc.passes.dependencies import Dependencies, captures, operands
+from irc.passes.registry import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from irc.alias import AliasDb
+    from irc.passes.base import PassContext
+
+_EFFORT = 256
+"""Steps to find out whether a reader depends on an operator. What is farther apart stays as it is."""
+
+_GROWS = "onnx::Concat"
+"""Appends to its first input where that has room, which it must be the last to read."""
+
+
+@register
+@dataclass(frozen=True)
+class Reorder:
+    """Let operators that can write over an operand run after the other readers of that operand.
+
+    Of each memory that something reads after the last operator that could take
+    it, one such operator is chosen that no later reader depends on, and would
+    rather run after all of them. (rten's planner postpones every such operator
+    as long as anything else can run.) Then always the first node is next that
+    waits for nothing. What moved is kept, stretch by stretch, where it lets
+    more operators run in place and the most bytes alive in the block, as far
+    as types tell, do not grow. Nested blocks are ordered each by itself, inner
+    ones first.
+    """
+
+    name: ClassVar[str] = "reorder"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Order each block until no order of it is better: one move may make way for another."""
+        db = ctx.alias_db(graph)
+        captured = captures(graph)
+        peaks: dict[Node, Peak] = {}
+        changed = False
+        with no_collection():
+            for block in reversed(list(graph.blocks())):
+                sorter = _Sorter(block, captured, peaks, db)
+                while sorter.run(ctx):
+                    changed = True
+                    sorter = _Sorter(block, captured, peaks, db)
+                if block.node is not None:
+                    peaks[block.node] = Peak.most([peaks.get(block.node, Peak()), sorter.peak])
+        return changed
+
+
+class _Sorter:
+    """One attempt at a better order of one block.
+
+    Attributes:
+        peak: most bytes alive in the order that the block had.
+    """
+
+    def __init__(self, block: Block, captured: dict[Node, list[Value]], peaks: dict[Node, Peak], db: AliasDb) -> None:
+        self._db = db
+        self._nodes = [*block.unchanging_nodes(), block.return_node]
+        self._used = [operands(node, captured) for node in self._nodes]
+        self._memory = BlockMemory(block, self._nodes, self._used, db)
+        self._takes = [self._takeable(node) for node in self._nodes]
+        self._inside = [peaks.get(node, Peak()) for node in self._nodes]
+        self._plain = self._memory.moments(range(len(self._nodes)), self._takes, self._inside)
+        self.peak = _peak(self._plain)
+
+    def run(self, ctx: PassContext) -> bool:
+        """Change the order where that is better; whether it was anywhere."""
+        nodes = self._nodes[:-1]  # the return node stays where it is
+        dependencies = cache(lambda: Dependencies(nodes, self._used, self._db))
+        wishes = self._wishes(dependencies)
+        if not wishes:
+            return False
+        order = [*dependencies().order(wishes), len(nodes)]
+        moments = self._memory.moments(order, self._takes, self._inside)
+        changed = False
+        for start, end in _stretches(order):
+            new, old = moments[start:end], self._plain[start:end]
+            own = sum(m.takes for m in new) - sum(m.takes for m in old)
+            inputs = sum(m.takes_input for m in new) - sum(m.takes_input for m in old)
+            first = self._nodes[order[start]]
+            if own + inputs <= 0:
+                continue
+            if not _peak(new).within(self.peak):
+                ctx.note(first, "to run it earlier would let others run in place, but take more memory")
+            elif ctx.allow(first):
+                for i in order[start:end]:
+                    self._nodes[i].move_before(self._nodes[end])
+                ctx.count("in_place", own)
+                ctx.count("in_place_if_donated", inputs)
+                changed = True
+        return changed
+
+    def _takeable(self, node: Node) -> list[int]:
+        """The groups over which ``node`` can write its result as soon as nothing else uses them."""
+        found: list[int] = []
+        groups = [self._memory.group(v) for v in node.inputs]
+        for value, group in zip(node.inputs, groups):
+            if groups.count(group) == 1 and self._memory.may_be_taken(group) and _can_take(node, value):
+                found.append(group)
+        return found
+
+    def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
+        """For each operator that should take memory, its other readers; empty if there is no new one."""
+        memory, takes, end = self._memory, self._takes, len(self._nodes) - 1
+        wishes: dict[int, list[int]] = {}
+        served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
+        late: list[int] = []
+        for group, users in memory.users.items():
+            if group in takes[users[-1]]:  # it does already, and is to go on
+                wishes.setdefault(users[-1], []).extend(users[:-1])
+                served.add((users[-1], group in memory.inputs))
+            elif users[-1] != end:
+                late.append(group)
+        found = False
+        for group in late:
+            users, is_input = memory.users[group], group in memory.inputs
+            able = (at for at, i in enumerate(users) if group in takes[i] and (i, is_input) not in served)
+            at = max(able, default=None)
+            if at is not None and not needed().leads_to(users[at], users[at + 1 :], _EFFORT):
+                wishes.setdefault(users[at], []).extend(users[:at] + users[at + 1 :])
+                served.add((users[at], is_input))
+                found = True
+        return wishes if found else {}
+
+
+def _can_take(node: Node, value: Value) -> bool:
+    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes may tell otherwise later.
+
+    The runtime lets a pointwise operator take any operand of the result's type and shape; others take the first.
+    """
+    if node.kind == _GROWS:
+        return value is node.inputs[0]
+    if is_pointwise(node):
+        if RESULT_LIKE.get(node.kind, 0) is None:
+            return False
+    elif twin_of(node) is None or value is not node.inputs[0]:
+        return False
+    a, b = value.type, node.output.type
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return False
+    if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    # A dimension that has no number may be any.
+    pairs = zip(a.shape, b.shape)
+    return len(a.shape) == len(b.shape) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
+
+
+def _stretches(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The shortest parts of ``order``, as start and end, that hold what the plain order has there, but otherwise."""
+    start = reached = 0
+    for at, node in enumerate(order):
+        reached = max(reached, node)
+        if reached == at:
+            if at > start:
+                yield start, at + 1
+            start = at + 1
+
+
+def _peak(moments: Iterable[Moment]) -> Peak:
+    return Peak.most(moment.alive for moment in moments)
