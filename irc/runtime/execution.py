@@ -36,6 +36,9 @@ class Counters:
         copies: arrays copied at the boundary, because a result would have shared memory with something the
             caller, the model or another result keeps, or because the plan writes into an input.
         copied_bytes: bytes in those copies.
+        tiled_groups: fusion groups whose pointwise part ran block by block.
+        tiles: the blocks.
+        tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
     """
 
     units: int = 0
@@ -43,6 +46,9 @@ class Counters:
     in_place: int = 0
     copies: int = 0
     copied_bytes: int = 0
+    tiled_groups: int = 0
+    tiles: int = 0
+    tile_bytes: int = 0
 
     def to_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -69,10 +75,12 @@ class Run:
     Attributes:
         counters: what was done so far.
         watch: who follows it, or None.
+        threads: how many threads may work at it; None: as many as pay.
     """
 
     counters: Counters
     watch: Watch | None = None
+    threads: int | None = None
 
 
 class Code:
@@ -142,10 +150,11 @@ def execute(code: Code, frame: Frame) -> None:
         if step is None or (isinstance(error, Error) and error.where):
             raise  # located by an inner block
         node, ins, _ = code.nodes[code.steps.index(step)]
-        raise _located(error, node, [frame[s] for s in ins]) from error
+        raise located(error, node, [frame[s] for s in ins]) from error
 
 
-def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
+def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
+    """``error`` with the place ``node`` and the types and shapes of its inputs."""
     if isinstance(error, Error):
         code, message = error.code, error.message
     elif isinstance(error, RecursionError):

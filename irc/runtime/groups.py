@@ -1,4 +1,4 @@
-"""``prim::FusionGroup``: a subgraph that runs as one unit."""
+"""``prim::FusionGroup``: a subgraph that runs as one unit, its pointwise tail block by block where that pays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.runtime.execution import Frame, Slots, Step, execute, label, put
+from irc.ir.ops.pointwise import is_pointwise
+from irc.runtime.binding import bind, can_overwrite
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.tiles import Operation, Tail
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -22,13 +25,74 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
     code = lowering.region(subgraph.block, reuse=True)
     code.units = 0  # the group is one unit, which the code around it counts
+    run = _run_whole(code)
+    start = tail_start(code)
+    if start < len(code.steps):
+        run = _run_in_tiles(code, start, find_tail(code, start))
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
             put(frame, code.params, [frame[s] for s in ins])
-            execute(code, frame)
+            run(frame)
             put(frame, outs, code.take_returns(frame), dead)
 
         return step
 
     return fill_in
+
+
+def _run_whole(code: Code) -> Step:
+    return lambda frame: execute(code, frame)
+
+
+def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
+    head, rest = _part(code, 0, start), _part(code, start, len(code.steps))
+    rest.kernels = len(rest.steps)
+    head.kernels = code.kernels - rest.kernels
+    results = tuple([code.nodes[start + r - len(tail.slots)][2][0] for r in tail.outputs])
+    own = {*code.params, *(slot for _, _, outs in head.nodes for slot in outs)}
+    dead = tuple(own.intersection(tail.slots).difference(code.returns))
+
+    def step(frame: Frame) -> None:
+        if frame[0].watch is not None:  # who follows the run wants to see operators, one by one
+            execute(code, frame)
+            return
+        execute(head, frame)
+        found = tail.run(frame)
+        if found is None:
+            execute(rest, frame)
+        else:
+            put(frame, results, found, dead)
+
+    return step
+
+
+def _part(code: Code, start: int, end: int) -> Code:
+    part = Code()
+    part.steps, part.nodes = code.steps[start:end], code.nodes[start:end]
+    return part
+
+
+def tail_start(code: Code) -> int:
+    """Where the pointwise operators begin that the steps of ``code`` end with."""
+    start = len(code.nodes)
+    while start and _may_be_tiled(code.nodes[start - 1][0]):
+        start -= 1
+    return start
+
+
+def _may_be_tiled(node: Node) -> bool:
+    return is_pointwise(node) and can_overwrite(node.kind, bind(node))
+
+
+def find_tail(code: Code, start: int) -> Tail:
+    """The operators of ``code`` from ``start`` on, whose results become registers."""
+    made = [outs[0] for _, _, outs in code.nodes[start:]]
+    slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
+    register = {slot: number for number, slot in enumerate((*slots, *made))}
+    operations = [
+        Operation(node, bind(node), tuple([register[s] for s in ins]), register[outs[0]])
+        for node, ins, outs in code.nodes[start:]
+    ]
+    outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
+    return Tail(slots, operations, outputs)

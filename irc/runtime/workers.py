@@ -1,0 +1,167 @@
+"""Worker threads that all models of a process share.
+
+Work is cut into numbered pieces that may run in any order. The thread that has
+the work takes pieces too, and takes all of them if no worker is free, so that
+work may be shared from inside of shared work: nobody waits for a thread that
+waits for him. NumPy releases the GIL inside its loops, so pieces of a hundred
+thousand elements run side by side; smaller ones only get in each other's way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable
+from itertools import count
+from queue import SimpleQueue
+from threading import Condition, Lock, Thread
+
+import numpy as np
+
+MOST = 64
+"""No more threads than this, whatever is asked for."""
+
+Piece = Callable[[int], None]
+"""Does the piece of that number."""
+
+
+def usable_processors() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Pool:
+    """Threads that wait for work, started when first needed. They never keep the process from ending."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """How many threads there are."""
+        return len(self._threads)
+
+    def grow(self, size: int) -> None:
+        """Start threads until there are ``size``."""
+        with self._lock:
+            for number in range(self.size, min(size, MOST)):
+                thread = Thread(target=_serve, args=(self._waiting,), name=f"irc-worker-{number}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def submit(self, task: Callable[[], None]) -> None:
+        """Have a worker call ``task``, which must not raise, as soon as one is free."""
+        self._waiting.put(task)
+
+    def close(self) -> None:
+        """End all threads, each after what it is doing; they are started again when work comes."""
+        with self._lock:
+            for _ in self._threads:
+                self._waiting.put(None)
+            for thread in self._threads:
+                thread.join(timeout=1)  # they are daemons: one that does not end keeps nobody waiting for long
+            self._threads.clear()
+
+
+def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
+    with np.errstate(all="ignore"):  # as around the run whose work this is; the setting is each thread's own
+        while (task := waiting.get()) is not None:
+            task()
+            del task  # not kept while waiting: it holds the arrays of a run
+
+
+class _Job:
+    """Pieces of one piece of work, and who is at them.
+
+    Attributes:
+        failure: what the first piece that failed raised.
+    """
+
+    def __init__(self, start: Callable[[], Piece], pieces: int) -> None:
+        self.failure: BaseException | None = None
+        self._start: Callable[[], Piece] | None = start
+        self._pieces = pieces
+        self._next = count().__next__  # atomic
+        self._helpers = 0
+        self._changed = Condition(Lock())
+
+    def work(self) -> None:
+        """Take pieces until there are none left, or one has failed."""
+        start = self._start
+        if start is None:
+            return
+        try:
+            piece = start()
+            while self.failure is None and (number := self._next()) < self._pieces:
+                piece(number)
+        except BaseException as error:  # an interrupt too: it must not leave workers at memory that is given away
+            if self.failure is None:
+                self.failure = error
+
+    def help(self) -> None:
+        """As `work`, on a worker."""
+        with self._changed:
+            if self._start is None:
+                return
+            self._helpers += 1
+        self.work()
+        with self._changed:
+            self._helpers -= 1
+            self._changed.notify()
+
+    def finish(self) -> None:
+        """Let nobody begin any more, and wait for those that have begun."""
+        with self._changed:
+            self._start = None
+            while self._helpers:
+                self._changed.wait()
+
+
+def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
+    """Do ``pieces`` pieces of work on up to ``threads`` threads, this one included.
+
+    Args:
+        start: called once on each thread that takes part, for what does a piece there: memory of its own, say.
+        pieces: how many; each is done once, in any order.
+        threads: how many threads at most.
+
+    Raises:
+        BaseException: what a piece has raised. No piece runs any more then, and not all have run.
+    """
+    job = _Job(start, pieces)
+    helpers = min(threads, pieces, MOST) - 1
+    if helpers > 0:
+        workers = pool(helpers)
+        for _ in range(helpers):
+            workers.submit(job.help)
+    try:
+        job.work()
+    finally:
+        job.finish()
+    if job.failure is not None:
+        raise job.failure
+
+
+_shared = Pool()
+
+
+def pool(size: int) -> Pool:
+    """The pool of this process, with at least ``size`` threads (but at most `MOST`)."""
+    if _shared.size < size:
+        _shared.grow(size)
+    return _shared
+
+
+def _forget() -> None:
+    """In a child process: the threads stayed with the parent."""
+    global _shared
+    _shared = Pool()
+
+
+atexit.register(lambda: _shared.close())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

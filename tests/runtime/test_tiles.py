@@ -1,0 +1,351 @@
+"""Groups that run block by block give exactly what they give when they run operator by operator."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Tensor, Value, types
+from irc.runtime import tiles
+from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.plan import Plan, lower
+from tests.runtime.helpers import f32, graph_of
+
+TENSOR = types.tensor(DType.FLOAT)
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    monkeypatch.setattr(tiles, "WORTH", 1)
+
+
+def group(text: str, parameters: str = "%x : Tensor, %c : Tensor", returns: str = "%y") -> Plan:
+    names = ", ".join(p.split()[0] for p in parameters.split(", "))
+    typed = ", ".join(f"{r} : Tensor" for r in returns.split(", "))
+    return lower(
+        graph_of(
+            f"""
+            graph({parameters}):
+              {typed} = prim::FusionGroup_0({names})
+              return ({returns})
+            with prim::FusionGroup_0 = graph({parameters}):
+              {text}
+              return ({returns})
+            """,
+            verify=False,
+        )
+    )
+
+
+def run(plan: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
+    counters = Counters()
+    with np.errstate(all="ignore"):
+        return plan.call(inputs, Run(counters, threads=threads)), counters
+
+
+def whole(plan: Plan, *inputs: Any) -> list[Any]:
+    """The same operator by operator: whoever watches a run sees each of them."""
+    with np.errstate(all="ignore"):
+        return plan.call(inputs, Run(Counters(), Watch()))
+
+
+def same(a: np.ndarray, b: np.ndarray) -> None:
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.tobytes() == b.tobytes()
+
+
+CHAIN = """
+%a : Tensor = onnx::Relu(%x)
+%b : Tensor = onnx::Mul(%a, %c)
+%s : Tensor = onnx::Sigmoid(%b)
+%y : Tensor = onnx::Add(%s, %x)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_chain_runs_in_blocks(threads):
+    x, c = np.random.default_rng(0).standard_normal((2, 40, 24), np.float32)
+    plan = group(CHAIN)
+    (y,), counters = run(plan, x, c, threads=threads)
+    same(y, whole(plan, x, c)[0])
+    assert (counters.tiled_groups, counters.tiles) == (1, 15)  # of 64 elements, 256 bytes
+    assert (counters.units, counters.kernels) == (1, 4)
+    assert counters.tile_bytes == 256 + 64  # one scratch buffer serves the chain, and may be moved to a cache line
+
+
+def test_what_lies_between_operators_never_has_full_size():
+    x, c = np.ones((2, 400, 300), np.float32)
+    plan = group(CHAIN)
+    tiles.TILE_BYTES = 1 << 14
+    run(plan, x, c)
+    tracemalloc.start()
+    try:
+        (y,), counters = run(plan, x, c)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert counters.tiled_groups == 1
+    assert y.nbytes <= peak < 1.2 * y.nbytes
+
+
+def test_results_of_several_sizes():
+    """A row's operators run whole, before; the others in blocks; both kinds may be results."""
+    plan = group(
+        """
+        %r : Tensor = onnx::Neg(%c)
+        %e : Tensor = onnx::Exp(%r)
+        %a : Tensor = onnx::Mul(%x, %e)
+        %y : Tensor = onnx::Tanh(%a)
+        """,
+        returns="%y, %e, %a",
+    )
+    x, c = np.random.default_rng(1).standard_normal((30, 20)).astype(np.float32), f32(*range(20))
+    results, counters = run(plan, x, c)
+    for got, want in zip(results, whole(plan, x, c), strict=True):
+        same(got, want)
+    assert counters.tiled_groups == 1 and counters.kernels == 4
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((0, 1000), np.float32),
+        f32(*range(10)),
+        np.float32(3).reshape(()),
+        np.ones((40, 40), np.float32).T[::2],
+        np.ones((40, 80), np.float32)[:, ::2],
+        np.ones((40, 40), np.float32)[:, ::-1],
+    ],
+    ids=["nothing", "little", "scalar", "columns", "steps", "backwards"],
+)
+def test_what_is_small_or_scattered_runs_whole(x):
+    plan = group(CHAIN)
+    c = f32(2)
+    (y,), counters = run(plan, x, c)
+    same(y, whole(plan, x, c)[0])
+    assert counters.tiled_groups == counters.tiles == 0 and counters.kernels == 4
+
+
+def test_an_empty_result_of_large_inputs():
+    plan = group("%y : Tensor = onnx::Add(%x, %c)")
+    assert run(plan, np.zeros((0, 1), np.float32), np.ones(1000, np.float32), threads=2)[0][0].shape == (0, 1000)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.broadcast_to(f32(*range(30)), (40, 30)),
+        np.broadcast_to(np.arange(40, dtype=np.float32)[:, None], (40, 30)),
+        np.broadcast_to(np.float32(7), (40, 30)),
+        np.ones((40, 60), np.float32)[::-1, 3:33],
+    ],
+    ids=["rows", "columns", "splat", "window"],
+)
+def test_views_are_read_where_they_are(x):
+    plan = group(CHAIN)
+    c = np.random.default_rng(2).standard_normal((40, 30)).astype(np.float32)
+    (y,), counters = run(plan, x, c)
+    same(y, whole(plan, x, c)[0])
+    assert counters.tiled_groups == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["%y : Tensor = onnx::Pow(%x, %c)", "%z : Tensor = onnx::Neg(%c)\n%y : Tensor = onnx::Pow(%x, %z)"]
+)
+@pytest.mark.parametrize(
+    "c", [f32(2), f32([2], [3]), np.broadcast_to(f32(2), (40, 30)), np.full((40, 30), 2, np.float32)]
+)
+def test_powers_are_the_same_in_blocks(text, c):
+    """Squares are computed by another function than powers, and a block has fewer exponents than the whole."""
+    x = np.random.default_rng(3).uniform(0.1, 9, (2, 40, 30)).astype(np.float32)
+    x = x if c.shape == (2, 1) else x[0]
+    c = c[:, :, None] if c.shape == (2, 1) else c
+    plan = group(text + "\n%w : Tensor = onnx::Exp(%y)", returns="%y, %w")
+    for got, want in zip(run(plan, x, c)[0], whole(plan, x, c), strict=True):
+        same(got, want)
+
+
+def test_strings_run_whole():
+    plan = group(
+        "%s : Tensor = onnx::Cast[to=8](%x)\n%y : Tensor = onnx::Cast[to=1](%s)\n%z : Tensor = onnx::Mul(%y, %c)",
+        returns="%z",
+    )
+    x = np.arange(1000, dtype=np.float32).reshape(50, 20)
+    (z,), counters = run(plan, x, f32(2))
+    same(z, 2 * x)
+    assert counters.tiled_groups == 0
+
+
+def test_shapes_that_do_not_go_together_fail_as_they_do_whole():
+    plan = group(CHAIN)
+    x = np.ones((40, 30), np.float32)
+    for threads in (1, 2):
+        with pytest.raises(Error) as caught:
+            run(plan, x, np.ones((40, 31), np.float32), threads=threads)
+        assert caught.value.where == "onnx::Mul '%b'"
+        assert "float32[40, 30], float32[40, 31]" in caught.value.message
+    assert run(plan, x, x)[1].tiled_groups == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
+    plan = group(CHAIN)
+    x = np.ones((40, 24), np.float32)
+    expected = run(plan, x, x)[0][0]
+    (tiling,) = [t for t in _tilings(plan) if t is not None]
+    calls: list[int] = []
+    kernel = tiling.operations[2].kernel
+
+    def failing(*inputs: Any, **out: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 5:
+            raise ValueError("the fifth block")
+        return kernel(*inputs, **out)
+
+    operations = list(tiling.operations)
+    operations[2] = operations[2]._replace(kernel=failing)
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(tiling), "operations", operations)
+        _fails_in_the_fifth_block(plan, x, threads, calls)
+    for _ in range(3):
+        same(run(plan, x, x, threads=threads)[0][0], expected)
+
+
+def _fails_in_the_fifth_block(plan: Plan, x: np.ndarray, threads: int, calls: list[int]) -> None:
+    with pytest.raises(Error, match="the fifth block; inputs: float32\\[40, 24\\]") as caught:
+        run(plan, x, x, threads=threads)
+    assert (caught.value.code, caught.value.where) == ("IRC401", "onnx::Sigmoid '%s'")
+    assert len(calls) < 5 + threads  # the others were not begun any more
+
+
+def _tilings(plan: Plan) -> list[Any]:
+    """The tilings that the only group of ``plan`` has found, through the closures of its step."""
+    found: list[Any] = []
+    pending: list[Any] = list(plan.code.steps)
+    while pending:
+        function = pending.pop()
+        for cell in getattr(function, "__closure__", None) or ():
+            if isinstance(cell.cell_contents, tiles.Tail):
+                found += cell.cell_contents._tilings.values()
+            elif callable(cell.cell_contents):
+                pending.append(cell.cell_contents)
+    return found
+
+
+def test_tilings_are_kept_for_few_kinds_of_inputs():
+    plan = group(CHAIN)
+    for n in range(100, 100 + 3 * tiles.KEPT):
+        assert run(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
+    assert len(_tilings(plan)) == tiles.KEPT
+
+
+# -- random groups ---------------------------------------------------------------
+
+UNARY = "Abs Neg Relu Sign".split()
+FLOAT_UNARY = "Sigmoid Tanh Exp Sqrt Erf Softplus LeakyRelu Elu HardSwish Gelu Reciprocal Round Swish Mish".split()
+BINARY = "Add Sub Mul Div Max Min Pow Sum Mod".split()
+FLOAT_BINARY = ["PRelu", "Mean"]
+DTYPES = [np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8]
+SHAPES = [
+    (),
+    (1,),
+    (6,),
+    (1, 6),
+    (5, 1),
+    (5, 6),
+    (4, 5, 6),
+    (4, 1, 6),
+    (4, 1, 1),
+    (1, 5, 1),
+    (3, 4, 5, 6),
+    (3, 1, 5, 1),
+    (0, 6),
+]
+
+
+@st.composite
+def arrays(draw: st.DrawFn, dtype: Any) -> np.ndarray:
+    shape = draw(st.sampled_from(SHAPES))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    x = (rng.standard_normal((*shape, 2)) * 4).astype(dtype)
+    layout = draw(st.sampled_from(["plain", "plain", "fortran", "steps", "backwards", "repeated"]))
+    if layout == "steps" or not shape:
+        return x[..., 0]
+    x = np.ascontiguousarray(x[..., 1])
+    if layout == "fortran":
+        return np.asfortranarray(x)
+    if layout == "backwards":
+        return x[::-1]
+    if layout == "repeated":
+        return np.broadcast_to(x[:1], x.shape)
+    return x
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data())
+def test_random_groups_are_the_same_in_blocks(data):
+    draw = data.draw
+    inner = Graph("group")
+    values: dict[Any, list[Value]] = {}
+    arguments: list[np.ndarray] = []
+    common = draw(st.sampled_from(DTYPES))
+    for dtype in [common, common, common, draw(st.sampled_from(DTYPES)), bool]:
+        arguments.append(draw(arrays(dtype)))
+        values.setdefault(np.dtype(dtype), []).append(inner.add_input(TENSOR))
+    b = Builder.at_end(inner.block)
+    for _ in range(draw(st.integers(1, 9))):
+        dtype = draw(st.sampled_from(list(values)))
+        one, two = (draw(st.sampled_from(values[dtype][-4:])) for _ in range(2))
+        choice = draw(st.sampled_from("uubbwclk"))
+        if dtype.kind == "b":
+            result = b.op("onnx::Not", one, type=TENSOR) if choice in "uc" else b.op("onnx::And", one, two, type=TENSOR)
+        elif choice == "u":
+            kinds = UNARY + FLOAT_UNARY if dtype.kind == "f" else UNARY
+            result = b.op(f"onnx::{draw(st.sampled_from(kinds))}", one, type=TENSOR)
+        elif choice == "b":
+            kinds = BINARY + FLOAT_BINARY if dtype.kind == "f" else BINARY
+            result = b.op(f"onnx::{draw(st.sampled_from(kinds))}", one, two, type=TENSOR)
+        elif choice == "w":
+            condition = draw(st.sampled_from(values[np.dtype(bool)]))
+            result = b.op("onnx::Where", condition, one, two, type=TENSOR)
+        elif choice == "l":
+            values[np.dtype(bool)].append(b.op("onnx::Less", one, two, type=TENSOR))
+            continue
+        elif choice == "k":
+            low = b.constant(Tensor.of(np.array(1, dtype)))
+            result = b.op("onnx::Clip", one, low, type=TENSOR)
+        else:
+            dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+            result = b.op("onnx::Cast", one, type=TENSOR, attributes={"to": DType.from_numpy(dtype).onnx})
+        values.setdefault(np.dtype(dtype), []).append(result)
+    made = [v for rows in values.values() for v in rows if v.node is not None]
+    returns = draw(st.lists(st.sampled_from(made), min_size=1, max_size=4))
+    inner.set_outputs(returns)
+    graph = Graph("main", inner.weights)
+    outer = [graph.add_input(TENSOR) for _ in arguments]
+    node = Builder.at_end(graph.block).node(
+        "prim::FusionGroup", outer, [TENSOR] * len(returns), attributes={"Subgraph": inner}
+    )
+    graph.set_outputs(node.outputs)
+    plan = lower(graph)
+    for x in arguments:
+        x.flags.writeable = False
+    expected = _outcome(lambda: whole(plan, *arguments))
+    for threads in (1, 2, 4):
+        assert _outcome(lambda: run(plan, *arguments, threads=threads)[0]) == expected  # noqa: B023  called at once
+
+
+def _outcome(attempt: Callable[[], list[np.ndarray]]) -> Any:
+    """The results to the last bit, or what went wrong and where."""
+    try:
+        return [(x.dtype, x.shape, x.tobytes()) for x in attempt()]
+    except Error as error:
+        return error.code, error.where

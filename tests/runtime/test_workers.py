@@ -1,0 +1,176 @@
+"""Sharing work among threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irc.runtime import workers
+
+WAIT = 60
+"""Seconds until a test that would hang fails."""
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 40), st.integers(1, 6))
+def test_every_piece_is_done_once(pieces, threads):
+    done: list[int] = []
+    workers.share(lambda: done.append, pieces, threads)
+    assert sorted(done) == list(range(pieces))
+
+
+def test_pieces_run_side_by_side():
+    """Each of three pieces waits for the others: one after another they would never end."""
+    barrier = threading.Barrier(3, timeout=WAIT)
+    seen: set[str] = set()
+
+    def start() -> workers.Piece:
+        def piece(number: int) -> None:
+            seen.add(threading.current_thread().name)
+            barrier.wait()
+
+        return piece
+
+    workers.share(start, 3, 3)
+    assert len(seen) == 3
+
+
+def test_one_thread_stays_in_the_callers():
+    names: list[tuple[int, str]] = []
+    workers.share(lambda: lambda n: names.append((n, threading.current_thread().name)), 5, 1)
+    assert names == [(n, threading.current_thread().name) for n in range(5)]
+
+
+def test_each_thread_has_its_own_start():
+    started: Counter[str] = Counter()
+
+    def start() -> workers.Piece:
+        mine = threading.current_thread().name
+        started[mine] += 1
+
+        def piece(number: int) -> None:
+            assert threading.current_thread().name == mine
+
+        return piece
+
+    workers.share(start, 200, 4)
+    assert set(started.values()) == {1} and len(started) <= 4
+
+
+class Ended(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, Ended])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_what_a_piece_raises_comes_out_once(kind, threads):
+    done: list[int] = []
+
+    def piece(number: int) -> None:
+        if number == 3:
+            raise kind("third")
+        done.append(number)
+
+    with pytest.raises(kind, match="third"):
+        workers.share(lambda: piece, 1000, threads)
+    assert 3 not in done and len(done) < 1000
+    done.clear()
+    workers.share(lambda: done.append, 10, threads)
+    assert sorted(done) == list(range(10))
+
+
+def test_nobody_works_any_more_when_a_failure_comes_out():
+    inside = threading.Event()
+    go_on = threading.Event()
+    ended: list[int] = []
+
+    def piece(number: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            assert inside.wait(WAIT)
+            threading.Timer(0.05, go_on.set).start()
+            raise ValueError
+        inside.set()
+        assert go_on.wait(WAIT)
+        ended.append(number)
+
+    with pytest.raises(ValueError):
+        workers.share(lambda: piece, 100, 2)
+    assert len(ended) == 1  # the other thread had begun one piece, and it has ended
+
+
+def test_work_may_be_shared_inside_of_shared_work():
+    done: list[tuple[int, int]] = []
+
+    def outer(number: int) -> None:
+        workers.share(lambda: lambda inner: done.append((number, inner)), 5, 4)
+
+    workers.share(lambda: outer, 6, 4)
+    assert sorted(done) == [(i, j) for i in range(6) for j in range(5)]
+
+
+def test_many_threads_may_share_work_at_once():
+    def one(number: int) -> int:
+        total: list[int] = []
+        workers.share(lambda: total.append, 50, 3)
+        return sum(total)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(one, range(40))) == [sum(range(50))] * 40
+
+
+def test_threads_are_started_when_there_is_need():
+    pool = workers.Pool()
+    assert pool.size == 0
+    pool.grow(3)
+    pool.grow(2)
+    assert pool.size == 3
+    pool.close()
+    assert pool.size == 0
+    done = threading.Event()
+    pool.grow(1)
+    pool.submit(done.set)
+    assert done.wait(WAIT)
+    pool.close()
+
+
+def test_no_more_threads_than_the_limit(monkeypatch):
+    monkeypatch.setattr(workers, "MOST", 2)
+    pool = workers.Pool()
+    pool.grow(1000)
+    assert pool.size == 2
+    pool.close()
+
+
+def test_workers_say_nothing_about_infinities(recwarn):
+    def piece(number: int) -> None:
+        np.array(1.0) / np.zeros(3)
+
+    with np.errstate(all="ignore"):
+        workers.share(lambda: piece, 64, 4)
+    assert not recwarn
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_process_has_workers_of_its_own():
+    workers.share(lambda: lambda n: None, 10, 3)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            barrier = threading.Barrier(2, timeout=WAIT)
+            workers.share(lambda: lambda n: barrier.wait() and None, 2, 2)
+            os.write(write, b"done")
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() == b"done"
+    assert os.waitpid(child, 0)[1] == 0
