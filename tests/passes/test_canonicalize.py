@@ -419,3 +419,14 @@ def test_rewrites_reach_a_fixed_point_in_one_run() -> None:
     graph, used = canonicalized("\n".join([*lines, "%y = onnx::Transpose(%y10)"]))
     assert kinds(graph) == ["Abs"]
     assert used["transpose_of_transpose"] >= 6
+
+
+def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
+    """The contents of CastLike are not followed; once it has become its operand, the shapes that it gives are known."""
+    body = """%s : Long(2) = prim::Constant[value=tensor([2, 3])]()
+              %m : Long(2) = onnx::CastLike(%s, %i)
+              %e : Float = onnx::Expand(%x, %m)
+              %y : Float = onnx::Reshape(%e, %m)"""
+    graph, used = canonicalized(body)
+    assert used == {"shape_and_type_kept": 3}
+    assert kinds(graph) == ["Abs"]

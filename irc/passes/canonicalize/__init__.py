@@ -47,7 +47,7 @@ class Canonicalize:
                 value = rule(match)
                 if value is None:
                     continue
-                users = [user for user in node.outputs[0].users if user.kind in RULES]
+                users = node.outputs[0].users
                 if not rewriter.replace(node.outputs[0], value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
@@ -55,8 +55,8 @@ class Canonicalize:
                 budget -= 1
                 changed = True
                 ctx.stats[f"{self.name}.{rule.__name__}"] += 1
-                work.extend(created for created in match.created if created.kind in RULES)
-                work.extend(users)
+                ahead = (*match.created, *users, *inference.propagate(users))
+                work.extend(n for n in ahead if n.kind in RULES)
                 if not any(v.has_uses for v in node.outputs):
                     rewriter.erase(node)
                 break

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from irc.alias import analyze
@@ -68,6 +69,23 @@ class Inference:
             contents = contents_rule(context)
             if contents is not None and self._is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
+
+    def propagate(self, users: Iterable[Node]) -> list[Node]:
+        """Infer ``users``, one of whose inputs has changed, and what depends on them; returns whose results changed."""
+        pending = deque(users)
+        changed: dict[Node, None] = {}
+        while pending:
+            node = pending.popleft()
+            if node.is_return and node.block is not None:
+                if node.block.node is not None:
+                    pending.append(node.block.node)
+                continue
+            before = [(v.type, v in self.contents) for v in node.outputs]
+            self.infer_node(node)
+            if before != [(v.type, v in self.contents) for v in node.outputs]:
+                changed[node] = None
+                pending.extend(user for v in node.outputs for user in v.iter_users())
+        return list(changed)
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
