@@ -23,7 +23,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
         raise Error("IRC215", "a fusion group needs its graph as the attribute Subgraph", label(node))
     if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
-    code = lowering.region(subgraph.block, reuse=True)
+    code = lowering.region(subgraph.block)
     code.units = 0  # the group is one unit, which the code around it counts
     run = _run_whole(code)
     start = tail_start(code)

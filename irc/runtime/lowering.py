@@ -20,11 +20,13 @@ from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label
 from irc.runtime.reuse import reusing_step
+from irc.runtime.storage import FOREIGN
 from irc.runtime.values import is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.storage import Storage
 
 FillIn = Callable[[Slots], Step]
 """Makes a step, given the slots to empty at its end."""
@@ -47,6 +49,7 @@ class Lowering:
     only slots of its own region: the next trip needs a loop's captures again.
 
     Args:
+        storage: which values of the graph are one memory.
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
         deferred: nodes without kernels; a run that comes to one of them fails.
@@ -57,7 +60,11 @@ class Lowering:
     """
 
     def __init__(
-        self, specials: dict[str, Special], function: Callable[[str], Any], deferred: Collection[Node] = ()
+        self,
+        storage: Storage,
+        specials: dict[str, Special],
+        function: Callable[[str], Any],
+        deferred: Collection[Node] = (),
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Tensor]] = []
@@ -65,26 +72,27 @@ class Lowering:
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
+        self._storage = storage
+        self._storages: list[int] = [FOREIGN]  # by slot
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._regions_made = 0
-        self._reuse = False
+        # The blocks being lowered that are regions of their own.
+        self._bodies: list[Block] = []
         # Of the blocks being lowered, outermost first: the slots that are read later.
-        self._live: list[set[int]] = []
+        self._live: list[_Live] = []
         # Of the nodes being lowered, outermost first: the slots that their blocks capture.
         self._captured: list[set[int]] = []
 
-    def region(self, block: Block, *, reuse: bool = False) -> Code:
-        """Lower a block as a region of its own.
-
-        With ``reuse``, pointwise kernels in it write into inputs of the same
-        region that nothing needs any more.
-        """
-        outer = self._region, self._reuse
+    def region(self, block: Block) -> Code:
+        """Lower a block as a region of its own."""
+        outer = self._region
         self._regions_made += 1
-        self._region, self._reuse = self._regions_made, reuse
+        self._region = self._regions_made
+        self._bodies.append(block)
         code = self.block(block)
-        self._region, self._reuse = outer
+        self._bodies.pop()
+        self._region = outer
         return code
 
     def block(self, block: Block) -> Code:
@@ -99,12 +107,13 @@ class Lowering:
                 own.update(self._define(node.outputs))
         code.returns = self.slots(block.returns)
         code.owned = tuple(own.intersection(code.returns))
-        live = set(code.returns)
+        live = _Live(self._storages)
+        live.update(code.returns)
         self._live.append(live)
         for node in reversed(block.nodes):
             if node.kind != "prim::Constant":
                 self._lower(node, code)
-        unused = tuple(set(code.params) - live)
+        unused = tuple(set(code.params) - live.slots)
         code.units = len(code.steps)
         if unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
@@ -112,7 +121,7 @@ class Lowering:
         code.steps.reverse()
         code.nodes.reverse()
         self._live.pop()
-        code.captured = frozenset(live - own)
+        code.captured = frozenset(live.slots - own)
         if self._captured:
             self._captured[-1] |= code.captured
         return code
@@ -131,6 +140,7 @@ class Lowering:
             slots.append(len(self.template))
             self.template.append(None)
             self._regions.append(self._region if region is None else region)
+            self._storages.append(self._storage.of(value))
         return tuple(slots)
 
     def _place(self, node: Node) -> None:
@@ -148,17 +158,17 @@ class Lowering:
     def _lower(self, node: Node, code: Code) -> None:
         live = self._live[-1]
         ins, outs = self.slots(node.inputs), self.slots(node.outputs)
-        dead = [s for s in outs if s not in live]
+        dead = [s for s in outs if s not in live.slots]
         live.difference_update(outs)
         self._captured.append(set())
         special = self._specials.get(node.kind)
         fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
         for slot in self._captured.pop().union(ins):
-            if slot not in live:
-                if self._regions[slot] == self._region and not any(slot in outer for outer in self._live):
+            if slot not in live.slots:
+                if self._regions[slot] == self._region and not any(slot in outer.slots for outer in self._live):
                     dead.append(slot)
                 if self._regions[slot] != _NOWHERE:
-                    live.add(slot)
+                    live.update((slot,))
         code.steps.append(fill_in(tuple(dead)))
         code.nodes.append((node, ins, outs))
         code.kernels += special is None
@@ -170,11 +180,42 @@ class Lowering:
             raise Error(error.code, error.message, error.where or label(node)) from error
         except Exception as error:  # an attribute of a type or value that the kernel did not expect
             raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
-        if self._reuse:
-            step = reusing_step(node, kernel, ins, outs)
-            if step is not None:
-                return step
-        return lambda dead: kernel_step(kernel, ins, outs, dead)
+        step = reusing_step(node, kernel, ins, outs, lambda i: self._is_free(ins, i))
+        return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
+
+    def _is_free(self, ins: Slots, index: int) -> bool:
+        """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run."""
+        storage = self._storages[ins[index]]
+        return (
+            storage != FOREIGN
+            and not any(live.storages.get(storage) for live in self._live)
+            and not any(self._storages[s] == storage for i, s in enumerate(ins) if i != index)
+            and self._storage.captors(storage).isdisjoint(self._bodies)
+        )
+
+
+class _Live:
+    """The slots that are read later, and how many of them are of each class of storage."""
+
+    __slots__ = ("_by_slot", "slots", "storages")
+
+    def __init__(self, by_slot: list[int]) -> None:
+        self._by_slot = by_slot
+        self.slots: set[int] = set()
+        self.storages: dict[int, int] = {}
+
+    def update(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            if slot not in self.slots:
+                self.slots.add(slot)
+                storage = self._by_slot[slot]
+                self.storages[storage] = self.storages.get(storage, 0) + 1
+
+    def difference_update(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            if slot in self.slots:
+                self.slots.remove(slot)
+                self.storages[self._by_slot[slot]] -= 1
 
 
 def runtime_constant(value: Any) -> Any:

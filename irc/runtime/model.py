@@ -54,7 +54,7 @@ class CompiledModel:
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
-            self._plan = lower(self.graph)
+            self._plan = lower(self.graph, guarded=True)
         self._written = written_inputs(self.graph)
 
     def run(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> dict[str, Any]:

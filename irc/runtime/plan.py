@@ -17,6 +17,7 @@ from irc.runtime.groups import lower_group
 from irc.runtime.growable import lower_append
 from irc.runtime.lowering import Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
+from irc.runtime.storage import Storage
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Tensor
@@ -94,8 +95,13 @@ def without_kernels(graph: Graph) -> list[Node]:
     return missing(graph, _PROVIDED)
 
 
-def lower(graph: Graph) -> Plan:
+def lower(graph: Graph, guarded: bool = False) -> Plan:
     """Lower ``graph`` and the functions of its module that it calls.
+
+    Args:
+        graph: it must not change afterwards.
+        guarded: whether the arrays that the plan will be given are read-only or may be overwritten: those that may
+            share no memory with another input.
 
     Raises:
         Error: IRC323 lists all operators that have no kernel, unless a run need not come to them; others if the graph
@@ -105,26 +111,27 @@ def lower(graph: Graph) -> Plan:
     deferred = frozenset(node for node in absent if may_stay_out(node))
     if len(deferred) < len(absent):
         raise unsupported(absent)
-    plans: dict[Graph, Plan] = {}
-    pending: list[Graph] = []
+    plans: dict[tuple[Graph, bool], Plan] = {}
+    pending: list[tuple[Graph, bool]] = []
 
-    def plan_of(wanted: Graph) -> Plan:
-        if wanted not in plans:
-            plans[wanted] = Plan(wanted.name)
-            pending.append(wanted)
-        return plans[wanted]
+    def plan_of(wanted: Graph, guarded: bool = False) -> Plan:
+        key = wanted, guarded
+        if key not in plans:
+            plans[key] = Plan(wanted.name)
+            pending.append(key)
+        return plans[key]
 
     def function(name: str) -> Plan:
         if graph.module is None or name not in graph.module.graphs:
             raise Error("IRC325", f"the module has no function {name!r}")
         return plan_of(graph.module.graphs[name])
 
-    plan = plan_of(graph)
+    plan = plan_of(graph, guarded)
     while pending:
-        current = pending.pop()
-        lowering = Lowering(SPECIAL, function, deferred)
+        key = current, guards = pending.pop()
+        lowering = Lowering(Storage(current, guards), SPECIAL, function, deferred)
         try:
-            plans[current].fill(lowering, lowering.region(current.block))
+            plans[key].fill(lowering, lowering.region(current.block))
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", current.name) from None
     return plan

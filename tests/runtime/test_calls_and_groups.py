@@ -202,7 +202,7 @@ def test_groups_do_not_overwrite_views_or_what_views_show():
     y, v = run(text, f32([1, -2], [3, -4]), i64([4]), counters=counters)
     assert v.tolist() == [-1, 2, -3, 4]
     np.testing.assert_allclose(y, np.exp([0, 2, 0, 4]), rtol=1e-6)
-    assert counters.in_place == 0
+    assert counters.in_place == 1  # Exp over b, which only w shows; not Relu over a, which v shows
 
 
 @pytest.mark.parametrize(

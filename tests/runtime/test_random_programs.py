@@ -35,7 +35,7 @@ class Generator:
         self.body(main.block, [main.add_input(TENSOR, n) for n in "xyz"] + [main.add_input(LONG, "n")], depth=0)
 
     def pick(self, values: list[Value]) -> Value:
-        return self.draw(st.sampled_from([v for v in values[-8:] + values[:3] if v.type is TENSOR]))
+        return self.draw(st.sampled_from([v for v in values[-8:] + values[:3] if v.type.dtype is DType.FLOAT]))
 
     def body(self, block: Block, visible: list[Value], depth: int, returns: int = 2) -> None:
         """Fill ``block``; ``visible`` grows by what it defines."""

@@ -1,0 +1,135 @@
+"""Which values may be one piece of memory, as far as somebody who overwrites it must know.
+
+The alias analysis tells locations apart; here they are joined into disjoint
+classes, so that the memory of a value is counted once, however many views of
+it, containers around it and paths to it there are. Joining loses precision,
+never soundness: values of different classes share nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from irc.alias import Kind, analyze
+from irc.alias.sets import EMPTY, BigSet, LocationSet, members
+from irc.ir.graph import Graph
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.ir import Block, Node, Value
+
+LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
+
+_OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
+"""Memory that a run may write, or that is read-only for NumPy too, so that nobody writes it by mistake."""
+
+FOREIGN = 0
+"""The class of all memory that others may know: what it is, nobody here can tell."""
+
+
+class Storage:
+    """The classes of the values of a graph and of its fusion groups.
+
+    Args:
+        graph: it must not change afterwards.
+        guarded: whether what the inputs hold is read-only unless it is the run's to overwrite, and then shares with
+            no other input; otherwise inputs are foreign.
+    """
+
+    def __init__(self, graph: Graph, guarded: bool) -> None:
+        self._parents: list[int] = [FOREIGN]
+        self._classes: dict[Value, int] = {}
+        self._add(graph, guarded)
+        self._captors: defaultdict[int, set[Block]] = defaultdict(set)
+        for value in self._classes:
+            self._find_captors(value)
+
+    def of(self, value: Value) -> int:
+        """The class of ``value``, a number; `FOREIGN` for memory that must not be written."""
+        return self._root(self._classes.get(value, FOREIGN))
+
+    def captors(self, storage: int) -> set[Block]:
+        """The bodies of loops that need memory of that class again in every trip."""
+        return self._captors.get(storage, set())
+
+    def _add(self, graph: Graph, guarded: bool) -> None:
+        db = analyze(graph, noalias=graph.inputs if guarded else ())
+        _Classes(self, db)
+        for node in graph.walk():
+            group = node.attributes.get("Subgraph")
+            if isinstance(group, Graph):
+                self._add(group, guarded=True)
+                for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
+                    self.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
+
+    def new(self) -> int:
+        """A class of its own."""
+        self._parents.append(len(self._parents))
+        return len(self._parents) - 1
+
+    def join(self, a: int, b: int) -> None:
+        """Make two classes one; that of foreign memory swallows any other."""
+        a, b = self._root(a), self._root(b)
+        self._parents[max(a, b)] = min(a, b)
+
+    def assign(self, value: Value, storage: int) -> None:
+        """``value`` is memory of class ``storage``."""
+        self._classes[value] = storage
+
+    def _root(self, storage: int) -> int:
+        parents = self._parents
+        while parents[storage] != storage:
+            parents[storage] = storage = parents[parents[storage]]
+        return storage
+
+    def _find_captors(self, value: Value) -> None:
+        storage = self.of(value)
+        if storage == FOREIGN:
+            return
+        for user in value.iter_users():
+            for owner, block in _between(user, value):
+                if owner.kind in LOOPS:
+                    self._captors[storage].add(block)
+            if user.kind == "onnx::Scan":  # it reads slices of its inputs, trip by trip
+                self._captors[storage].update(user.blocks)
+
+
+class _Classes:
+    """Joins the locations that one database tells apart, for the values of its graph."""
+
+    def __init__(self, storage: Storage, db: AliasDb) -> None:
+        self._storage = storage
+        self._db = db
+        self._by_set: dict[LocationSet, int] = {EMPTY: FOREIGN}
+        values = db.values_in_order()
+        crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]
+        # What values of very many locations may be is not worth telling apart.
+        self._by_location = dict.fromkeys(members(db.reach_set(crowds)), FOREIGN)
+        for value in values:
+            storage.assign(value, self._class_of(db.reach_set(value)))
+
+    def _class_of(self, reach: LocationSet) -> int:
+        found = self._by_set.get(reach)
+        if found is None:
+            found = FOREIGN if isinstance(reach, BigSet) else self._storage.new()
+            for location in () if found == FOREIGN else members(reach):
+                self._storage.join(found, self._location(location))
+            self._by_set[reach] = found
+        return found
+
+    def _location(self, location: int) -> int:
+        found = self._by_location.get(location)
+        if found is None:
+            ours = self._db.describe(location).kind in _OURS
+            found = self._by_location[location] = self._storage.new() if ours else FOREIGN
+        return found
+
+
+def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
+    """The nodes around ``user`` that are not around ``value``, innermost first, and in which of its blocks it is."""
+    block = user.block
+    while block is not None and block is not value.block and block.node is not None:
+        yield block.node, block
+        block = block.node.block
