@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.frontend.onnx.types import generalize, to_proto
+from irc.frontend.onnx.types import generalize
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
+from irc.frontend.onnx_export.interfaces import LOOP, declare, declare_nested, parameter_types, result_type
 from irc.frontend.onnx_export.names import Names
 from irc.frontend.onnx_export.operators import Signature, signature, split_kind
 from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
-from irc.ir.types import FUNCTION, NONE, ListType, OptionalType, TensorType, Type
+from irc.ir.types import FUNCTION, NONE, ListType, OptionalType
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
     from irc.frontend.onnx_export.weights import Weights
     from irc.ir import Block, Node, Value
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
 
-_GRAPHS = {IF: ("then_branch", "else_branch"), "onnx::Loop": ("body",), "onnx::Scan": ("body",)}
+_GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), "onnx::Scan": ("body",)}
 """Operators with blocks, and the attributes that these become."""
 
 _IDENTITY = {ListType: 14, OptionalType: 16}
@@ -54,19 +55,12 @@ class GraphWriter:
         """Make ``proto``, which is empty, the graph; ``defaults`` are tensors of inputs that may be left out."""
         self._proto = proto
         for value in self._graph.inputs:
-            self._declare(proto.input.add(), self._names(value), value.type)
+            declare(proto.input.add(), self._names(value), value.type)
             if defaults and value.name in defaults:
                 self._weights.add(defaults[value.name], proto.initializer.add(), value.name)
         self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
-            self._declare(proto.output.add(), name, value.type)
-
-    def _declare(self, proto: ValueInfoProto, name: str, type: Type) -> None:
-        proto.name = name
-        try:
-            proto.type.CopyFrom(to_proto(type))
-        except TypeError as error:
-            raise Error("IRC350", str(error), f"%{name}") from None
+            declare(proto.output.add(), name, result_type(value))
 
     # -- blocks ------------------------------------------------------------
 
@@ -108,18 +102,13 @@ class GraphWriter:
         return fresh
 
     def _block(self, block: Block, proto: GraphProto, name: str) -> None:
-        """Make ``proto`` a nested graph. Its values have no shapes, which may be others each time it runs."""
+        """Make ``proto`` a nested graph."""
         proto.name = name
-        for value in block.params:
-            self._declare_nested(proto.input.add(), value, self._names(value))
+        for value, type in zip(block.params, parameter_types(block), strict=True):
+            declare_nested(proto.input.add(), self._names(value), type)
         self._nodes(block, proto.node)
         for value, given in self._results(block, proto.node):
-            self._declare_nested(proto.output.add(), value, given)
-
-    def _declare_nested(self, proto: ValueInfoProto, value: Value, name: str) -> None:
-        proto.name = name
-        if _is_complete(value.type):
-            self._declare(proto, name, generalize(value.type))
+            declare_nested(proto.output.add(), given, generalize(result_type(value)))
 
     # -- nodes -------------------------------------------------------------
 
@@ -233,9 +222,3 @@ def function_name(name: str) -> str:
 def _counts_outputs(node: Node) -> bool:
     """Whether what a node computes depends on how many outputs it has: batch normalisation once trained so."""
     return node.kind == "onnx::BatchNormalization" and node.version is not None and node.version < 14
-
-
-def _is_complete(type: Type) -> bool:
-    if isinstance(type, ListType | OptionalType):
-        return _is_complete(type.elem)
-    return type.dtype is not None if isinstance(type, TensorType) else True

@@ -156,10 +156,8 @@ def concat_from_sequence(c: NodeTypes) -> Type:
 
 @shape_rule("Optional")
 def optional(c: NodeTypes) -> Type:
-    given = c.attr("type")
-    if c.has(0):
-        return OptionalType(c.type(0))
-    return given if isinstance(given, Type) else OptionalType(TensorType())
+    given = c.type(0) if c.has(0) else c.attr("type")  # the attribute is the type of what the optional may hold
+    return OptionalType(given if isinstance(given, Type) else TensorType())
 
 
 @shape_rule("OptionalGetElement")

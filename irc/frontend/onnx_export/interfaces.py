@@ -1,0 +1,66 @@
+"""Types that inputs and outputs of graphs are declared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.errors import Error
+from irc.frontend.onnx.types import generalize, to_proto
+from irc.ir.types import ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+    from irc.ir import Block, Value
+
+LOOP = "onnx::Loop"
+_OF_THE_LOOP = 2
+"""Parameters of a loop's body that the loop itself makes: the iteration and the condition, both scalars. ONNX Runtime
+needs their ranks. No other value in a nested graph is declared with a shape, which may be another each time it runs."""
+
+
+def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
+    """Give ``proto`` the name and the type. Raises IRC350 if ONNX has no such type."""
+    proto.name = name
+    try:
+        proto.type.CopyFrom(to_proto(type))
+    except TypeError as error:
+        raise Error("IRC350", str(error), f"%{name}") from None
+
+
+def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
+    """The same in a nested graph, where what is not known need not be said."""
+    proto.name = name
+    if _is_complete(type):
+        declare(proto, name, type)
+
+
+def parameter_types(block: Block) -> list[Type]:
+    """The types of the parameters of a nested block."""
+    types = [param.type for param in block.params]
+    made = _OF_THE_LOOP if block.node is not None and block.node.kind == LOOP else 0
+    return [_ranked(type) for type in types[:made]] + [generalize(type) for type in types[made:]]
+
+
+def result_type(value: Value) -> Type:
+    """The type of what a graph returns.
+
+    What a loop carries is an optional in the IR if the initial value is one, as no iteration may replace it. For ONNX
+    it has the type that the body returns.
+    """
+    type, source = value.type, value
+    while isinstance(type, OptionalType) and source.node is not None and source.node.kind == LOOP:
+        source = source.node.blocks[0].returns[1 + source.index]
+        type = source.type
+    return value.type if isinstance(type, OptionalType) else type
+
+
+def _ranked(type: Type) -> Type:
+    """A scalar's type, if it is not known to be another's."""
+    return TensorType(type.dtype, ()) if isinstance(type, TensorType) and type.shape is None else type
+
+
+def _is_complete(type: Type) -> bool:
+    if isinstance(type, ListType | OptionalType):
+        return _is_complete(type.elem)
+    return type.dtype is not None if isinstance(type, TensorType) else True

@@ -1,0 +1,35 @@
+"""Which models ``make test`` takes, and which cannot be exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tests.exports.examine import operators
+from tests.exports.runtimes import RUNTIMES
+from tests.exports.suite import Case
+
+EVERY = 6
+LIGHTEST = ("light_squeezenet", "light_shufflenet")
+"""They have 5 and 6 MB of weights; others have up to 550."""
+
+NOT_COMPUTED = {"ai.onnx.preview.training::Gradient"}
+"""irc refuses models with these operators, so there is nothing to export."""
+
+
+def short(cases: Iterable[Case]) -> Iterator[Case]:
+    """Every sixth case, and the first one of each operator; of the light models the lightest."""
+    seen: set[str] = set()
+    for number, case in enumerate(cases):
+        if case.kind == "light":
+            if case.name in LIGHTEST:
+                yield case
+            continue
+        new = operators(case.load()[0]) - seen
+        if new or number % EVERY == 0:
+            seen |= new
+            yield case
+
+
+def runtimes_for(case: Case) -> list[str]:
+    """Who is asked: all, but onnx.reference takes minutes for a light model."""
+    return [name for name in RUNTIMES if case.kind != "light" or name != "onnx.reference"]

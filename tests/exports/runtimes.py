@@ -1,0 +1,79 @@
+"""Who runs a model and what was made of it: ONNX Runtime, onnx.reference, irc itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+
+Run = Callable[[dict[str, Any]], list[Any]]
+
+
+class Unable(Exception):
+    """A runtime does not take a model, or fails at running it."""
+
+
+def onnx_runtime(model: onnx.ModelProto) -> Run:
+    """ONNX Runtime as it is, with its own optimisations."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    types = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
+    outputs = [entry.name for entry in session.get_outputs()]
+
+    def run(feeds: dict[str, Any]) -> list[Any]:
+        foreign = {name for name, value in feeds.items() if _is_foreign(value)}
+        if not foreign:
+            return list(session.run(outputs, feeds))
+        values = {
+            name: ort.OrtValue.ortvalue_from_numpy_with_onnx_type(value, types[name])
+            if name in foreign
+            else ort.OrtValue.ortvalue_from_numpy(value)
+            for name, value in feeds.items()
+        }
+        return [value.numpy() for value in session.run_with_ort_values(outputs, values)]
+
+    return run
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether NumPy has no such type itself: bfloat16, float8, 4-bit integers."""
+    return isinstance(value, np.ndarray) and type(value.dtype).__module__ != "numpy.dtypes"
+
+
+def reference(model: onnx.ModelProto) -> Run:
+    """onnx.reference."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(model)
+    return lambda feeds: list(evaluator.run(None, feeds))
+
+
+def irc_alone(model: onnx.ModelProto) -> Run:
+    """irc without any pass."""
+    import irc
+
+    compiled = irc.compile(model, passes="none")
+    return lambda feeds: list(compiled.run(feeds).values())
+
+
+RUNTIMES: Mapping[str, Callable[[onnx.ModelProto], Run]] = {
+    "ONNX Runtime": onnx_runtime,
+    "onnx.reference": reference,
+    "irc": irc_alone,
+}
+
+
+def results(runtime: str, model: onnx.ModelProto, sets: list[dict[str, Any]]) -> list[list[Any]]:
+    """What ``runtime`` computes for each set of inputs. Raises `Unable`."""
+    try:
+        with np.errstate(all="ignore"):
+            run = RUNTIMES[runtime](model)
+            return [run(feeds) for feeds in sets]
+    except Exception as error:  # each runtime raises classes of its own, and any built-in one
+        raise Unable(f"{type(error).__name__}: {error}") from error
