@@ -30,6 +30,9 @@ Pair = tuple[str, str, int]
 NEWEST_OF_ONNX_RUNTIME = 26
 """Opsets after this one ONNX Runtime 1.31 takes for drafts."""
 
+ALIKE = {("AveragePool", 1): 7, ("RNN", 1): 7, ("LSTM", 1): 7, ("GRU", 3): 7, ("RoiAlign", 22): 16}
+"""Operator and a version that ONNX Runtime lacks -> one that computes the same, of what rows have in both."""
+
 COVERED: set[Pair] = set()
 
 
@@ -104,7 +107,7 @@ class Row:
     def check(self, version: int) -> None:
         """irc gives what is expected, however the model is made."""
         opsets = versions_of(self.op, self.domain)[version]
-        want = self._expected(opsets)
+        want = self._expected(version)
         for opset, passes, weights in (
             (opsets[0], "none", False),
             (opsets[-1], "default", False),
@@ -118,11 +121,12 @@ class Row:
                 how = ", inputs as weights" if weights else ""
                 raise AssertionError(f"opset {opset}, passes {passes!r}{how}: {error}") from None
 
-    def _expected(self, opsets: range) -> list[Any]:
+    def _expected(self, version: int) -> list[Any]:
         if self.expected is None:
+            opsets = versions_of(self.op, self.domain)[ALIKE.get((self.op, version), version)]
             known = [opset for opset in opsets if self.domain or opset <= NEWEST_OF_ONNX_RUNTIME]
             assert known, "ONNX Runtime has no such version: say what is expected"
-            model, feeds = self.model(known[-1], weights=False)
+            model, feeds = self.model(known[-1], weights=True)
             return run_ort_model(model, list(feeds.values()))
         found = self.expected(*self.inputs, **self.attributes)
         return list(found) if isinstance(found, tuple) else [found]
