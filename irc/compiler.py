@@ -33,7 +33,7 @@ for _pass in (Canonicalize, Fuse, ShapeInference):
 set_default_evaluate(evaluate)
 
 registry.PIPELINES["default"] = (
-    "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,fuse,dce"
+    "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable,fuse,dce"
 )
 
 
