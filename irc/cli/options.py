@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple, Protocol
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from irc.runtime.limits import Limits
 
 
 class Commands(Protocol):
@@ -87,6 +91,43 @@ def add_inputs(parser: Options) -> None:
         metavar="NAME=SIZE",
         help="size of a named dimension, for inputs that are made up (default 1)",
     )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """The options that bound what a run may use."""
+    group = parser.add_argument_group("limits, for models that nobody vouches for")
+    group.add_argument("--max-steps", type=whole_number, metavar="N", help="nodes and trips of loops")
+    group.add_argument("--max-bytes", type=size, metavar="N", help="memory of results at one time: 500000000, 500M, 2G")
+    group.add_argument("--max-seconds", type=seconds, metavar="S", help="time")
+
+
+def limits(given: argparse.Namespace) -> Limits | None:
+    """The limits that `add_limits` has read; None if there are none."""
+    from irc.runtime.limits import Limits
+
+    if given.max_steps is None and given.max_bytes is None and given.max_seconds is None:
+        return None
+    return Limits(steps=given.max_steps, bytes=given.max_bytes, seconds=given.max_seconds)
+
+
+def size(text: str) -> int:
+    """A number of bytes; K, M, G and T stand for the powers of 1024."""
+    power = "KMGT".find(text[-1:].upper()) + 1 if text else 0
+    digits = text[:-1] if power else text
+    if not digits.isdecimal() or len(digits) > 18 or not int(digits):
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 500000000 or 500M, not {text!r}")
+    return int(digits) << (10 * power)
+
+
+def seconds(text: str) -> float:
+    """A time."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text!r}")
+    return found
 
 
 def whole_number(text: str) -> int:

@@ -10,7 +10,8 @@ from irc.errors import Error
 
 EXAMPLES = """\
   irc run model.irc --input x=x.npy -o y.npz     run on an array that numpy.save wrote
-  irc run model.onnx --seed 0 --dim batch=4      run on random inputs"""
+  irc run model.onnx --seed 0 --dim batch=4      run on random inputs
+  irc run model.onnx --seed 0 --max-seconds 10   run a model that may do anything"""
 
 
 def add_commands(commands: options.Commands) -> None:
@@ -21,6 +22,7 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--seed", type=options.seed, help="make up the inputs that are not given, from this seed")
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="where to write the outputs")
     options.add_pipeline(parser)
+    options.add_limits(parser)
     parser.set_defaults(run=run)
 
 
@@ -40,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
             raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")
         tell("running")
-        results = model.run(feeds)
+        results = model.run(feeds, limits=options.limits(given))
         if given.output is not None:
             write_outputs(given.output, results)
     emit("".join(f"{printable(name)}: {printable(summary(value))}\n" for name, value in results.items()))

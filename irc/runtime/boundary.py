@@ -17,6 +17,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.execution import Counters
+from irc.runtime.kernels.support import check_size
 from irc.runtime.values import Array, arrays_in, map_arrays
 
 
@@ -96,6 +97,7 @@ def _read_only(array: Array) -> Array:
 def _copied(array: Array, counters: Counters) -> Array:
     counters.copies += 1
     counters.copied_bytes += array.nbytes
+    check_size(array.shape, array.dtype)
     try:
         return array.copy()
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it

@@ -61,11 +61,20 @@ class Watch:
     them. What it raises ends the run.
     """
 
+    def enter(self) -> None:
+        """A block is about to run: that of a graph, a branch, or one trip of a loop."""
+
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """``node`` is about to run on the values in ``ins``."""
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """``node`` has run; those of its results that nothing reads are no longer in ``outs``."""
+
+    def begin_part(self, node: Node) -> None:
+        """``node``, a member of a fusion group, is about to compute one block of its result, on any thread."""
+
+    def end_part(self, node: Node) -> None:
+        """It has, on the same thread."""
 
 
 @dataclass(slots=True)
@@ -142,6 +151,7 @@ def execute(code: Code, frame: Frame) -> None:
             for step in code.steps:
                 step(frame)
         else:
+            run.watch.enter()
             for step, (node, ins, outs) in zip(code.steps, code.nodes):
                 run.watch.before(node, frame, ins)
                 step(frame)

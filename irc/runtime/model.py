@@ -12,8 +12,10 @@ from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept
+from irc.runtime.bounds import guarded
 from irc.runtime.execution import Counters
 from irc.runtime.growable import plain
+from irc.runtime.limits import Limits, Warden
 from irc.runtime.objects import State, check_known
 from irc.runtime.plan import lower
 from irc.runtime.values import describe, is_array
@@ -57,7 +59,13 @@ class CompiledModel:
             self._plan = lower(self.graph, guarded=True)
         self._written = written_inputs(self.graph)
 
-    def run(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> dict[str, Any]:
+    def run(
+        self,
+        feeds: Feeds,
+        outputs: Iterable[str] | None = None,
+        donate: Collection[str] = (),
+        limits: Limits | None = None,
+    ) -> dict[str, Any]:
         """Run the model.
 
         Args:
@@ -67,6 +75,8 @@ class CompiledModel:
             outputs: names of the outputs wanted; all by default.
             donate: names of inputs whose arrays the caller gives up: their contents are undefined afterwards, and
                 results may use their memory.
+            limits: how many steps, how much memory and how long the run may take: for models that nobody vouches
+                for. Without limits they cost nothing.
 
         Returns:
             Output name -> value. No array in it shares memory with anything else: not with inputs that were not
@@ -74,15 +84,16 @@ class CompiledModel:
 
         Raises:
             Error: IRC410 an input is missing or unknown; IRC411 an unknown output; IRC412 to IRC415 a value does not
-                have the input's type and shape; IRC416 a donation that is not possible; other IRC4xx, an operator
-                failed: its node, inputs and reason. The model can be run again.
+                have the input's type and shape; IRC416 a donation that is not possible; IRC441 to IRC443, a limit is
+                reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
         wanted = self._wanted(outputs)
         counters = Counters()
         values = self._accept(feeds, donate, counters)
-        with self._state.running():
+        warden = None if limits is None else Warden(limits, values)
+        with self._state.running(), guarded(warden):
             try:
-                results = self._plan.run(values, counters)
+                results = self._plan.run(values, counters, warden)
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())

@@ -8,6 +8,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
+from irc.runtime.kernels.support import check_size
 from irc.runtime.values import Array, describe, is_array
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ class Stack:
         buffer = self._buffer
         if buffer is None:
             rows = _FIRST_ROWS if self._most is None else min(self._most, _FIRST_ROWS)
-            buffer = self._buffer = np.empty((rows, *row.shape), row.dtype)
+            buffer = self._buffer = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
         elif row.shape != buffer.shape[1:] or row.dtype != buffer.dtype:
             first = describe(buffer[0])
             raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
         if self._count == len(buffer):
             rows = 2 * self._count if self._most is None else min(self._most, 2 * self._count)
-            larger = np.empty((rows, *row.shape), row.dtype)
+            larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
             larger[: self._count] = buffer
             buffer = self._buffer = larger
         buffer[self._count] = row

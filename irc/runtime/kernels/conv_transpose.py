@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, check_operands, share
+from irc.runtime.bounds import check_bytes, check_work, pace
+from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, TAP_BYTES, check_operands, share
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -69,8 +70,10 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
         return transpose_convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes).astype(x.dtype)
     images, channels, features = x.shape[0], x.shape[1], w.shape[1] * group
     result = np.zeros(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
+    check_work(x.size * math.prod(w.shape[1:]))
     if b is not None:
         result += b.reshape(-1, *(1,) * len(axes))
+    check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
     taps = list(itertools.product(*(range(a.kernel) for a in axes)))
     # (group, O / group * taps, C / group): each block of columns is one batched product
     weights = w.reshape(group, channels // group, -1).transpose(0, 2, 1)
@@ -78,6 +81,7 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
     step = share(rows, COLUMN_ELEMENTS // max(1, features * len(taps) * width))
     for image, sums in zip(x, result, strict=True):
         for start in range(0, rows, step):
+            pace()
             part = image[:, start : start + step]
             columns = scratch("columns", (features, len(taps), *part.shape[1:]), x.dtype)
             np.matmul(

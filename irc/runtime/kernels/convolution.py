@@ -22,12 +22,16 @@ from typing import NamedTuple
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
+
+TAP_BYTES = 256
+"""What is kept for one tap of a kernel in a `Layout`."""
 
 COLUMNS = 512
 """At least so many columns a block: with fewer, reading the weights once a block would cost too much."""
@@ -119,6 +123,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     check_operands(x, w, b, group)
     if out is None:
         out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
+    check_work(out.size * math.prod(w.shape[1:]))
     if is_half(x.dtype):
         wide = None if b is None else b.astype(np.float32)
         np.copyto(out, convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes), casting="same_kind")
@@ -151,6 +156,7 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
 
 def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
     channels, features = x.shape[1], w.shape[0]
+    check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
     plan = layout(axes)
     taps = len(plan.taps)
     rows, *inner = outputs(axes)
@@ -162,6 +168,7 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     for image, result in zip(x, out.reshape(x.shape[0], group, features // group, rows * width), strict=True):
         for start in range(0, rows, step):
             count = min(step, rows - start)
+            pace()
             stored = by_phases(image, axes, plan, start, count)
             columns = scratch("columns", (channels, taps, count, *inner), x.dtype)
             for t, (phase, offset) in enumerate(plan.taps):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size, fresh, is_half
 
@@ -33,7 +34,9 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
             return result
         np.copyto(out, result)
         return out
-    check_size(_product_shape(a, b), a.dtype)
+    shape = check_size(_product_shape(a, b), a.dtype)
+    if CURRENT.guard is not None:
+        check_work(math.prod(shape) * a.shape[-1])
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and (out is None or out.flags.c_contiguous):
         # One product of tall matrices instead of a batch of flat ones.
         rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
@@ -123,10 +126,28 @@ def einsum(node: Node) -> Kernel:
         dtype = operands[0].dtype
         check_size(einsum_shape(equation, operands), dtype)
         wide = [x.astype(np.float32) for x in operands] if is_half(dtype) else operands
+        if CURRENT.guard is not None:
+            _check_contraction(equation, wide)
         result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
         return fresh(result.astype(dtype, copy=False), *operands)
 
     return run
+
+
+def _check_contraction(equation: str, operands: Sequence[Array]) -> None:
+    """Ask for the time and the memory of the steps in which NumPy will contract ``operands``."""
+    path: Any = np.einsum_path  # its annotations leave out what einsum itself asks it for
+    steps = path(equation, *operands, optimize=("greedy", EINSUM_ELEMENTS), einsum_call=True)[1]
+    shapes = [x.shape for x in operands]
+    dtype = operands[0].dtype
+    for taken, step, *_ in steps:
+        terms, _, result = step.partition("->")
+        sizes: dict[str, int] = {}
+        for term, position in zip(terms.split(","), taken, strict=True):
+            for letter, size in zip(term, shapes.pop(position), strict=True):
+                sizes[letter] = max(size, sizes.get(letter, 0))
+        shapes.append(check_size([sizes[letter] for letter in result], dtype))
+        check_work(math.prod(sizes.values()))
 
 
 def einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
@@ -51,6 +52,7 @@ def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -
         np.copyto(result, x[(*lead, pairs[full][1])])
     for t, (to, of) in enumerate(pairs):
         if t != full:
+            pace()
             target = result[(*lead, to)]
             ufunc(target, x[(*lead, of)], out=target)
     return result
@@ -96,6 +98,7 @@ def argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array
     pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
     images: Array = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *(1,) * rank)
     for tap in itertools.product(*(a.taps for a in axes)):
+        pace()
         pairs = [a.reads(t) for t, a in zip(tap, axes, strict=True)]
         target = (slice(None), slice(None), *(to for to, _ in pairs))
         source = (slice(None), slice(None), *(of for _, of in pairs))

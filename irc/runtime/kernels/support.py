@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.runtime.bounds import CURRENT
 
 Array = np.ndarray[Any, Any]
 AnyDType = np.dtype[Any]
@@ -34,15 +35,18 @@ def axes_in(axes: Iterable[int], rank: int) -> tuple[int, ...]:
 
 
 def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
-    """``shape`` as a tuple; Error if a size is negative or the array would be absurdly large.
+    """``shape`` as a tuple; Error if a size is negative or the array would be too large for the run, or absurdly so.
 
     Shapes that come from data are checked here before anything is allocated.
     """
     sizes = tuple(int(s) for s in shape)
     if any(s < 0 for s in sizes):
         raise Error("IRC422", f"a size is negative in the shape {list(sizes)}")
-    if math.prod(s for s in sizes if s) * dtype.itemsize > MAX_BYTES:  # NumPy counts axes of an empty array, too
+    size = math.prod(s for s in sizes if s) * dtype.itemsize  # NumPy counts axes of an empty array, too
+    if size > MAX_BYTES:
         raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
+    if CURRENT.guard is not None and 0 not in sizes:
+        CURRENT.guard.allocate(size)
     return sizes
 
 

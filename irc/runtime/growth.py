@@ -1,0 +1,183 @@
+"""How large results will be, of operators whose kernels do not ask before they allocate them.
+
+Only for runs under limits, which ask before each node: kernels stay free of
+what others need not know. Operators that are not named here have results about
+as large as an operand, or ask themselves (`irc.runtime.kernels.support.check_size`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.ir.ops.pointwise import POINTWISE
+from irc.runtime.values import Array, is_array, is_sequence
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+VIEW_BYTES = 128
+"""What a view takes beside the memory that it shows."""
+
+STRING_BYTES = 64
+"""What a string takes beside its characters, and its place in an array."""
+
+WIDEST = 16
+"""Bytes of the widest element type."""
+
+Estimate = Callable[["Node", Sequence[Any]], int]
+
+
+def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
+    """The bytes that running ``node`` on ``inputs`` will take at least for results much larger than an operand; else 0.
+
+    Shapes that do not fit together give 0: the kernel will say what is wrong.
+    """
+    arrays = [x for x in inputs if is_array(x)]
+    # A kernel writes out what only a repeated element stands for.
+    size = sum(x.nbytes for x in arrays if x.size and 0 in x.strides)
+    estimate = _ESTIMATES.get(node.kind)
+    if estimate is None and node.kind in POINTWISE:
+        estimate = _broadcast
+    if estimate is not None:
+        try:
+            size = max(size, estimate(node, inputs))
+        except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError):
+            return 0  # the operands are not those that the operator takes
+    return size if size > max((_own_bytes(x) for x in arrays), default=0) else 0
+
+
+def text_bytes(array: Array) -> int:
+    """The bytes of the strings in ``array``; 0 for any other element type."""
+    if not array.dtype.hasobject:
+        return 0
+    return sum(STRING_BYTES + len(s) for s in array.flat if isinstance(s, str))
+
+
+def _own_bytes(array: Array) -> int:
+    """The bytes of different elements that ``array`` shows."""
+    return math.prod(n for n, stride in zip(array.shape, array.strides) if stride) * array.itemsize
+
+
+def _broadcast(node: Node, inputs: Sequence[Any]) -> int:
+    arrays = [x for x in inputs if is_array(x)]
+    elements = math.prod(np.broadcast_shapes(*(x.shape for x in arrays)))
+    return elements * max(x.itemsize for x in arrays)
+
+
+def _gather(node: Node, inputs: Sequence[Any]) -> int:
+    x, indices = inputs
+    return x.nbytes // x.shape[node.attributes.get("axis", 0)] * indices.size
+
+
+def _gather_elements(node: Node, inputs: Sequence[Any]) -> int:
+    x, indices = inputs
+    return indices.size * x.itemsize
+
+
+def _gather_nd(node: Node, inputs: Sequence[Any]) -> int:
+    x, indices = inputs
+    depth = indices.shape[-1]
+    return indices.size // depth * math.prod(x.shape[node.attributes.get("batch_dims", 0) + depth :]) * x.itemsize
+
+
+def _index_select(node: Node, inputs: Sequence[Any]) -> int:
+    x, dim, index = inputs
+    return x.nbytes // x.shape[dim] * index.size
+
+
+def _embedding(node: Node, inputs: Sequence[Any]) -> int:
+    weight, indices = inputs[:2]
+    return weight.nbytes // weight.shape[0] * indices.size
+
+
+def _advanced_index(node: Node, inputs: Sequence[Any]) -> int:
+    x, indices = inputs[:2]
+    given = [i for i in indices if is_array(i) and i.dtype != np.bool_]
+    shape = np.broadcast_shapes(*(i.shape for i in given))
+    indexed = math.prod(n for n, i in zip(x.shape, indices) if is_array(i) and i.dtype != np.bool_)
+    return x.nbytes // indexed * math.prod(shape)
+
+
+def _joined(node: Node, inputs: Sequence[Any]) -> int:
+    """Of tensors given one by one, or in a list, one after the other."""
+    parts = inputs[0] if inputs and is_sequence(inputs[0]) else inputs
+    return sum(x.nbytes for x in parts if is_array(x))
+
+
+def _joined_text(node: Node, inputs: Sequence[Any]) -> int:
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+    repeats = sum(text_bytes(x) * (math.prod(shape) // max(1, x.size)) for x in inputs)
+    return repeats + math.prod(shape) * 8
+
+
+def _split_text(node: Node, inputs: Sequence[Any]) -> int:
+    """A row has as many parts as the string that has most of them."""
+    most = max((len(s) for s in inputs[0].flat), default=0)
+    return inputs[0].size * (most + 1) * 8
+
+
+def _pieces(node: Node, inputs: Sequence[Any]) -> int:
+    x = inputs[0]
+    size = inputs[1] if len(inputs) > 1 else None
+    count = x.shape[node.attributes.get("axis", 0)]
+    if size is not None:
+        count = size.size if size.ndim else -(-count // int(size.item()))
+    return count * VIEW_BYTES
+
+
+def _col2im(node: Node, inputs: Sequence[Any]) -> int:
+    columns, image, block = inputs
+    channels = columns.shape[1] // math.prod(block.tolist())
+    return columns.shape[0] * channels * math.prod(image.tolist()) * columns.itemsize
+
+
+def _spectrum(node: Node, inputs: Sequence[Any]) -> int:
+    """DFT pads or cuts to the length given."""
+    x, length = inputs[:2]
+    axis = int(inputs[2].item()) if len(inputs) > 2 and inputs[2] is not None else node.attributes.get("axis", 1)
+    return 0 if length is None else x.size // x.shape[axis] * int(length.item()) * WIDEST
+
+
+def _spectrogram(node: Node, inputs: Sequence[Any]) -> int:
+    signal, step = inputs[:2]
+    window, length = inputs[2] if len(inputs) > 2 else None, inputs[3] if len(inputs) > 3 else None
+    size = int(length.item()) if length is not None else 0 if window is None else window.size
+    frames = max(0, signal.shape[1] - size) // int(step.item()) + 1
+    return signal.shape[0] * frames * size * WIDEST
+
+
+def _mel_weights(node: Node, inputs: Sequence[Any]) -> int:
+    bins, length = (int(x.item()) for x in inputs[:2])
+    return bins * (length // 2 + 1) * WIDEST
+
+
+def _ngram_counts(node: Node, inputs: Sequence[Any]) -> int:
+    x = inputs[0]
+    rows = x.shape[0] if x.ndim > 1 else 1
+    return rows * (max(node.attributes["ngram_indexes"]) + 1) * 4
+
+
+_ESTIMATES: dict[str, Estimate] = {
+    "onnx::Col2Im": _col2im,
+    "onnx::Concat": _joined,
+    "onnx::ConcatFromSequence": _joined,
+    "onnx::DFT": _spectrum,
+    "onnx::Gather": _gather,
+    "onnx::GatherElements": _gather_elements,
+    "onnx::GatherND": _gather_nd,
+    "onnx::MelWeightMatrix": _mel_weights,
+    "onnx::STFT": _spectrogram,
+    "onnx::SplitToSequence": _pieces,
+    "onnx::StringConcat": _joined_text,
+    "onnx::StringSplit": _split_text,
+    "onnx::TfIdfVectorizer": _ngram_counts,
+    "aten::cat": _joined,
+    "aten::embedding": _embedding,
+    "aten::gather": _gather_elements,
+    "aten::index": _advanced_index,
+    "aten::index_select": _index_select,
+}

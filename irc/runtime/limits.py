@@ -1,0 +1,160 @@
+"""Limits of a run: nodes, memory and time that a model nobody vouches for may use.
+
+A model of a few hundred bytes can ask for a loop without end or for a tensor of
+terabytes. Under limits, a run is followed node by node: steps are counted, the
+clock is read before each, and memory is known from the arrays that are alive.
+What would be too large is refused before it is allocated, as far as its size can
+be told: kernels whose results are larger than their operands ask first
+(`irc.runtime.bounds`), for others `irc.runtime.growth` knows. Everything else is
+about as large as an operand, and seen when it is there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.runtime.execution import Watch
+from irc.runtime.growth import expected_bytes, text_bytes
+from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.runtime.execution import Frame, Slots
+
+RATE = 20_000_000_000
+"""Multiplications a second. Work in one piece that would take longer than there is time at this rate is refused."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may use; None: as much as it likes.
+
+    Attributes:
+        steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
+            such as a trip of a loop, is a step too.
+        bytes: memory of the arrays that the run makes and that are alive at one time. Inputs and weights do not
+            count. Work memory of single kernels does not count either, it is a small multiple of their operands.
+        seconds: of real time. Looked at before each node, in trips of loops, and between the parts of long kernels;
+            what cannot be interrupted is refused before it starts if it would take `RATE` and more to be in time.
+
+    Raises:
+        Error: IRC440 if one is not a positive number.
+    """
+
+    steps: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kinds = (int, float) if field.name == "seconds" else (int,)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
+                raise Error("IRC440", f"the limit {field.name} must be a positive number, not {value!r}")
+
+
+class Warden(Watch):
+    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
+
+    Args:
+        limits: the limits.
+        inputs: what the run is given; it does not count.
+    """
+
+    def __init__(self, limits: Limits, inputs: Iterable[Any] = ()) -> None:
+        self._limits = limits
+        self._steps_left = math.inf if limits.steps is None else limits.steps
+        self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
+        self._bytes = math.inf if limits.bytes is None else limits.bytes
+        self._live = 0
+        self._known: dict[int, Any] = {id(_root(array)): None for array in _arrays(inputs)}
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        """Count a step; refuse a result that would be too large."""
+        self.enter()
+        if self._bytes is not math.inf:
+            inputs = [frame[s] for s in ins]
+            self.allocate(expected_bytes(node, inputs))
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        """Count the memory of the results."""
+        if self._bytes is math.inf:
+            return
+        for array in _arrays(frame[s] for s in outs):
+            self._count(array)
+        if self._live > self._bytes:
+            raise self._too_large(f"its results are alive, {self._live} bytes are in use")
+
+    def enter(self) -> None:
+        """Count a step."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise Error(
+                "IRC441", f"the run needs more steps than its limit of {self._limits.steps} (Limits.steps, --max-steps)"
+            )
+        self.pace()
+
+    def allocate(self, size: int) -> None:
+        """Error IRC442 if ``size`` bytes more are too much."""
+        if self._live + size > self._bytes:
+            raise self._too_large(f"{size} bytes are needed, {self._live} are in use")
+
+    def work(self, products: int) -> None:
+        """Error IRC443 if so many multiplications cannot be made in the time left."""
+        self.pace()
+        if products > RATE * (self._deadline - time.monotonic()):
+            raise self._too_long(f"{products} multiplications would take longer than there is time")
+
+    def pace(self) -> None:
+        """Error IRC443 if the time is over."""
+        if time.monotonic() > self._deadline:
+            raise self._too_long("the time is over")
+
+    def _count(self, array: Array) -> None:
+        root = _root(array)
+        key = id(root)
+        if key in self._known or not array.flags.writeable:  # what is read-only is the model's or the caller's
+            return
+        size = root.nbytes + text_bytes(root)
+
+        def gone(_: Any) -> None:
+            del self._known[key]
+            self._live -= size
+
+        self._known[key] = weakref.ref(root, gone)
+        self._live += size
+
+    def _too_large(self, why: str) -> Error:
+        return Error("IRC442", f"{why}; the limit of the run is {self._limits.bytes} bytes (Limits.bytes, --max-bytes)")
+
+    def _too_long(self, why: str) -> Error:
+        return Error(
+            "IRC443", f"{why}; the limit of the run is {self._limits.seconds} s (Limits.seconds, --max-seconds)"
+        )
+
+
+def _arrays(values: Iterable[Any]) -> Iterator[Array]:
+    """All arrays in ``values``, each container looked at once: nested lists may hold each other many times."""
+    pending, seen = [values], set[int]()
+    while pending:
+        for value in pending.pop():
+            if is_array(value):
+                yield value
+            elif is_sequence(value) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+            elif is_mapping(value):
+                pending.append(value.values())
+
+
+def _root(array: Array) -> Array:
+    """The array that the memory of ``array`` belongs to."""
+    while is_array(array.base):
+        array = array.base
+    return array

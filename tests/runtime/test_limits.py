@@ -1,0 +1,337 @@
+"""What a run may use: steps, memory, time. Each limit names the node, itself and the option."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import irc
+from irc.runtime.bounds import CURRENT
+from irc.runtime.limits import Limits, Warden
+
+FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
+
+
+def model(
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, Any]], outputs: dict[str, int], **options: Any
+) -> Any:
+    """A compiled model; inputs by name: element type and shape."""
+    return irc.compile(proto(nodes, inputs, outputs), **options)
+
+
+def proto(nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, Any]], outputs: dict[str, int]) -> onnx.ModelProto:
+    infos = [helper.make_tensor_value_info(name, type, shape) for name, (type, shape) in inputs.items()]
+    results = [helper.make_tensor_value_info(name, type, None) for name, type in outputs.items()]
+    graph = helper.make_graph(nodes, "g", infos, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def loop(nodes: list[onnx.NodeProto], type: int = FLOAT, shape: Any = None, scan: str | None = None) -> onnx.NodeProto:
+    """A Loop of ``m`` trips over ``x``, which its body makes into ``y``; with a scan output if there is one."""
+    outputs = [helper.make_tensor_value_info("go_on", BOOL, []), helper.make_tensor_value_info("y", type, shape)]
+    if scan:
+        outputs.append(helper.make_tensor_value_info(scan, type, shape))
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["go_on"]), *nodes],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT, []),
+            helper.make_tensor_value_info("go", BOOL, []),
+            helper.make_tensor_value_info("x", type, shape),
+        ],
+        outputs,
+    )
+    return helper.make_node("Loop", ["m", "", "x0"], ["z", *(["rows"] if scan else [])], name="again", body=body)
+
+
+def doubling(op: str = "Add", type: int = FLOAT, **attributes: Any) -> Any:
+    node = helper.make_node(op, ["x", "x"], ["y"], name="double", **attributes)
+    return model([loop([node], type)], {"m": (INT, []), "x0": (type, None)}, {"z": type})
+
+
+def refused(compiled: Any, feeds: dict[str, Any], code: str, *words: str, **limits: Any) -> None:
+    with pytest.raises(irc.Error) as caught:
+        compiled.run(feeds, limits=Limits(**limits))
+    assert caught.value.code == code, caught.value
+    for word in words:
+        assert word in str(caught.value)
+    assert CURRENT.guard is None
+
+
+FOREVER = np.array(2**62)
+ONE = np.ones(4, np.float32)
+
+
+def test_steps_are_nodes_and_trips() -> None:
+    compiled = doubling()
+    feeds = {"m": np.array(3), "x0": ONE}
+    # The graph and the Loop; of each trip the trip itself and two nodes.
+    used = 2 + 3 * 2
+    with_identity = next(n for n in range(used, 30) if _runs(compiled, feeds, n))
+    refused(compiled, feeds, "IRC441", "Limits.steps", "--max-steps", str(with_identity - 1), steps=with_identity - 1)
+    more = {"m": np.array(4), "x0": ONE}
+    refused(compiled, more, "IRC441", steps=with_identity)
+    np.testing.assert_array_equal(compiled.run(feeds)["z"], 8 * ONE)
+
+
+def _runs(compiled: Any, feeds: dict[str, Any], steps: int) -> bool:
+    try:
+        compiled.run(feeds, limits=Limits(steps=steps))
+    except irc.Error as error:
+        return error.code != "IRC441"
+    return True
+
+
+def test_a_loop_without_end_ends_and_the_model_runs_again() -> None:
+    compiled = doubling()
+    refused(compiled, {"m": FOREVER, "x0": ONE}, "IRC441", "double", steps=1000)
+    refused(compiled, {"m": FOREVER, "x0": ONE}, "IRC443", "Limits.seconds", "--max-seconds", "0.05", seconds=0.05)
+    np.testing.assert_array_equal(compiled.run({"m": np.array(2), "x0": ONE})["z"], 4 * ONE)
+
+
+def test_a_loop_whose_body_has_nothing_to_do_ends_too() -> None:
+    compiled = model(
+        [loop([helper.make_node("Identity", ["x"], ["y"])])], {"m": (INT, []), "x0": (FLOAT, [4])}, {"z": FLOAT}
+    )
+    refused(compiled, {"m": FOREVER, "x0": ONE}, "IRC441", "again", steps=1000)
+    refused(compiled, {"m": FOREVER, "x0": ONE}, "IRC443", "again", seconds=0.05)
+
+
+def test_a_scan_over_very_many_elements_ends() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["a"], ["b"])],
+        "body",
+        [helper.make_tensor_value_info("a", FLOAT, [])],
+        [helper.make_tensor_value_info("b", FLOAT, [])],
+    )
+    node = helper.make_node("Scan", ["x0"], ["z"], name="again", body=body, num_scan_inputs=1)
+    compiled = model([node], {"x0": (FLOAT, ["n"])}, {"z": FLOAT})
+    refused(compiled, {"x0": np.zeros(100_000, np.float32)}, "IRC441", "again", steps=5000)
+    assert compiled.run({"x0": ONE}, limits=Limits(steps=5000))["z"].shape == (4,)
+
+
+def test_functions_that_double_each_other_end_when_they_stay_calls() -> None:
+    functions = [
+        helper.make_function(
+            "f", "F0", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], [helper.make_opsetid("", 20)]
+        )
+    ]
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
+    for i in range(1, 40):
+        calls = [
+            helper.make_node(f"F{i - 1}", ["a"], ["c"], domain="f"),
+            helper.make_node(f"F{i - 1}", ["c"], ["b"], domain="f"),
+        ]
+        functions.append(helper.make_function("f", f"F{i}", ["a"], ["b"], calls, imports))
+    source = proto([helper.make_node("F39", ["x0"], ["z"], domain="f")], {"x0": (FLOAT, [4])}, {"z": FLOAT})
+    source.opset_import.append(helper.make_opsetid("f", 1))
+    source.functions.extend(functions)
+    with pytest.raises(irc.Error, match="IRC308"):
+        irc.compile(source)
+    compiled = irc.compile(source, passes="none")
+    refused(compiled, {"x0": ONE}, "IRC441", steps=10_000)
+    refused(compiled, {"x0": ONE}, "IRC443", seconds=0.05)
+
+
+# -- memory --------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+def node_model(op: str, inputs: dict[str, np.ndarray], domain: str = "", **attributes: Any) -> Any:
+    """One operator whose inputs are all given at run time, so that nothing is known before."""
+    types = {name: (helper.np_dtype_to_tensor_dtype(x.dtype), [None] * x.ndim) for name, x in inputs.items()}
+    node = helper.make_node(op, list(inputs), ["z"], name="it", domain=domain, **attributes)
+    source = proto([node], types, {"z": FLOAT})
+    source.graph.output[0].ClearField("type")
+    return irc.compile(source)
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def i64(*values: Any) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+LARGE = {
+    "Expand": ({"x": f32(1), "shape": i64(1 << 20)}, {}),
+    "Tile": ({"x": f32(4), "repeats": i64(1 << 18)}, {}),
+    "ConstantOfShape": ({"shape": i64(1 << 10, 1 << 10)}, {}),
+    "Range": ({"start": np.array(0), "end": np.array(1 << 20), "step": np.array(1)}, {}),
+    "Resize": ({"x": f32(1, 1, 2, 2), "roi": f32(0), "scales": np.float32([1, 1, 512, 512])}, {}),
+    "OneHot": ({"i": i64(*range(64)), "depth": np.array(1 << 14), "values": np.float32([0, 1])}, {}),
+    "Pad": ({"x": f32(2), "pads": i64(1 << 19, 1 << 19)}, {}),
+    "Gather": ({"x": f32(1, 1024), "i": np.zeros(1024, np.int64)}, {}),
+    "GatherND": ({"x": f32(1, 1024), "i": np.zeros((1024, 1), np.int64)}, {}),
+    "Add": ({"x": f32(1024, 1), "y": f32(1, 1024)}, {}),
+    "Where": ({"c": np.ones((1024, 1), np.bool_), "x": f32(1, 1024), "y": f32(1)}, {}),
+    "MatMul": ({"x": f32(1024, 1), "y": f32(1, 1024)}, {}),
+    "Gemm": ({"x": f32(1024, 1), "y": f32(1, 1024)}, {}),
+    "Einsum": ({"x": f32(1024), "y": f32(1024)}, {"equation": "i,j->ij"}),
+    "Conv": ({"x": f32(1, 1, 4, 4), "w": f32(1, 1, 1, 1)}, {"pads": [512] * 4}),
+    "ConvTranspose": ({"x": f32(1, 1, 4, 4), "w": f32(1, 1, 1, 1)}, {"strides": [400, 400]}),
+    "MaxPool": ({"x": f32(1, 1, 4, 4)}, {"kernel_shape": [600, 600], "pads": [599] * 4}),
+    "EyeLike": ({"x": np.broadcast_to(np.float32(1), (1024, 1024))}, {}),
+    "Relu": ({"x": np.broadcast_to(np.float32(1), (1024, 1024))}, {}),
+    "Cast": ({"x": np.broadcast_to(np.float32(1), (1024, 512))}, {"to": TensorProto.DOUBLE}),
+    "CenterCropPad": ({"x": f32(2, 2), "shape": i64(1 << 10, 1 << 10)}, {}),
+    "BlackmanWindow": ({"n": np.array(1 << 20)}, {}),
+    "AffineGrid": ({"theta": f32(2, 2, 3), "size": i64(2, 1, 1 << 9, 1 << 10)}, {}),
+    "Col2Im": ({"x": f32(1, 1, 1), "image": i64(1 << 10, 1 << 10), "block": i64(1, 1)}, {"strides": [2000] * 2}),
+    "DFT": ({"x": f32(1, 4, 1), "length": np.array(1 << 20)}, {}),
+    "MelWeightMatrix": (
+        {
+            "bins": np.array(1 << 10),
+            "n": np.array(1 << 11),
+            "rate": np.array(1 << 13),
+            "low": f32(),
+            "high": f32() * 99,
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("op", LARGE)
+def test_what_would_be_too_large_is_refused_before_it_is_there(op: str) -> None:
+    """All results have at least 4 MiB, the limit is 1 MiB; and with enough, it runs."""
+    inputs, attributes = LARGE[op]
+    compiled = node_model(op, inputs, **attributes)
+    tracemalloc.start()
+    try:
+        refused(compiled, inputs, "IRC442", "Limits.bytes", "--max-bytes", str(MIB), bytes=MIB)
+        assert tracemalloc.get_traced_memory()[1] < 3 * MIB
+    finally:
+        tracemalloc.stop()
+    compiled.run(inputs, limits=Limits(bytes=256 * MIB))
+
+
+def test_rows_of_a_loop() -> None:
+    node = helper.make_node("Identity", ["x"], ["y"])
+    compiled = model(
+        [loop([node, helper.make_node("Neg", ["x"], ["row"])], scan="row")],
+        {"m": (INT, []), "x0": (FLOAT, [4])},
+        {"z": FLOAT, "rows": FLOAT},
+    )
+    refused(compiled, {"m": FOREVER, "x0": ONE}, "IRC442", "again", bytes=MIB)
+    assert compiled.run({"m": np.array(9), "x0": ONE}, limits=Limits(bytes=MIB))["rows"].shape == (9, 4)
+
+
+def test_text_that_doubles() -> None:
+    compiled = doubling("StringConcat", STRING)
+    refused(compiled, {"m": np.array(62), "x0": np.array(["ab"])}, "IRC442", "double", bytes=MIB)
+    assert compiled.run({"m": np.array(2), "x0": np.array(["ab"])}, limits=Limits(bytes=MIB))["z"] == ["ab" * 4]
+
+
+def test_tensors_that_double() -> None:
+    compiled = doubling("Concat", axis=0)
+    refused(compiled, {"m": np.array(62), "x0": ONE}, "IRC442", "double", bytes=MIB)
+
+
+def test_sequences_of_very_many_pieces() -> None:
+    nodes = [
+        helper.make_node("Expand", ["x0", "shape"], ["x"]),
+        helper.make_node("SplitToSequence", ["x"], ["s"], name="pieces"),
+        helper.make_node("SequenceLength", ["s"], ["z"]),
+    ]
+    compiled = model(nodes, {"x0": (FLOAT, [1]), "shape": (INT, [1])}, {"z": INT})
+    refused(compiled, {"x0": ONE[:1], "shape": i64(100_000)}, "IRC442", "pieces", bytes=MIB)
+    assert compiled.run({"x0": ONE[:1], "shape": i64(100)}, limits=Limits(bytes=MIB))["z"] == 100
+
+
+def test_what_is_alive_at_one_time_counts() -> None:
+    """A chain needs two arrays at a time, values that are all kept need all."""
+    chain = [helper.make_node("Neg", [f"x{i}"], [f"x{i + 1}"]) for i in range(8)]
+    x = f32(1 << 16)
+    limits = Limits(bytes=3 * x.nbytes)
+    short = model(chain, {"x0": (FLOAT, [None])}, {"x8": FLOAT}, passes="none")
+    assert short.run({"x0": x}, limits=limits)["x8"].shape == x.shape
+    kept = model(chain, {"x0": (FLOAT, [None])}, {f"x{i}": FLOAT for i in range(1, 9)}, passes="none")
+    refused(kept, {"x0": x}, "IRC442", "Neg", bytes=3 * x.nbytes)
+    kept.run({"x0": x}, limits=Limits(bytes=9 * x.nbytes))
+
+
+def test_inputs_weights_and_views_do_not_count() -> None:
+    weights = helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(f32(1 << 16)))
+    nodes = [
+        weights,
+        helper.make_node("Slice", ["x0", "a", "b"], ["v"]),
+        helper.make_node("Slice", ["w", "a", "b"], ["u"]),
+        helper.make_node("Add", ["u", "v"], ["z"]),
+    ]
+    compiled = model(nodes, {"x0": (FLOAT, [None]), "a": (INT, [1]), "b": (INT, [1])}, {"z": FLOAT})
+    feeds = {"x0": f32(1 << 16), "a": i64(0), "b": i64(4)}
+    assert compiled.run(feeds, limits=Limits(bytes=64))["z"].tolist() == [2] * 4
+    assert compiled.run(feeds, donate=["x0"], limits=Limits(bytes=64))["z"].tolist() == [2] * 4
+
+
+def test_a_result_that_repeats_an_element_is_copied_within_the_limit() -> None:
+    nodes = [helper.make_node("Expand", ["x0", "shape"], ["z"])]
+    compiled = model(nodes, {"x0": (FLOAT, [1]), "shape": (INT, [1])}, {"z": FLOAT})
+    refused(compiled, {"x0": ONE[:1], "shape": i64(1 << 20)}, "IRC442", bytes=MIB)
+
+
+# -- time ----------------------------------------------------------------------
+
+
+def test_work_that_cannot_be_in_time_is_refused_before_it_starts() -> None:
+    """Each would take minutes to hours; none can be interrupted."""
+    x = np.broadcast_to(np.float32(1), (1 << 14, 1 << 14))
+    products = [
+        (node_model("MatMul", {"x": x, "y": x}), {"x": x, "y": x}),
+        (
+            node_model("Conv", {"x": f32(1, 1, 1, 1), "w": f32(1, 1, 1, 1)}, pads=[3000] * 4),
+            {"x": f32(1, 1, 1, 1), "w": np.broadcast_to(np.float32(1), (1, 1, 3000, 3000))},
+        ),
+    ]
+    for compiled, feeds in products:
+        start = time.monotonic()
+        refused(compiled, feeds, "IRC443", "it", "multiplications", seconds=0.5)
+        assert time.monotonic() - start < 60
+
+
+def test_limits_that_make_no_sense() -> None:
+    for bad in (
+        {"steps": 0},
+        {"steps": 1.5},
+        {"bytes": -1},
+        {"seconds": 0},
+        {"seconds": float("nan")},
+        {"steps": True},
+    ):
+        with pytest.raises(irc.Error, match="IRC440"):
+            Limits(**bad)  # type: ignore[arg-type]
+    assert Limits() == Limits(None, None, None)
+
+
+def test_results_are_the_same_under_limits_and_nothing_stays_behind() -> None:
+    compiled = doubling()
+    feeds = {"m": np.array(5), "x0": ONE}
+    wide = Limits(steps=1000, bytes=MIB, seconds=60)
+    np.testing.assert_array_equal(compiled.run(feeds, limits=wide)["z"], compiled.run(feeds)["z"])
+    assert CURRENT.guard is None
+
+
+def test_memory_that_is_given_back_is_free_again() -> None:
+    warden = Warden(Limits(bytes=1000))
+    warden.allocate(1000)
+    with pytest.raises(irc.Error, match="IRC442"):
+        warden.allocate(1001)
+    array = np.zeros(100)
+    frame: list[Any] = [None, [array[1:], array], array[::2]]
+    node: Any = None
+    warden.after(node, frame, (1, 2))  # the list and the view are one array
+    warden.allocate(200)
+    with pytest.raises(irc.Error, match="IRC442"):
+        warden.allocate(201)
+    del array
+    frame.clear()
+    warden.allocate(1000)
