@@ -28,7 +28,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     run = _run_whole(code)
     start = tail_start(code)
     if start < len(code.steps):
-        run = _run_in_tiles(code, start, find_tail(code, start))
+        run = _run_in_tiles(code, start, find_tail(lowering, code, start))
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
@@ -85,7 +85,7 @@ def _may_be_tiled(node: Node) -> bool:
     return is_pointwise(node) and can_overwrite(node.kind, bind(node))
 
 
-def find_tail(code: Code, start: int) -> Tail:
+def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     """The operators of ``code`` from ``start`` on, whose results become registers."""
     made = [outs[0] for _, _, outs in code.nodes[start:]]
     slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
@@ -95,4 +95,6 @@ def find_tail(code: Code, start: int) -> Tail:
         for node, ins, outs in code.nodes[start:]
     ]
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
-    return Tail(slots, operations, outputs)
+    kept = tuple([s for s in code.returns if s not in made])
+    spare = tuple([i for i in range(len(slots)) if lowering.is_free(slots + kept, i)])
+    return Tail(slots, operations, outputs, spare)

@@ -180,10 +180,10 @@ class Lowering:
             raise Error(error.code, error.message, error.where or label(node)) from error
         except Exception as error:  # an attribute of a type or value that the kernel did not expect
             raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
-        step = reusing_step(node, kernel, ins, outs, lambda i: self._is_free(ins, i))
+        step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
-    def _is_free(self, ins: Slots, index: int) -> bool:
+    def is_free(self, ins: Slots, index: int) -> bool:
         """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run."""
         storage = self._storages[ins[index]]
         return (

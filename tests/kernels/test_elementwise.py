@@ -478,3 +478,27 @@ def test_shapes_that_do_not_broadcast(op):
 def test_bad_attributes(op, attrs):
     with pytest.raises(Error, match=op):
         bind(op, attrs, None, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32])
+@pytest.mark.parametrize("shape", [(5,), (30, 1000), (70_001,), (3, 50, 400)])
+@pytest.mark.parametrize("layout", ["plain", "transposed", "into", "over"])
+def test_bounds_are_those_of_each_element_however_large_the_array(dtype, shape, layout):
+    """Large arrays meet a block filled with the bound, not the bound itself."""
+    x = values(*shape, dtype=dtype)
+    if np.dtype(dtype) != np.int32:
+        x.reshape(-1)[:4] = -0.0, np.nan, np.inf, -np.inf
+    if layout == "transposed":
+        x = x.T
+    for op, inputs, expected in (
+        ("Relu", [x], np.maximum(x, np.array(0, dtype))),
+        ("Clip", [x, np.array(-1, dtype)], np.maximum(x, np.array(-1, dtype))),
+        ("Clip", [x, None, np.array([2], dtype)], np.minimum(x, np.array(2, dtype))),
+        ("Clip", [x, np.array(-1, dtype), np.array(2, dtype)], np.minimum(np.maximum(x, np.array(-1, dtype)), 2)),
+    ):
+        out = {"into": np.empty(x.shape, dtype), "over": x.copy()}.get(layout)
+        given = [out, *inputs[1:]] if layout == "over" else inputs
+        found = bind(op, {}, since_version(op, 21), len(given))(*given, **({} if out is None else {"out": out}))
+        assert found.dtype == dtype and found.shape == x.shape
+        assert np.ascontiguousarray(found).tobytes() == np.ascontiguousarray(expected.astype(dtype)).tobytes()
+        assert out is None or found is out

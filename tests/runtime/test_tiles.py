@@ -247,6 +247,69 @@ def test_tilings_are_kept_for_few_kinds_of_inputs():
     assert len(_tilings(plan)) == tiles.KEPT
 
 
+# -- memory of operands ----------------------------------------------------------
+
+OPERAND = """
+graph(%x : Tensor):
+  %a : Tensor = onnx::Neg(%x)
+  {before}
+  %y : Tensor = prim::FusionGroup_0(%a, {second})
+  {after}
+  return (%y{kept})
+with prim::FusionGroup_0 = graph(%p : Tensor, %q : Tensor):
+  %r : Tensor = onnx::Mul(%p, %q)
+  %s : Tensor = onnx::Tanh(%r)
+  %t : Tensor = onnx::Sub(%s, %p)
+  return (%t)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "second", "after", "kept", "taken"),
+    [
+        ("", "%x", "", "", 1),
+        ("", "%x", "%z : Tensor = onnx::IsNaN(%a)", ", %z", 0),
+        ("", "%x", "", ", %a", 0),
+        ("", "%a", "", "", 0),
+        ("%b : Tensor = onnx::Transpose(%a)", "%b", "", "", 0),
+        ("%b : Tensor = onnx::Transpose(%a)", "%x", "%z : Tensor = onnx::IsNaN(%b)", ", %z", 0),
+        ("%b : Tensor = onnx::Transpose(%a)\n%z : Tensor = onnx::Exp(%b)", "%x", "", ", %z", 1),
+    ],
+    ids=["dead", "read later", "returned", "twice", "with a view", "a view read later", "a view read before"],
+)
+def test_a_result_takes_the_memory_of_an_operand_that_nothing_needs(before, second, after, kept, taken):
+    plan = lower(graph_of(OPERAND.format(before=before, second=second, after=after, kept=kept)))
+    x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
+    x.flags.writeable = False
+    for _ in range(2):
+        results, counters = run(plan, x, threads=2)
+        if second != "%b":
+            assert (counters.tiled_groups, counters.in_place) == (1, taken)
+        for got, want in zip(results, whole(plan, x), strict=True):
+            same(got, want)
+
+
+def test_an_operand_is_not_taken_before_its_last_reader():
+    """The first result is made while the operand is still needed, so the second takes its memory."""
+    plan = lower(
+        graph_of("""
+        graph(%x : Tensor):
+          %a : Tensor = onnx::Neg(%x)
+          %y : Tensor, %z : Tensor = prim::FusionGroup_0(%a)
+          return (%y, %z)
+        with prim::FusionGroup_0 = graph(%p : Tensor):
+          %r : Tensor = onnx::Exp(%p)
+          %s : Tensor = onnx::Mul(%r, %p)
+          return (%r, %s)
+        """)
+    )
+    x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
+    results, counters = run(plan, x)
+    assert counters.in_place == counters.tiled_groups == 1
+    for got, want in zip(results, whole(plan, x), strict=True):
+        same(got, want)
+
+
 # -- random groups ---------------------------------------------------------------
 
 UNARY = "Abs Neg Relu Sign".split()

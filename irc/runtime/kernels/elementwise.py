@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.pointwise import copy, of_function, of_many, of_one, of_two
+from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
 
@@ -28,7 +28,7 @@ class Constants(dict[AnyDType, Array]):
 
 
 _ZERO, _INFINITY, _MINUS_INFINITY = Constants(0), Constants(np.inf), Constants(-np.inf)
-_maximum, _minimum = of_two(np.maximum), of_two(np.minimum)
+_at_least, _at_most = of_bound(np.maximum), of_bound(np.minimum)
 _sum = of_many(np.add)
 _floor_divide, _true_divide = of_two(np.floor_divide), of_two(np.divide)
 _power = of_two(np.power)
@@ -37,7 +37,7 @@ _equal = of_two(np.equal)
 
 def relu(x: Array, out: Array | None = None) -> Array:
     """max(x, 0)."""
-    return _maximum(x, _ZERO[x.dtype], out)
+    return _at_least(x, _ZERO[x.dtype], out)
 
 
 def divide(x: Array, y: Array, out: Array | None = None) -> Array:
@@ -110,12 +110,12 @@ def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = No
     if low is None and high is None:
         return copy(x, out)
     if low is None:
-        return _minimum(x, high.reshape(()), out)  # pyright: ignore[reportOptionalMemberAccess]
+        return _at_most(x, high.reshape(()), out)  # pyright: ignore[reportOptionalMemberAccess]
     if high is None:
-        return _maximum(x, low.reshape(()), out)
+        return _at_least(x, low.reshape(()), out)
     # A 0-d `out` may be the upper bound, which is still to be read.
-    result = _maximum(x, low.reshape(()), out if out is not None and out.ndim else None)
-    return _minimum(result, high.reshape(()), result if out is None else out)
+    result = _at_least(x, low.reshape(()), out if out is not None and out.ndim else None)
+    return _at_most(result, high.reshape(()), result if out is None else out)
 
 
 UNARY: dict[str, Kernel] = {
