@@ -149,8 +149,11 @@ class _Paths:
         if node is None and subject.block is not None:
             node = subject.block.node
         case = _case(subject, node, target)
-        if y in self.holder_of and self._is_other(subject.type, object):
-            case = 4  # taken out of a container as something else than it is there
+        if y in self.holder_of:  # taken out of a container
+            if node is not None and _is_missed(node):
+                case = 5
+            elif self._is_other(subject.type, object):
+                case = 4  # as something else than it is there
         return Fact(self._name(x), self._name(y), node, case)
 
     def _case_of_escape(self, location: Element) -> int:

@@ -69,6 +69,17 @@ def test_facts_tell_as_what_a_value_escaped(held: str, stored: str, found: set[i
     assert {fact.case for fact in c.db.why(c["t"], c["a"])} == found
 
 
+def test_what_a_list_holds_is_returned_by_what_pytorch_takes_to_copy() -> None:
+    c = Case("""
+graph(%x : Tensor, %e : str):
+  %none : NoneType = prim::Constant()
+  %l : Tensor[] = prim::ListConstruct(%x)
+  %y : Tensor = aten::einsum(%e, %l, %none)
+  return (%y)
+""")
+    assert 5 in {fact.case for fact in c.db.why(c["y"], c["x"])}
+
+
 def test_what_is_held_is_explained_too() -> None:
     c = Case(CASE)
     facts = c.db.why(c["l"], c["a"])

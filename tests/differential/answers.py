@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from irc.alias.sets import EMPTY, intersects
 from irc.ir import Node, Value
@@ -80,10 +81,27 @@ class Answers:
         self.cases.update((query, case) for case in found)
         return bool(found)
 
+    def theirs(self, query: str) -> int:
+        """How many cautious answers PyTorch gave."""
+        return self.seen[query, False, True] + self.seen[query, True, True]
+
     def denied(self, query: str) -> float:
-        """The share of PyTorch's cautious answers that irc does not give."""
-        no, yes = self.seen[query, False, True], self.seen[query, True, True]
-        return no / max(no + yes, 1)
+        """The share of them that irc does not give."""
+        return self.seen[query, False, True] / max(self.theirs(query), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts."""
+        return {
+            query: {
+                "both": self.seen[query, True, True],
+                "PyTorch alone": self.seen[query, False, True],
+                "irc alone": self.seen[query, True, False],
+                "neither": self.seen[query, False, False],
+                "cases": {str(case): n for (q, case), n in sorted(self.cases.items()) if q == query},
+                "others": dict(self.others) if query == "motion" else {},
+            }
+            for query in dict.fromkeys(q for q, _, _ in self.seen)
+        }
 
     def report(self, name: str) -> Iterator[str]:
         """What was found, in lines."""
@@ -152,5 +170,6 @@ def acts_inside(both: Both, nodes: list[Node]) -> bool:
 
 def _tell(both: Both, *what: Value | Node) -> str:
     names = " and ".join(f"%{w.name}" if isinstance(w, Value) else repr(w) for w in what)
-    facts = "".join(f"\n    {f}" for f in both.db.why(what[0], what[-1])) if isinstance(what[0], Value) else ""
+    values = [w for w in what if isinstance(w, Value)]
+    facts = "".join(f"\n    {f}" for f in both.db.why(values[0], values[-1])) if values else ""
     return f"irc's answer about {names} is more cautious than PyTorch's, and nothing tells why{facts}\n{both.graph}"

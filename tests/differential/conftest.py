@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+import pytest
+
 collect_ignore_glob = [] if find_spec("torch") else ["test_*.py"]
 
-_LINES: list[str] = []
+_FOUND = "irc and PyTorch"
+
+Report = Callable[..., None]
 
 
-def report(*lines: str) -> None:
-    """Tell ``lines`` when all tests have run."""
-    _LINES.extend(lines)
+@pytest.fixture
+def report(record_property: Callable[[str, object], None]) -> Report:
+    """Tell lines when all tests have run. They travel with the test's result, so pytest-xdist does not lose them."""
+
+    def tell(*lines: str) -> None:
+        for line in lines:
+            record_property(_FOUND, line)
+
+    return tell
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if _LINES:
-        terminalreporter.section("irc and PyTorch")
-        for line in _LINES:
+    results = [r for reports in terminalreporter.stats.values() for r in reports if getattr(r, "when", "") == "call"]
+    lines = [line for result in results for name, line in result.user_properties if name == _FOUND]
+    if lines:
+        terminalreporter.section(_FOUND)
+        for line in sorted(lines):
             terminalreporter.write_line(line)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.alias.precision import PROGRAMS
 from tests.differential.both import Both
-from tests.differential.conftest import report
+from tests.differential.conftest import Report
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -18,7 +18,7 @@ def test_wildcards_tell_them_apart_less_well(name: str) -> None:
     assert any(both.they_contain(a, b) for a, b in apart), "PyTorch tells all of them apart too"
 
 
-def test_how_much_less_well() -> None:
+def test_how_much_less_well(report: Report) -> None:
     pairs = merged = written = unwritten = 0
     for program in PROGRAMS.values():
         both = Both(program.text)

@@ -9,13 +9,13 @@ from irc.ir import Node
 from tests.alias.programs import random_choices
 from tests.differential.answers import Answers
 from tests.differential.both import Both
-from tests.differential.conftest import report
+from tests.differential.conftest import Report
 from tests.differential.programs import program
 
 PROGRAMS, MOVED = 600, 250
 
 
-def test_sharing_and_writes() -> None:
+def test_sharing_and_writes(report: Report) -> None:
     answers = Answers()
     for seed in range(PROGRAMS):
         both = Both(program(random_choices(seed)))
@@ -36,7 +36,7 @@ def test_sharing_and_writes() -> None:
         assert answers.cases[query, case] >= 10, f"case {case} is hardly ever the reason for {query}"
 
 
-def test_motion() -> None:
+def test_motion(report: Report) -> None:
     answers = Answers()
     for seed in range(MOVED):
         text = str(program(random_choices(seed)))

@@ -17,7 +17,7 @@ from irc.frontend.torchscript import import_torchscript
 from irc.ir import types
 from irc.ir.types import DType
 from irc.passes import PassManager
-from tests.differential.conftest import report
+from tests.differential.conftest import Report
 from tests.programs.interpreter import interpret
 from tests.programs.test_types import TypeCheck
 
@@ -72,7 +72,7 @@ def imported(source: str) -> Any:
 
 @pytest.mark.parametrize("passes", PIPELINES)
 @pytest.mark.parametrize("source", ["dump", "live"])
-def test_it_detects_what_it_does_in_pytorch(source: str, passes: str) -> None:
+def test_it_detects_what_it_does_in_pytorch(source: str, passes: str, report: Report) -> None:
     compiled = irc.compile(imported(source), passes=passes)
     writes = [node for node in compiled.graph.walk() if node.kind.endswith("_") and not node.kind.endswith("__")]
     errors: list[float] = []
@@ -117,7 +117,7 @@ def test_inferred_types_are_true_of_a_run() -> None:
 
 
 @pytest.mark.parametrize("passes", [f"{TYPED},in-place", "default,in-place"])
-def test_a_typed_image_lets_operators_write_in_place(passes: str) -> None:
+def test_a_typed_image_lets_operators_write_in_place(passes: str, report: Report) -> None:
     compiled = irc.compile(typed("freeze"), passes=passes)
     kinds = Counter(node.kind for node in compiled.graph.walk())
     if passes != "default,in-place":  # which has fused most
