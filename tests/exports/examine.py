@@ -97,8 +97,8 @@ def _interface(original: onnx.ModelProto, exported: onnx.ModelProto) -> Iterable
 def _refines(type: Any, other: Any) -> bool:
     if not isinstance(type, TensorType) or other.shape is None:
         return True
-    known = [(a, b) for a, b in zip(type.shape or (), other.shape, strict=True) if isinstance(b, int)]
-    return all(a == b for a, b in known)
+    sizes = zip(type.shape or (), other.shape, strict=True)
+    return all(a == b or (isinstance(a, int) and not isinstance(b, int)) for a, b in sizes)
 
 
 def _is_random(module: Module) -> bool:
@@ -119,15 +119,16 @@ def _verdict(
         expected = results(runtime, original, sets)
     except Unable:
         return NOT_RUN
-    if not is_random and _difference(expected, right, tolerance):
-        return NOT_RIGHT
     try:
         found = results(runtime, exported, sets)
     except Unable as error:
         return f"does not run what was exported: {error}"
     if is_random:
         return RANDOM if _types(found) == _types(expected) else "types differ"
-    return _difference(found, expected, tolerance) or SAME
+    trouble = _difference(found, expected, tolerance)
+    if trouble and _difference(expected, right, tolerance):
+        return NOT_RIGHT
+    return trouble or SAME
 
 
 def _difference(found: list[list[Any]], expected: list[list[Any]], tolerance: Tolerance) -> str:

@@ -14,6 +14,7 @@ from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import read_functions, resolve
 from irc.frontend.onnx.scan import RawGraph, RawNode, no_captures, scan_graph
 from irc.frontend.onnx.tensors import TensorReader
+from irc.frontend.onnx.types import OUTPUT_TYPE, from_proto
 from irc.ir import Graph, Module
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 
@@ -65,6 +66,7 @@ class Importer:
         constants = {name: self.weight(tensor, name) for name, tensor in constants.items()}
         GraphBuilder(self, module.main, raw, imports).build(constants=constants)
         module.metadata.update(_metadata(model, self.ir_version, imports))
+        module.metadata.update(_output_types(raw))
         return module
 
     def initializers(self, raw: RawGraph) -> dict[str, Tensor]:
@@ -118,6 +120,12 @@ def _ir_version(model: ModelProto) -> int:
             "IRC122", f"IR version {version} is newer than what the installed onnx package reads ({IR_VERSION})"
         )
     return version
+
+
+def _output_types(raw: RawGraph) -> dict[str, str]:
+    """What the model declares of its outputs: irc computes with what it infers, but may know less."""
+    found = {name: from_proto(type, f"type of {name!r}") for name, type in raw.outputs if type is not None}
+    return {f"{OUTPUT_TYPE}{name}": str(type) for name, type in found.items()}
 
 
 def _metadata(model: ModelProto, ir_version: int, imports: dict[str, int]) -> dict[str, str]:

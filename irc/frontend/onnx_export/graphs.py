@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.frontend.onnx.types import generalize
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
-from irc.frontend.onnx_export.interfaces import LOOP, declare, declare_nested, parameter_types, result_type
+from irc.frontend.onnx_export.interfaces import LOOP, declare, declare_nested, output_type, parameter_types, result_type
 from irc.frontend.onnx_export.names import Names
 from irc.frontend.onnx_export.operators import Signature, signature, split_kind
 from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
     from irc.frontend.onnx_export.weights import Weights
-    from irc.ir import Block, Node, Value
+    from irc.ir import Block, Module, Node, Value
 
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
@@ -51,16 +51,18 @@ class GraphWriter:
         self._proto: GraphProto | None = None
         self._written: dict[Any, str] = {}
 
-    def write(self, proto: GraphProto, defaults: Mapping[str, Tensor] | None = None) -> None:
-        """Make ``proto``, which is empty, the graph; ``defaults`` are tensors of inputs that may be left out."""
+    def write(self, proto: GraphProto, module: Module | None = None) -> None:
+        """Make ``proto``, which is empty, the graph; it is the main one of ``module``, if that is given."""
         self._proto = proto
+        defaults = module.defaults if module else {}
+        metadata = module.metadata if module else {}
         for value in self._graph.inputs:
             declare(proto.input.add(), self._names(value), value.type)
-            if defaults and value.name in defaults:
+            if value.name in defaults:
                 self._weights.add(defaults[value.name], proto.initializer.add(), value.name)
         self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
-            declare(proto.output.add(), name, result_type(value))
+            declare(proto.output.add(), name, output_type(value, metadata))
 
     # -- blocks ------------------------------------------------------------
 

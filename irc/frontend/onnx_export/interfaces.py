@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx.types import generalize, to_proto
+from irc.frontend.onnx.types import OUTPUT_TYPE, generalize, to_proto
+from irc.ir import parse_type
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onnx import ValueInfoProto
 
     from irc.ir import Block, Value
@@ -53,6 +56,33 @@ def result_type(value: Value) -> Type:
         source = source.node.blocks[0].returns[1 + source.index]
         type = source.type
     return value.type if isinstance(type, OptionalType) else type
+
+
+def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
+    """The type of an output of the main graph: as of `result_type`, and what irc does not know as the model had it."""
+    declared = metadata.get(f"{OUTPUT_TYPE}{value.name}")
+    type = result_type(value)
+    return type if declared is None else _completed(type, parse_type(declared))
+
+
+def has_no_shape(type: Type) -> bool:
+    """Whether ``type`` is that of a tensor with any number of axes: a model's outputs must have shapes."""
+    return isinstance(type, TensorType) and type.shape is None
+
+
+def _completed(type: Type, declared: Type) -> Type:
+    """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
+    if isinstance(type, ListType) and isinstance(declared, ListType):
+        return ListType(_completed(type.elem, declared.elem))
+    if isinstance(type, OptionalType) and isinstance(declared, OptionalType):
+        return OptionalType(_completed(type.elem, declared.elem))
+    if not (isinstance(type, TensorType) and isinstance(declared, TensorType)) or declared.shape is None:
+        return type
+    shape = declared.shape if type.shape is None else type.shape
+    if len(shape) != len(declared.shape):
+        return type
+    sizes = [known if isinstance(known, int) else said for known, said in zip(shape, declared.shape, strict=True)]
+    return TensorType(type.dtype, tuple(sizes))
 
 
 def _ranked(type: Type) -> Type:

@@ -49,7 +49,7 @@ def write_model(module: Module, weights: Weights, metadata: Mapping[str, str]) -
     proto.graph.name = given.get("graph.name") or module.main.name
     proto.graph.doc_string = given.get("graph.doc_string", "")
     main = GraphWriter(module.main, opsets, weights)
-    main.write(proto.graph, module.defaults)
+    main.write(proto.graph, module)
     functions = [graph for graph in module.graphs.values() if graph is not module.main]
     for graph in functions:
         FunctionWriter(graph, opsets, weights).write_function(proto.functions.add())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
+from irc.frontend.onnx_export.interfaces import has_no_shape, output_type
 from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
@@ -13,6 +14,7 @@ from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager
+from irc.passes.shapes import ShapeInference
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -33,6 +35,8 @@ def prepare(module: Module) -> dict[str, int]:
     if any(node.kind.endswith("_") for node in _nodes(module)):
         PassManager("remove-mutation").run(module)
     _refuse(module)
+    if any(has_no_shape(output_type(value, module.metadata)) for value in module.main.outputs):
+        PassManager([ShapeInference()]).run(module)
     opsets = choose(_nodes(module), module.metadata)
     for graph in _graphs(module):
         spell_out(graph, opsets[""])
