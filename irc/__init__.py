@@ -8,5 +8,6 @@ from irc.errors import Error
 from irc.runtime.file import load
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from irc.runtime.session import Session
 
-__all__ = ["CompiledModel", "Error", "Limits", "__version__", "compile", "load"]
+__all__ = ["CompiledModel", "Error", "Limits", "Session", "__version__", "compile", "load"]

@@ -17,8 +17,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.execution import Counters
+from irc.runtime.growable import room_of
 from irc.runtime.kernels.support import check_size
-from irc.runtime.values import Array, arrays_in, map_arrays
+from irc.runtime.values import Array, arrays_in, describe, is_array, map_arrays
 
 
 def borrow(value: Any) -> Any:
@@ -48,6 +49,23 @@ class Exit:
     def release(self, value: Any) -> Any:
         """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
         return map_arrays(value, self._release)
+
+    def keep(self, value: Any) -> Array:
+        """The tensor ``value``, read-only from now on; if it has reserve, that may be used nevertheless.
+
+        It is not copied if it is of that kind already, though it may share: nobody can change it.
+        """
+        if not is_array(value):
+            raise Error("IRC417", f"only tensors can be handed on to the next step, not {describe(value)}")
+        room = room_of(value)
+        if room is not None and room.append_only and not value.flags.writeable:
+            return value
+        own = self._release(value)
+        room = room_of(own)
+        if room is not None:
+            room.append_only = True
+        own.flags.writeable = False
+        return own
 
     def _release(self, array: Array) -> Array:
         # A result that repeats elements (Expand's) would change in several places when its owner writes to one.
@@ -89,6 +107,8 @@ def overlaps(array: Array, others: Any) -> bool:
 
 
 def _read_only(array: Array) -> Array:
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -18,7 +18,7 @@ from irc.runtime.growable import plain
 from irc.runtime.limits import Limits, Warden
 from irc.runtime.objects import State, check_known
 from irc.runtime.plan import lower
-from irc.runtime.values import describe, is_array
+from irc.runtime.values import Array, describe, is_array
 from irc.runtime.writes import written_inputs
 
 Feeds = Mapping[str, Any]
@@ -87,7 +87,25 @@ class CompiledModel:
                 have the input's type and shape; IRC416 a donation that is not possible; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        wanted = self._wanted(outputs)
+        return self._run(feeds, self._wanted(outputs), donate, limits)[0]
+
+    def run_keeping(
+        self, feeds: Feeds, outputs: Iterable[str] | None, keep: Sequence[int], limits: Limits | None = None
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """As `run`, and the outputs at the positions ``keep`` as read-only arrays that may only be extended.
+
+        Such arrays, as feeds, are extended in place where nobody else has done so.
+        """
+        return self._run(feeds, self._wanted(outputs), (), limits, keep)
+
+    def _run(
+        self,
+        feeds: Feeds,
+        wanted: Sequence[int],
+        donate: Collection[str],
+        limits: Limits | None,
+        keep: Sequence[int] = (),
+    ) -> tuple[dict[str, Any], list[Array]]:
         counters = Counters()
         values = self._accept(feeds, donate, counters)
         warden = None if limits is None else Warden(limits, values)
@@ -97,9 +115,10 @@ class CompiledModel:
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())
-            released = {self.outputs[i].name: out.release(results[i]) for i in wanted}
+            kept = {i: out.keep(results[i]) for i in keep}
+            released = {self.outputs[i].name: kept[i] if i in kept else out.release(results[i]) for i in wanted}
         self.counters = counters
-        return released
+        return released, [kept[i] for i in keep]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.

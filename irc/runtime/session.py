@@ -1,0 +1,182 @@
+"""Decoding step by step: what a model gives in one step is what it is given in the next.
+
+A session holds the caches as read-only arrays that only `irc::append_` may
+extend, and only behind what anybody sees of them. So it can hand them out, and
+share them with its forks, without copying: whoever continues a prefix first
+stays in place, others get memory of their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import TensorType
+from irc.runtime.model import CompiledModel
+
+if TYPE_CHECKING:
+    from irc.runtime.arguments import Argument
+    from irc.runtime.execution import Counters
+    from irc.runtime.limits import Limits
+    from irc.runtime.values import Array
+
+CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
+"""How exporters call a cache as an input and as an output, up to what follows."""
+
+
+class Session:
+    """A model, and the caches that its steps hand on.
+
+    Args:
+        model: the compiled model. Several sessions may share one.
+        pairs: input name -> name of the output that it is in the next step. By default, those called
+            ``past_key_values.*`` and ``present.*``, ``past_*`` and ``present_*``, or ``past.*`` and ``present.*``.
+
+    Attributes:
+        pairs: as given or found.
+
+    Raises:
+        Error: IRC417 there is no such input or output, they are not tensors of one type, or none are found.
+    """
+
+    def __init__(self, model: CompiledModel, pairs: Mapping[str, str] | None = None) -> None:
+        if not isinstance(model, CompiledModel):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error("IRC417", f"a session needs what irc.compile or irc.load gives, not a {type(model).__name__}")
+        self._model = model
+        self.pairs = _find(model) if pairs is None else _check(model, pairs)
+        places = {o.name: i for i, o in enumerate(model.outputs)}
+        self._keep = tuple(places[output] for output in self.pairs.values())
+        self._caches: dict[str, Array] = {}
+        self._lock = Lock()
+
+    @property
+    def caches(self) -> dict[str, Array]:
+        """The caches by input name, read-only; none before the first step. Later steps do not change them."""
+        return dict(self._caches)
+
+    @property
+    def counters(self) -> Counters:
+        """What the model's last run did."""
+        return self._model.counters
+
+    def run(
+        self, feeds: Mapping[str, Any], outputs: Iterable[str] | None = None, limits: Limits | None = None
+    ) -> dict[str, Any]:
+        """Make a step.
+
+        Args:
+            feeds: as for `CompiledModel.run`, without the caches. Those that are there nevertheless are taken instead
+                of what the session has. Caches that the first step is not given are empty: sizes with the names that
+                other inputs' have are as there, one more may be open and is 0.
+            outputs: names of the outputs wanted; all by default. Caches among them are read-only.
+            limits: as for `CompiledModel.run`.
+
+        Raises:
+            Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open. The
+                caches are then what they were.
+        """
+        with self._lock:
+            given = {**self._start(feeds), **self._caches, **feeds}
+            results, kept = self._model.run_keeping(given, outputs, self._keep, limits)
+            self._caches = dict(zip(self.pairs, kept))
+        return results
+
+    def reset(self) -> None:
+        """Forget the caches: the next step is a first one."""
+        with self._lock:
+            self._caches = {}
+
+    def fork(self) -> Session:
+        """Another session that goes on from here. Nothing is copied until both have gone on."""
+        other = object.__new__(Session)
+        other._model, other.pairs, other._keep, other._lock = self._model, self.pairs, self._keep, Lock()
+        other._caches = self.caches
+        return other
+
+    def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Empty caches, as far as there are none."""
+        absent = [name for name in self.pairs if name not in self._caches and name not in feeds]
+        if not absent:
+            return {}
+        arguments = {a.name: a for a in self._model.inputs}
+        sizes: dict[str, int] = {}
+        for name, value in feeds.items():
+            shape = arguments[name].shape if name in arguments else None
+            sizes.update((dim, n) for dim, n in zip(shape or (), np.shape(value)) if isinstance(dim, str))
+        return {name: _empty(arguments[name], sizes) for name in absent if not arguments[name].optional}
+
+
+def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
+    where = f"input {argument.name!r}"
+    if argument.dtype is None or argument.shape is None:
+        raise Error("IRC418", "the first step needs this cache: its type is not known", where)
+    shape = [dim if isinstance(dim, int) else sizes.get(dim or "") for dim in argument.shape]
+    if shape.count(None) > 1:
+        raise Error(
+            "IRC418",
+            f"the first step needs this cache, {argument.type}: more than one of its sizes is open, an empty one "
+            "should be given",
+            where,
+        )
+    return np.empty([n or 0 for n in shape], argument.dtype)
+
+
+def _find(model: CompiledModel) -> dict[str, str]:
+    outputs = {o.name for o in model.outputs}
+    pairs: dict[str, str] = {}
+    for argument in model.inputs:
+        for past, present in CONVENTIONS:
+            output = present + argument.name.removeprefix(past)
+            if argument.name.startswith(past) and output in outputs:
+                pairs[argument.name] = output
+                break
+    if not pairs:
+        raise Error(
+            "IRC417",
+            "no input is called like an output, as past_key_values.* and present.* or past_* and present_* are: give "
+            f"pairs from input to output; inputs are {_list(model.inputs)}, outputs {_list(model.outputs)}",
+        )
+    return _check(model, pairs)
+
+
+def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(pairs, Mapping) or not pairs:  # type: ignore[reportUnnecessaryIsInstance]
+        raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
+    inputs, outputs = {a.name: a for a in model.inputs}, {a.name: a for a in model.outputs}
+    for name, output in pairs.items():
+        if name not in inputs and output not in outputs and name in outputs and output in inputs:
+            raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
+        past, present = _known(name, inputs, "input"), _known(output, outputs, "output")
+        if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
+            raise Error("IRC417", f"only tensors can be handed on: {name!r} is {past.type}, {output!r} {present.type}")
+        if not _may_be_equal(past.type, present.type):
+            raise Error("IRC417", f"output {output!r}, {present.type}, can never be input {name!r}, {past.type}")
+    return dict(pairs)
+
+
+def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
+    if name not in among:
+        close = difflib.get_close_matches(str(name), among, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {_list(among.values())}"
+        raise Error("IRC417", f"the model has no {what} {name!r}; {hint}")
+    return among[name]
+
+
+def _may_be_equal(a: TensorType, b: TensorType) -> bool:
+    """Whether some tensor is of both types."""
+    if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    pairs = zip(a.shape, b.shape)
+    return len(a.shape) == len(b.shape) and all(x == y for x, y in pairs if isinstance(x, int) and isinstance(y, int))
+
+
+def _list(arguments: Iterable[Argument]) -> str:
+    names = [repr(a.name) for a in arguments]
+    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

@@ -1,0 +1,274 @@
+"""Sessions: which caches are handed on, what a step copies, and that nothing ever changes what an earlier step gave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irc
+from irc.errors import Error
+from irc.ir import parse_graph
+from tests.runtime.helpers import f32
+
+CACHE = """
+graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4), %past_1 : Float(1, past, 8)):
+  %shape : Long(3) = prim::Constant[value=tensor([1, -1, 8])]()
+  %flat : Float(1, *, 8) = onnx::Reshape(%x, %shape)
+  %present_0 : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past_0, %x)
+  %present_1 : Float(1, *, 8) = onnx::Concat[axis=1](%past_1, %flat)
+  %y : Float(1, 2, 1, 4) = onnx::ReduceSum[axes=[2], since_version=11](%present_0)
+  return (%y, %present_0, %present_1)
+"""
+
+STATE = """
+graph(%x : Float(2), %h : Float(2)):
+  %y : Float(2) = onnx::Add(%x, %h)
+  return (%y)
+"""
+
+
+def rows(n: int, value: float = 1.0) -> np.ndarray:
+    return np.full((1, 2, n, 4), value, np.float32)
+
+
+def compiled(text: str = CACHE, passes: str = "default") -> irc.CompiledModel:
+    return irc.compile(parse_graph(text), passes)
+
+
+# -- what is handed on ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", ["default", "none"])
+def test_steps_are_those_of_a_model_that_is_given_its_caches_back(passes):
+    session, model = irc.Session(compiled(passes=passes)), compiled(passes="none")
+    past = {"past_0": rows(0), "past_1": np.empty((1, 0, 8), np.float32)}
+    for n, value in [(3, 1.0), (1, 2.0), (1, 3.0), (2, 4.0)]:
+        expected = model.run({"x": rows(n, value), **past})
+        past = {"past_0": expected["present_0"], "past_1": expected["present_1"]}
+        found = session.run({"x": rows(n, value)})
+        assert found.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array)
+    assert {name: cache.shape for name, cache in session.caches.items()} == {
+        "past_0": (1, 2, 7, 4),
+        "past_1": (1, 7, 8),
+    }
+
+
+@pytest.mark.parametrize("length", [64, 256, 1024, 4096])
+def test_a_step_copies_nothing_at_any_length(length):
+    session = irc.Session(compiled())
+    session.run({"x": rows(length)})
+    for _ in range(2):  # from where the first step put them, to where there is reserve
+        session.run({"x": rows(1)})
+    for _ in range(5):
+        session.run({"x": rows(1)})
+        assert (session.counters.copies, session.counters.copied_bytes) == (0, 0)
+        assert session.counters.in_place >= 2
+
+
+def test_copies_of_many_steps_are_at_most_twice_what_they_append():
+    session = irc.Session(compiled())
+    copied = 0
+    for _ in range(300):
+        session.run({"x": rows(1)})
+        copied += session.counters.copied_bytes
+    assert copied <= 2 * sum(cache.nbytes for cache in session.caches.values())
+
+
+@pytest.mark.parametrize(
+    ("past", "present"),
+    [
+        ("past_key_values.0.key", "present.0.key"),
+        ("past_key_values.0.decoder.value", "present.0.decoder.value"),
+        ("past_key_0", "present_key_0"),
+        ("past_7", "present_7"),
+        ("past_key_values_0", "present_key_values_0"),
+        ("past.0", "present.0"),
+    ],
+)
+def test_names_by_convention(past, present):
+    text = STATE.replace("%h", f'%"{past}"').replace("%y", f'%"{present}"')
+    assert irc.Session(compiled(text)).pairs == {past: present}
+
+
+def test_states_of_any_kind_can_be_handed_on():
+    session = irc.Session(compiled(STATE), pairs={"h": "y"})
+    first = session.run({"x": f32(1, 2)})["y"]
+    second = session.run({"x": f32(10, 10)})["y"]
+    np.testing.assert_array_equal(first, f32(1, 2))
+    np.testing.assert_array_equal(second, f32(11, 12))
+    np.testing.assert_array_equal(session.run({"x": f32(0, 0), "h": f32(5, 5)})["y"], f32(5, 5))
+
+
+def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
+    text = """
+    graph(%x : Float(2), %past_0 : Float(2), %past_1 : Float(2)):
+      %w : Float(2) = prim::Constant[value=tensor([7., 8.])]()
+      return (%x, %w)
+    """
+    session = irc.Session(compiled(text, "none"), pairs={"past_0": "x", "past_1": "w"})
+    x = f32(1, 2)
+    session.run({"x": x})
+    x[:] = 0
+    np.testing.assert_array_equal(session.caches["past_0"], f32(1, 2))
+    assert not session.caches["past_1"].flags.writeable
+
+
+def test_reset_begins_anew():
+    session = irc.Session(compiled())
+    session.run({"x": rows(3)})
+    session.reset()
+    assert session.caches == {}
+    assert session.run({"x": rows(2)})["present_0"].shape == (1, 2, 2, 4)
+
+
+def test_only_what_is_asked_for_is_returned_but_all_is_kept():
+    session = irc.Session(compiled())
+    assert list(session.run({"x": rows(3)}, outputs=["y"])) == ["y"]
+    assert session.caches["past_1"].shape == (1, 3, 8)
+
+
+def test_after_an_error_the_session_is_where_it_was():
+    session = irc.Session(compiled())
+    session.run({"x": rows(3)})
+    with pytest.raises(Error, match="x"):
+        session.run({"x": np.ones((1, 2, 1, 5), np.float32)})
+    with pytest.raises(Error, match="no input 'z'"):
+        session.run({"x": rows(1), "z": rows(1)})
+    assert session.run({"x": rows(1)})["present_0"].shape == (1, 2, 4, 4)
+
+
+# -- nothing changes ------------------------------------------------------------
+
+
+def test_what_a_step_gave_never_changes_and_cannot_be_written():
+    session = irc.Session(compiled())
+    given_out = [session.run({"x": rows(1, i)})["present_0"] for i in range(10)]
+    for i, array in enumerate(given_out):
+        np.testing.assert_array_equal(array[0, 0, :, 0], np.arange(i + 1))
+        assert not array.flags.writeable
+
+
+def test_forks_share_a_prefix_and_never_meet():
+    session = irc.Session(compiled())
+    session.run({"x": rows(4, 0)})
+    session.run({"x": rows(1, 1)})
+    session.run({"x": rows(1, 2)})
+    fork = session.fork()
+    a, b = session.run({"x": rows(1, 3)}), fork.run({"x": rows(1, 4)})
+    assert session.counters.copies == 2, "both caches of the one that came second"
+    np.testing.assert_array_equal(a["present_0"][0, 0, :, 0], [0, 0, 0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(b["present_0"][0, 0, :, 0], [0, 0, 0, 0, 1, 2, 4])
+    for s in (session, fork):
+        s.run({"x": rows(1, 5)})
+        assert s.counters.copies == 0
+
+
+def test_caches_given_to_the_model_itself_are_not_changed():
+    session = irc.Session(compiled())
+    for _ in range(4):
+        session.run({"x": rows(1)})
+    caches = session.caches
+    results = compiled().run({"x": rows(1, 9), **caches})
+    assert results["present_0"].flags.writeable
+    assert not np.shares_memory(results["present_0"], caches["past_0"])
+    results["present_0"][:] = 5
+    np.testing.assert_array_equal(caches["past_0"], 1)
+    np.testing.assert_array_equal(session.run({"x": rows(1)})["present_0"], 1)
+
+
+def test_a_cache_that_a_step_is_given_stays_as_it_is():
+    session = irc.Session(compiled())
+    grown = irc.runtime.GrowableArray(rows(2, 0), 2, capacity=9)
+    out = session.run({"x": rows(1), "past_0": grown, "past_1": np.zeros((1, 2, 8), np.float32)})["present_0"]
+    assert not np.shares_memory(out, grown.array)
+    assert grown.append(rows(1, 7))
+    np.testing.assert_array_equal(out[0, 0, :, 0], [0, 0, 1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
+    model = compiled()
+    leaves = [(irc.Session(model), np.empty(0, np.float32))]
+    seen = []
+    for step in range(data.draw(st.integers(1, 15))):
+        session, values = leaves[data.draw(st.integers(0, len(leaves) - 1))]
+        if data.draw(st.booleans()):
+            session = session.fork()
+            leaves.append((session, values))
+        n = data.draw(st.integers(0, 3))
+        out = session.run({"x": rows(n, step)})["present_0"]
+        values = np.concatenate([values, np.full(n, step, np.float32)])
+        leaves = [(s, values if s is session else v) for s, v in leaves]
+        seen.append((out, values))
+    for array, values in seen:
+        np.testing.assert_array_equal(array, np.broadcast_to(values[:, None], (1, 2, len(values), 4)))
+
+
+# -- what is refused ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "says"),
+    [
+        ({"pas_0": "present_0"}, "no input 'pas_0'; did you mean 'past_0'"),
+        ({"past_0": "presents_0"}, "no output 'presents_0'; did you mean 'present_0'"),
+        ({"present_0": "past_0"}, "from input to output.*'past_0': 'present_0'"),
+        ({"past_0": "present_1"}, r"can never be input 'past_0'"),
+        ({"past_1": "present_0"}, r"can never be input 'past_1'"),
+        ({}, "not empty"),
+        (["past_0"], "must be a dict"),
+    ],
+)
+def test_wrong_pairs(pairs, says):
+    with pytest.raises(Error, match=says) as caught:
+        irc.Session(compiled(), pairs)
+    assert caught.value.code == "IRC417"
+
+
+def test_no_pairs_by_convention():
+    with pytest.raises(Error, match="give pairs from input to output; inputs are 'x', 'h', outputs 'y'"):
+        irc.Session(compiled(STATE))
+
+
+def test_other_element_types():
+    with pytest.raises(Error, match="can never be"):
+        irc.Session(
+            compiled(STATE.replace("%h : Float(2)", "%h : Long(2)").replace("(%x, %h)", "(%x, %x)")), {"h": "y"}
+        )
+
+
+def test_what_is_no_compiled_model():
+    with pytest.raises(Error, match=r"irc.compile or irc.load"):
+        irc.Session(parse_graph(CACHE))
+
+
+def test_no_tensor():
+    text = "graph(%x : Float(2)[], %y : Float(2)):\n  return (%x)"
+    with pytest.raises(Error, match="only tensors can be handed on"):
+        irc.Session(compiled(text), {"x": "x"})
+
+
+def test_a_first_cache_of_no_known_shape():
+    text = STATE.replace("Float(2)", "Float(*, *)")
+    session = irc.Session(compiled(text), {"h": "y"})
+    with pytest.raises(Error, match="more than one of its sizes is open") as caught:
+        session.run({"x": np.ones((2, 2), np.float32)})
+    assert caught.value.code == "IRC418"
+    assert session.run({"x": np.ones((2, 2), np.float32), "h": np.ones((2, 2), np.float32)})["y"][0, 0] == 2
+
+
+def test_sizes_of_first_caches_are_those_of_other_inputs():
+    text = (
+        CACHE.replace("(1, 2, seq", "(batch, 2, seq")
+        .replace("(1, 2, past", "(batch, 2, past")
+        .replace("(1, past", "(batch, past")
+    )
+    text = text.replace("[1, -1, 8]", "[3, -1, 8]")
+    session = irc.Session(compiled(text, "none"))
+    out = session.run({"x": np.ones((3, 2, 2, 4), np.float32)})
+    assert out["present_1"].shape == (3, 2, 8)
