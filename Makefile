@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench bench-compare fuzz lint format clean
+.PHONY: help demo test bench bench-compare conformance fuzz lint format clean
 .NOTPARALLEL:
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test    the test suite"
 	@echo "make bench   the benchmarks: against the peers that are installed, and the compile-time ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where something is worse"
+	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make format  let ruff rewrite what it can"
@@ -35,6 +36,9 @@ bench: $(VENV)/.bench
 bench-compare: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.compare
+
+conformance: $(VENV)/.test
+	$(BIN)/python -m benchmarks.conformance
 
 # How many random programs, and which ones: make fuzz N=20000 SEED=1
 N    ?= 2000

@@ -1,12 +1,13 @@
 """The standard's own tests: every case of ``onnx.backend.test`` through `irc.backend`, optimised and not.
 
-Expected values that are random draws (bernoulli) cannot be met; ``tests/kernels/test_random.py`` tests what they are
-drawn from. Operators that irc refuses are listed, and refused with a clear error.
+Expected values that are random draws (bernoulli) cannot be met; what irc draws is tested for its distribution.
+Operators that irc refuses are listed, and refused with a clear error.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,56 @@ def _simple(name: str) -> onnx.ModelProto:
 def test_what_is_refused_says_so(name: str) -> None:
     with pytest.raises(irc.Error, match="Gradient"):
         irc.backend.prepare(_simple(name))
+
+
+RANDOM_CASES = [f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed") for form in ("", "_expanded")]
+
+
+@pytest.mark.parametrize("name", RANDOM_CASES)
+@pytest.mark.parametrize("backend", [Optimised, Unoptimised])
+def test_what_is_drawn(backend: type[Optimised], name: str) -> None:
+    """Of each probability given, that share is 1 (within five standard deviations), in the type asked for."""
+    with np.errstate(all="ignore"):
+        case = next(c for c in _node_cases() if c.name == name)
+    model = onnx.ModelProto.FromString(case.model.SerializeToString())
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.ClearField("shape")
+    (expected,) = case.data_sets[0][1]
+    dtype = expected.dtype if isinstance(expected, np.ndarray) else onnx.numpy_helper.to_array(expected).dtype
+    (given,) = (i.type.tensor_type.elem_type for i in model.graph.input)
+    p = np.tile(np.linspace(0, 1, 11), (20_000, 1)).astype(onnx.helper.tensor_dtype_to_np_dtype(given))
+    (drawn,) = backend.prepare(model).run([p])
+    assert (drawn.dtype, drawn.shape) == (dtype, p.shape)
+    assert set(np.unique(drawn).tolist()) == {0, 1}
+    if name.endswith("_expanded"):  # the function body of onnx asks whether a draw from [0, 1) is greater than p
+        p = 1 - p
+    bound = 5 * np.sqrt(p[0] * (1 - p[0]) / len(p))
+    assert (np.abs(drawn.mean(0, dtype=np.float64) - p[0]) <= bound).all()
+    halves = drawn[:10_000], drawn[10_000:]
+    assert (halves[0][:, 1:-1] != halves[1][:, 1:-1]).any(0).all(), "rows repeat"
+
+
+@cache
+def _node_cases() -> tuple[Any, ...]:
+    return tuple(load_model_tests(kind="node"))
+
+
+CATEGORIES = {
+    "node": "OnnxBackendNodeModelTest",
+    "simple": "OnnxBackendSimpleModelTest",
+    "light": "OnnxBackendRealModelTest",
+    "PyTorch-operator": "OnnxBackendPyTorchOperatorModelTest",
+    "PyTorch-converted": "OnnxBackendPyTorchConvertedModelTest",
+}
+
+
+def test_the_page_says_what_these_tests_show() -> None:
+    """As many cases pass, by docs/conformance.md, as there are tests here: all of them pass."""
+    page = (Path(__file__).parents[1] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    if f"onnx {onnx.__version__}," not in page:
+        pytest.skip("docs/conformance.md is about another version of onnx, which has other cases")
+    rows = {cells[0]: cells[1:] for cells in (line.strip("| ").split(" | ") for line in page.splitlines())}
+    for name, backend in (("irc", "Optimised"), ("irc, unoptimised", "Unoptimised")):
+        tests = {c: [t for t in vars(globals()[backend + k]) if t.startswith("test_")] for c, k in CATEGORIES.items()}
+        counts = [len(found) for found in tests.values()]
+        assert rows[name] == [str(n) for n in (*counts, sum(counts))], name

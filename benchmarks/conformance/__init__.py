@@ -1,0 +1,1 @@
+"""ONNX's own test suite by irc and by others: ``python -m benchmarks.conformance`` writes docs/conformance.md."""

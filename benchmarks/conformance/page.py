@@ -1,0 +1,138 @@
+"""docs/conformance.md from what ran."""
+
+from __future__ import annotations
+
+import platform
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+
+from benchmarks.conformance import means
+from benchmarks.conformance.cases import CATEGORIES, RANDOM, REFUSED, Case
+from benchmarks.conformance.means import Means
+
+PACKAGES = ("onnx", "onnxruntime", "numpy", "ml_dtypes", "pillow")
+
+HEAD = """# Conformance
+
+<!-- Written by `python -m benchmarks.conformance`. -->
+
+ONNX comes with a test suite for runtimes, `onnx.backend.test`: cases of one operator each, or of what an operator's
+function body says (node), small models (simple), the architectures of real ones with constant weights (light), and
+operators and modules that PyTorch exported (PyTorch-operator, PyTorch-converted). This page says how many of them irc
+passes, with its default pipeline and with no passes at all, and how many ONNX's own reference implementation and ONNX
+Runtime do. A case passes if every output has the expected shape, type and values, within the case's own tolerances.
+Each contender runs in processes of its own: a case that ends its process, or takes minutes, fails.
+
+Versions: {versions}.
+
+`make conformance` runs them all again and writes this page. `make test` has all of irc's part
+(`tests/test_onnx_backend.py`), and checks that this page says what it shows.
+"""
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages that a result may depend on."""
+    return {"Python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+def write(
+    installed: Mapping[str, str], cases: Sequence[Case], table: Mapping[str, Sequence[str]], how: Sequence[Means]
+) -> str:
+    """The page.
+
+    Args:
+        installed: name -> version.
+        table: contender -> for each case "passes", "fails" or "ends the process".
+        how: for each case by what irc computes it.
+    """
+    parts = [
+        HEAD.format(versions=", ".join(f"{name} {number}" for name, number in installed.items())),
+        _totals(cases, table),
+        _excluded(cases, table),
+        _by_means(cases, how),
+        _by_reference(how),
+        _failing(cases, table),
+    ]
+    return "\n".join(parts)
+
+
+def _totals(cases: Sequence[Case], table: Mapping[str, Sequence[str]]) -> str:
+    sizes = Counter(case.category for case in cases)
+    rows: list[Sequence[object]] = [("cases", *(sizes[c] for c in CATEGORIES), len(cases))]
+    for contender, outcomes in table.items():
+        passed = Counter(c.category for c, outcome in zip(cases, outcomes, strict=True) if outcome == "passes")
+        rows.append((contender, *(passed[c] for c in CATEGORIES), passed.total()))
+    ended = ", ".join(f"{contender} {n}" for contender, o in table.items() if (n := o.count("ends the process")))
+    text = f"\n\nCases that ended their process, or took too long: {ended}." if ended else ""
+    return _section("Cases that pass", _grid(("", *CATEGORIES, "all"), rows) + text)
+
+
+def _excluded(cases: Sequence[Case], table: Mapping[str, Sequence[str]]) -> str:
+    text = (
+        "The expected values of these cases are random draws, which no other implementation can repeat: "
+        f"{_names(RANDOM)}. What irc draws for them is tested for its distribution instead "
+        f"(`tests/test_onnx_backend.py`). irc refuses to train, with a clear error: {_names(REFUSED)}."
+    )
+    lines: list[str] = []
+    for contender in ("irc", "irc, unoptimised"):
+        left = [name for name in _failed(cases, table[contender]) if name not in RANDOM | REFUSED]
+        what = f"does not pass {_names(left)}" if left else "passes every other case"
+        lines.append(f"- {contender}: {what}.")
+    return _section("What irc does not pass", _wrapped(text) + "\n\n" + "\n".join(lines))
+
+
+def _by_means(cases: Sequence[Case], how: Sequence[Means]) -> str:
+    rows: list[Sequence[object]] = []
+    for by in (means.OWN, means.BODY, means.REFERENCE, means.REFUSED):
+        counts = Counter(c.category for c, m in zip(cases, how, strict=True) if m.by == by)
+        share = f"{counts['node'] / sum(c.category == 'node' for c in cases):.1%}"
+        rows.append((by, *(counts[c] for c in CATEGORIES), counts.total(), share))
+    text = (
+        "irc has kernels of its own for most operators, replaces others by the function bodies that the standard "
+        "defines them by (so they are optimised and fused with the rest), and leaves the rest to onnx.reference. A "
+        "case counts for the reference if any of its nodes needs it, and for function bodies if irc replaces one."
+    )
+    return _section("By what means", f"{_wrapped(text)}\n\n{_grid(('', *CATEGORIES, 'all', 'of node'), rows)}")
+
+
+def _by_reference(how: Sequence[Means]) -> str:
+    counts = Counter(kind for m in how for kind in m.reference)
+    rows = [(f"`{kind.removeprefix('onnx::')}`", counts[kind]) for kind in means.by_reference()]
+    text = (
+        "Operators of the installed onnx that irc has neither a kernel nor a function body for. The reference is slow; "
+        "where it is known to be wrong, irc refuses the node."
+    )
+    table = _grid(("operator", "cases that use it"), rows)
+    return _section("What onnx.reference computes", f"{_wrapped(text)}\n\n{table}")
+
+
+def _failing(cases: Sequence[Case], table: Mapping[str, Sequence[str]]) -> str:
+    found: list[str] = []
+    for contender in ("onnx.reference", "ONNX Runtime"):
+        names = [name for name in _failed(cases, table[contender]) if name not in RANDOM]
+        summary = f"<summary>{contender}: {len(names)} cases</summary>"
+        found.append(f"<details>{summary}\n\n{_wrapped(_names(names))}\n\n</details>")
+    return _section("What the others do not pass, random draws aside", "\n\n".join(found))
+
+
+def _failed(cases: Sequence[Case], outcomes: Sequence[str]) -> list[str]:
+    return [case.name for case, outcome in zip(cases, outcomes, strict=True) if outcome != "passes"]
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
