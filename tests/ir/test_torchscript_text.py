@@ -179,6 +179,7 @@ def test_subnormal_numbers_have_all_digits(value: float) -> None:
         ("A/B", "f.py:1:2", " # scope: A/B # f.py:1:2"),
         ("A#", "scope: f", ' # scope: "A#" # "scope: f"'),
         ("", "scope:", ' # "scope:"'),
+        (": int", ": int", ' # scope: ": int" # ": int"'),
     ],
 )
 def test_scopes_are_comments(scope: str, name: str, printed: str) -> None:
@@ -187,6 +188,43 @@ def test_scopes_are_comments(scope: str, name: str, printed: str) -> None:
     node.scope, node.name = scope, name
     assert print_node(node) == f"aten::f(){printed}"
     assert structurally_equal(parse_graph(str(graph)), graph) is None
+
+
+PARTLY_KNOWN = """\
+graph(%x : Tensor,
+      %c : bool,
+      %n : int): # : Tensor(2, *), bool, int
+  %a : Tensor, %b : int = aten::max(%x) # : Float, int # scope: A # f.py:1:2
+  %l : Tensor[] = prim::ListConstruct(%a) # : Tensor(*)[]
+  %o : Tensor = prim::Loop(%n, %c, %a) # : Tensor(*)
+    block0(%i : int, %u : Tensor): # : int, Float
+      -> (%c, %u)
+  %d : Dict(str, (Union(Tensor, int), Float(2, 3))) = aten::f() # : Dict(str, (Union(Float, int), Float(2, 3)))
+  return (%o, %l)
+"""
+
+
+def test_types_that_pytorch_has_no_words_for_stand_in_notes() -> None:
+    graph = parse_graph(PARTLY_KNOWN)
+    assert str(graph) == PARTLY_KNOWN
+    assert [str(graph.value(name).type) for name in "xaluo"] == [
+        *("Tensor(2, *)", "Float", "Tensor(*)[]", "Float", "Tensor(*)"),
+    ]
+    assert graph.value("a").node.name == "f.py:1:2"
+    in_place = PARTLY_KNOWN.replace("%u : Tensor", "%u : Float").replace(" # : int, Float", "")
+    assert structurally_equal(parse_graph(in_place), graph) is None
+    assert print_node(graph.value("l").node) == "%l : Tensor(*)[] = prim::ListConstruct(%a)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "graph(%x : Float):\n  %y : Float = onnx::Relu(%x)\n  return (%y)\n",
+        "graph(%x : Float(batch, 3)):\n  %y : Float(batch, 3) = aten::relu(%x)\n  return (%y)\n",
+    ],
+)
+def test_other_types_stand_in_their_place(text: str) -> None:
+    assert str(parse_graph(text)) == text
 
 
 def test_scripted_yolov3_reads_back() -> None:

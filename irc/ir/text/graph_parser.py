@@ -12,6 +12,7 @@ from irc.ir.graph import Graph
 from irc.ir.limits import MAX_BLOCK_DEPTH
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
+from irc.ir.text.foreign import readable
 from irc.ir.text.lexer import STRING_BODY, VALUE_NAME, Scanner, terminal
 from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
@@ -30,6 +31,7 @@ _NOTES = re.compile(
     rf'[ \t]*+(?:[,\#][ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?+[ \t]*+'
     rf'(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?+(?:\n|\r\n|\Z)'
 )
+_TYPES_TOLD = re.compile(r"[ \t]*+\#[ \t]*+:[ \t]")
 _NUMBERED = re.compile(r".+_\d+", re.DOTALL)
 _RESERVED = ("prim::Return", "prim::Param")
 
@@ -107,7 +109,7 @@ class GraphParser:
                 if not scan.more(")", "a parameter"):
                     break
         scan.expect(":", "the parameters")
-        self._see(self._block.add_params(list(params.values()), list(params)))
+        self._see(self._block.add_params(self._told(list(params.values())), list(params)))
 
     def _definition(self, match: re.Match[str]) -> tuple[str, Type]:
         """Name and type of a value that is defined at ``match``."""
@@ -126,6 +128,21 @@ class GraphParser:
             scan.pos = match.start("type")
             return name, self._types.parse()
         return name, self._types.parse() if scan.accept(":") else types.TENSOR
+
+    def _told(self, shown: list[Type]) -> list[Type]:
+        """The types of what a line defines: those that its note tells, where PyTorch could not read them in place."""
+        scan = self._scan
+        start = scan.pos
+        if scan.text.startswith("\n", start) or scan.take(_TYPES_TOLD) is None:
+            return shown
+        told = [self._types.parse()]
+        while scan.text.startswith(",", scan.pos):
+            scan.pos += 1
+            told.append(self._types.parse())
+        if list(map(readable, told)) != list(map(readable, shown)):
+            expected = ", ".join(map(str, shown))
+            scan.fail(f"the note must tell types of the values before it, such as '# : {expected}'", start)
+        return told
 
     def _see(self, values: Sequence[Value]) -> None:
         for value in values:
@@ -165,6 +182,7 @@ class GraphParser:
             declared = out_types[0] if kind == "prim::Constant" and len(out_types) == 1 else None
             version = self._attribute_list(attributes, declared)
         node = Node(self.graph, kind, self._values("the operator"), attributes, version)
+        out_types = self._told(out_types)
         self._notes(node)
         if names:
             self._see(node.add_outputs(out_types, names))

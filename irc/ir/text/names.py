@@ -102,5 +102,5 @@ def note_text(text: str, closed_by: str = "") -> str:
         text: what to print.
         closed_by: a character that would end the unquoted text.
     """
-    bare = text.isprintable() and text == text.strip() and not text.startswith(('"', "scope:"))
+    bare = text.isprintable() and text == text.strip() and not text.startswith(('"', "scope:", ": "))
     return text if bare and not (closed_by and closed_by in text) else quote(text)

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.text.foreign import readable
 from irc.ir.text.literals import literal_text
 from irc.ir.text.names import attribute_text, graph_text, kind_text, note_text, value_text
 from irc.ir.types import Type
@@ -35,7 +37,7 @@ def print_node(node: Node) -> str:
 
 def node_text(node: Node) -> NodeText:
     """The pieces of a node's line."""
-    return _Printer(node.graph).node(node)
+    return _Printer(node.graph, exact=True).node(node)
 
 
 class NodeText(NamedTuple):
@@ -45,7 +47,7 @@ class NodeText(NamedTuple):
         outputs: each output with its type.
         operator: kind and attributes.
         inputs: each input.
-        notes: scope and source comment.
+        notes: what is said after it: types that PyTorch cannot read in their place, scope, source comment.
     """
 
     outputs: list[str]
@@ -72,19 +74,25 @@ def _graphs(graph: Graph) -> Iterator[str]:
 class _Printer:
     """Prints one graph.
 
+    Args:
+        graph: the graph.
+        exact: whether all types are printed in their place, those that PyTorch cannot read too.
+
     Attributes:
         subgraphs: graphs that attributes of the nodes printed so far hold, and what the nodes call them.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, exact: bool = False) -> None:
         self.graph = graph
         self.subgraphs: list[tuple[str, Graph]] = []
+        self._exact = exact
         self._names: dict[Value, str] = {}
         self._types: dict[int, str] = {}  # by identity: hashing a type costs as much as printing it
+        self._hidden: set[int] = set()  # those of which another is shown
 
     def lines(self) -> Iterator[str]:
         params = ",\n      ".join(map(self.definition, self.graph.inputs))
-        yield f"{graph_text(self.graph.name)}({params}):\n"
+        yield f"{graph_text(self.graph.name)}({params}):{self._types_told(self.graph.inputs)}\n"
         yield from self._nodes(self.graph.block)
         yield f"  return ({', '.join(map(self.name, self.graph.outputs))})\n"
 
@@ -106,7 +114,7 @@ class _Printer:
                 indent = indent[:-4]
             for i, block in siblings:
                 params = ", ".join(map(self.definition, block.params))
-                yield f"{indent}  block{i}({params}):\n"
+                yield f"{indent}  block{i}({params}):{self._types_told(block.params)}\n"
                 inner = indent + "    "
                 stack.append((iter(block.nodes), inner, self._end(block, inner), siblings))
                 break
@@ -116,15 +124,18 @@ class _Printer:
 
     def node(self, node: Node) -> NodeText:
         operator = self._operator(node) if node.attributes or node.version is not None else kind_text(node.kind)
-        notes = f" # scope: {note_text(node.scope, '#')}" if node.scope else ""  # PyTorch does not read its ", scope:"
+        outputs = list(map(self.definition, node.outputs))
+        notes = self._types_told(node.outputs)
+        if node.scope:
+            notes += f" # scope: {note_text(node.scope, '#')}"  # PyTorch does not read its own ", scope:"
         if node.name:
             notes += f" # {note_text(node.name)}"
-        return NodeText(list(map(self.definition, node.outputs)), operator, list(map(self.name, node.inputs)), notes)
+        return NodeText(outputs, operator, list(map(self.name, node.inputs)), notes)
 
     def _operator(self, node: Node) -> str:
         kind = kind_text(node.kind)
         is_constant = node.kind == "prim::Constant" and len(node.outputs) == 1
-        declared = node.outputs[0].type if is_constant else None
+        declared = self._shown(node.outputs[0].type) if is_constant else None
         items: list[str] = []
         for key, value in node.attributes.items():
             if not isinstance(value, Graph):
@@ -154,5 +165,27 @@ class _Printer:
     def _type(self, t: Type) -> str:
         text = self._types.get(id(t))
         if text is None:
-            text = self._types[id(t)] = str(t)
+            shown = self._shown(t)
+            if shown is not t:
+                self._hidden.add(id(t))
+            text = self._types[id(t)] = str(shown)
         return text
+
+    def _shown(self, t: Type) -> Type:
+        """What is printed in the place of ``t``: the nearest type that PyTorch reads, if it reads the rest."""
+        if self._exact:
+            return t
+        nearest = readable(t)
+        return nearest if nearest != t and self._is_for_pytorch else t
+
+    @cached_property
+    def _is_for_pytorch(self) -> bool:
+        """Whether the graph is one of TorchScript's operators."""
+        kinds = {node.kind.partition("::")[0] for node in self.graph.walk()}
+        return "aten" in kinds <= {"aten", "prim"}
+
+    def _types_told(self, values: Sequence[Value]) -> str:
+        """A note of the types of ``values``, which have been printed, if of one of them another type was."""
+        if self._hidden.isdisjoint([id(v.type) for v in values]):
+            return ""
+        return f" # : {', '.join(str(v.type) for v in values)}"
