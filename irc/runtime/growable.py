@@ -46,6 +46,7 @@ class Room:
     __slots__ = (
         "__array_interface__",
         "__weakref__",
+        "_around",
         "_before",
         "_dtype",
         "_latest",
@@ -68,6 +69,7 @@ class Room:
         self._whole: Array = raw[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
         self.__array_interface__ = self._whole.__array_interface__
         self._before = (_ALL,) * axis
+        self._around = shape[:axis], shape[axis + 1 :]
         self._dtype = self._whole.dtype
         self.axis = axis
         self.capacity = shape[axis]
@@ -87,15 +89,20 @@ class Room:
         return self._view(np.asarray(self), start)
 
     def extend(self, old: Array, new: Array) -> Array | None:
-        """Write ``new``, which fits, behind ``old`` and view both; None if ``old`` may not be, or is not all, that is
-        used, or if there is no room for ``new``.
+        """Write ``new`` behind ``old`` and view both.
+
+        None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long.
         """
         writable = old.flags.writeable
-        if not writable and not self.append_only:
+        axis, added = self.axis, new.shape
+        if (
+            not (writable or self.append_only)
+            or (new.dtype is not self._dtype and new.dtype != self._dtype)
+            or (added[:axis], added[axis + 1 :]) != self._around
+        ):
             return None
-        axis = self.axis
         start = old.shape[axis]
-        end = start + new.shape[axis]
+        end = start + added[axis]
         with self._lock:  # two holders of one prefix may append at once: the first takes the place
             if start != self.used or end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
@@ -151,16 +158,17 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     Raises:
         Error: IRC421 if the shapes or element types do not fit together; IRC422 if the result would be too large.
     """
-    axis = axis_in(axis, old.ndim)
+    room = room_of(old)
+    if room is not None and room.axis == axis:
+        both = room.extend(old, new)
+        if both is not None:
+            return both, True
+    counted = axis_in(axis, old.ndim)
+    if counted != axis:
+        return append(old, new, counted)
     if old.dtype != new.dtype or old.shape[:axis] != new.shape[:axis] or old.shape[axis + 1 :] != new.shape[axis + 1 :]:
         raise _mismatch(old, new, axis)
-    room = room_of(old)
-    if room is None or room.axis != axis:
-        return _moved(old, new, axis), False
-    both = room.extend(old, new)
-    if both is not None:
-        return both, True
-    own = room.append_only or old.flags.writeable
+    own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
     return _moved(old, new, axis, 2 * old.shape[axis] if own else 0), False
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.runtime import boundary
+from irc.runtime.arena import PlannedRuns
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.bounds import guarded
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Counters, Run
 from irc.runtime.growable import plain
 from irc.runtime.limits import Limits, Warden
 from irc.runtime.objects import State, check_known
-from irc.runtime.plan import lower
+from irc.runtime.plan import Lowerer
 from irc.runtime.values import Array, describe, is_array
 from irc.runtime.writes import written_inputs
 
@@ -53,10 +55,11 @@ class CompiledModel:
         self._order = tuple(v.name for v in self.graph.inputs)
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
+        self._names = dict.fromkeys(i.name for i in self.inputs)
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
-            self._plan = lower(self.graph, guarded=True)
+            self._runs = PlannedRuns(Lowerer(self.graph, guarded=True))
         self._written = written_inputs(self.graph)
 
     def run(
@@ -89,14 +92,25 @@ class CompiledModel:
         """
         return self._run(feeds, self._wanted(outputs), donate, limits)[0]
 
-    def run_keeping(
-        self, feeds: Feeds, outputs: Iterable[str] | None, keep: Sequence[int], limits: Limits | None = None
+    def step(
+        self,
+        feeds: Feeds,
+        held: Mapping[str, Array],
+        outputs: Iterable[str] | None,
+        keep: Sequence[int],
+        limits: Limits | None = None,
     ) -> tuple[dict[str, Any], list[Array]]:
-        """As `run`, and the outputs at the positions ``keep`` as read-only arrays that may only be extended.
+        """A step of a session: as `run`, and besides the outputs at the positions ``keep``, read-only.
 
-        Such arrays, as feeds, are extended in place where nobody else has done so.
+        Args:
+            feeds: as for `run`.
+            held: what inputs are that are not in ``feeds``: outputs of an earlier step that were kept. They are taken
+                as they are, and extended in place where nobody else has done so.
+            outputs: as for `run`.
+            keep: the positions of outputs to give as arrays that nobody may change.
+            limits: as for `run`.
         """
-        return self._run(feeds, self._wanted(outputs), (), limits, keep)
+        return self._run(feeds, self._wanted(outputs), (), limits, held, keep)
 
     def _run(
         self,
@@ -104,14 +118,16 @@ class CompiledModel:
         wanted: Sequence[int],
         donate: Collection[str],
         limits: Limits | None,
+        held: Mapping[str, Array] = MappingProxyType({}),
         keep: Sequence[int] = (),
     ) -> tuple[dict[str, Any], list[Array]]:
         counters = Counters()
-        values = self._accept(feeds, donate, counters)
+        values = self._accept(feeds, donate, held, counters)
         warden = None if limits is None else Warden(limits, values)
         with self._state.running(), guarded(warden):
             try:
-                results = self._plan.run(values, counters, warden)
+                donated = [i for i, name in enumerate(self._order) if name in donate]
+                results = self._runs.run(values, Run(counters, warden), donated)
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())
@@ -148,14 +164,15 @@ class CompiledModel:
                 raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, names)}")
         return [names.index(name) for name in dict.fromkeys(chosen)]
 
-    def _accept(self, feeds: Feeds, donate: Collection[str], counters: Counters) -> list[Any]:
+    def _accept(
+        self, feeds: Feeds, donate: Collection[str], held: Mapping[str, Array], counters: Counters
+    ) -> list[Any]:
         if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
-        names = [i.name for i in self.inputs]
         for name in feeds:
-            if name not in names:
-                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, names)}")
-        absent = [i for i in self.inputs if not i.optional and i.name not in feeds]
+            if name not in self._names:
+                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, [*self._names])}")
+        absent = [i for i in self.inputs if not i.optional and i.name not in feeds and i.name not in held]
         if absent:
             each = ", ".join(f"{i.name!r} ({i.type})" for i in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
@@ -166,8 +183,12 @@ class CompiledModel:
         values: dict[str, Any] = {}
         for argument in self.inputs:
             name = argument.name
-            given = feeds[name] if name in feeds else self._defaults[name].numpy()
-            value = accept(given, argument, sizes)
+            if name in feeds:
+                value = accept(feeds[name], argument, sizes)
+            elif name in held:
+                value = held[name]
+            else:
+                value = accept(self._defaults[name].numpy(), argument, sizes)
             if name in donate:
                 values[name] = value
             elif name in self._written:

@@ -18,6 +18,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import TensorType
 from irc.runtime.model import CompiledModel
+from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.runtime.arguments import Argument
@@ -51,6 +52,10 @@ class Session:
         self.pairs = _find(model) if pairs is None else _check(model, pairs)
         places = {o.name: i for i, o in enumerate(model.outputs)}
         self._keep = tuple(places[output] for output in self.pairs.values())
+        inputs = {a.name: a for a in model.inputs}
+        self._arguments = tuple(inputs[name] for name in self.pairs)
+        self._dtypes = tuple(a.dtype for a in self._arguments)
+        self._ranks = tuple(None if a.shape is None else len(a.shape) for a in self._arguments)
         self._caches: dict[str, Array] = {}
         self._lock = Lock()
 
@@ -81,8 +86,11 @@ class Session:
                 caches are then what they were.
         """
         with self._lock:
-            given = {**self._start(feeds), **self._caches, **feeds}
-            results, kept = self._model.run_keeping(given, outputs, self._keep, limits)
+            held = self._caches or self._start(feeds)
+            results, kept = self._model.step(feeds, held, outputs, self._keep, limits)
+            for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
+                if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
+                    _check_fit(array, argument)
             self._caches = dict(zip(self.pairs, kept))
         return results
 
@@ -93,22 +101,21 @@ class Session:
 
     def fork(self) -> Session:
         """Another session that goes on from here. Nothing is copied until both have gone on."""
-        other = object.__new__(Session)
-        other._model, other.pairs, other._keep, other._lock = self._model, self.pairs, self._keep, Lock()
+        other = Session(self._model, self.pairs)
         other._caches = self.caches
         return other
 
     def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Empty caches, as far as there are none."""
-        absent = [name for name in self.pairs if name not in self._caches and name not in feeds]
-        if not absent:
+        """Empty caches, for those that the first step is not given."""
+        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
             return {}
+        absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
         arguments = {a.name: a for a in self._model.inputs}
         sizes: dict[str, int] = {}
         for name, value in feeds.items():
             shape = arguments[name].shape if name in arguments else None
             sizes.update((dim, n) for dim, n in zip(shape or (), np.shape(value)) if isinstance(dim, str))
-        return {name: _empty(arguments[name], sizes) for name in absent if not arguments[name].optional}
+        return {argument.name: _empty(argument, sizes) for argument in absent}
 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
@@ -124,6 +131,17 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
             where,
         )
     return np.empty([n or 0 for n in shape], argument.dtype)
+
+
+def _check_fit(array: Array, argument: Argument) -> None:
+    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
+    shape, dtype = argument.shape, argument.dtype
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
+        raise Error(
+            "IRC417",
+            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
+            f"input {argument.name!r}",
+        )
 
 
 def _find(model: CompiledModel) -> dict[str, str]:

@@ -242,6 +242,21 @@ def test_other_element_types():
         )
 
 
+def test_an_output_that_is_not_what_the_model_states():
+    text = STATE.replace("%y : Float(2)", "%y : Float(*)").replace("%x : Float(2)", "%x : Float(*, *)")
+    session = irc.Session(compiled(text.replace("%y : Float(*)", "%y : Tensor"), "none"), {"h": "y"})
+    with pytest.raises(
+        Error, match=r"the output for it is float32\[1, 2\], which is not the type of the input"
+    ) as caught:
+        session.run({"x": np.ones((1, 2), np.float32)})
+    assert caught.value.code == "IRC417"
+
+
+def test_what_is_no_dict_of_inputs():
+    with pytest.raises(Error, match="inputs must be given as a dict"):
+        irc.Session(compiled()).run([rows(1)])
+
+
 def test_what_is_no_compiled_model():
     with pytest.raises(Error, match=r"irc.compile or irc.load"):
         irc.Session(parse_graph(CACHE))
