@@ -199,8 +199,8 @@ def assert_same(ours: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-4
     for got, want in zip(ours, expected, strict=True):
         if isinstance(want, (list, tuple)):
             assert_same(list(got), list(want), rtol, atol)
-        elif want is None:
-            assert got is None
+        elif want is None or isinstance(want, dict):
+            assert got == want
         else:
             _assert_same_array(got, np.asarray(want), rtol, atol)
 

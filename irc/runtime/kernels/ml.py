@@ -147,6 +147,24 @@ def cast_map(node: Node) -> Kernel:
     return run
 
 
+@kernel(f"{DOMAIN}::DictVectorizer")
+def dict_vectorizer(node: Node) -> Kernel:
+    """The values of a map in the order of a vocabulary, [n]; 0, or the empty string, where the map has none."""
+    words: list[str] | None = node.attributes.get("string_vocabulary")
+    vocabulary: list[Any] = words or node.attributes.get("int64_vocabulary") or []
+    if not vocabulary or (words and node.attributes.get("int64_vocabulary")):
+        raise Error("IRC320", "exactly one of string_vocabulary and int64_vocabulary must be given")
+
+    def run(pairs: dict[Any, Any]) -> Array:
+        kinds: set[type[Any]] = {type(value) for value in pairs.values()}
+        if kinds <= {str} and kinds:
+            return np.array([pairs.get(word, "") for word in vocabulary], object)
+        dtype = np.int64 if kinds == {int} else np.float64 if kinds == {np.float64} else np.float32
+        return np.array([pairs.get(word, 0) for word in vocabulary], dtype)
+
+    return run
+
+
 @kernel(f"{DOMAIN}::Normalizer")
 def normalizer(node: Node) -> Kernel:
     """Each row divided by its largest element, its sum of sizes or its length; rows where that is 0 stay."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import defs, helper, numpy_helper
+from onnx import TensorProto, defs, helper, numpy_helper
 
 import irc
 from irc.frontend.onnx.opsets import LOWEST_OPSET
@@ -61,7 +61,7 @@ class Row:
     """One node, and what it computes at some versions.
 
     Attributes:
-        inputs: arrays (None: absent), lists of arrays (sequences).
+        inputs: arrays (None: absent), lists of arrays (sequences), dicts (maps to float32).
         versions: those at which the row holds; None: every version.
         expected: what NumPy says, called with inputs and attributes; None: ONNX Runtime says.
         outputs: how many; "" in the names of those that are left out.
@@ -134,6 +134,10 @@ class Row:
 
 def type_of(value: Any) -> onnx.TypeProto:
     """The type of a run-time value. It says no sizes, so that shapes are found out in runs; in sequences no ranks."""
+    if isinstance(value, dict):
+        ((key, element), *_) = value.items()
+        key_type = TensorProto.STRING if isinstance(key, str) else TensorProto.INT64
+        return helper.make_map_type_proto(key_type, type_of(np.asarray(element, np.float32)))
     if isinstance(value, list):
         element = type_of(value[0])
         element.tensor_type.ClearField("shape")
