@@ -10,6 +10,7 @@ of these packages.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from benchmarks.conformance.contenders import CONTENDERS
 from benchmarks.conformance.page import versions, write
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+LAST = Path(__file__).parents[1] / "out" / "conformance.json"
 SECONDS = 240.0
 """What a case may take, the start of its process and making the suite included."""
 
@@ -80,11 +82,19 @@ def _work(contender: str, first: int) -> None:
             os.write(lines, b"passes\n" if passes(case, contender) else b"fails\n")
 
 
+def _last() -> dict[str, list[str]]:
+    """Contender -> outcomes, of the last run with these packages."""
+    if not LAST.exists() or (last := json.loads(LAST.read_text(encoding="utf-8")))["versions"] != versions():
+        raise SystemExit("--only: no run of all with these packages is kept; run without")
+    return last["outcomes"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance", description=__doc__)
     parser.add_argument(
         "-o", "--output", type=Path, default=PAGE, help="the page to write (default docs/conformance.md)"
     )
+    parser.add_argument("--only", choices=CONTENDERS, action="append", help="run this one; the rest as it last ran")
     parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -92,10 +102,13 @@ def main() -> None:
         _work(options.contender, options.first)
         return
     how = [means.of(case.load()[0]) for case in cases()]
-    table: dict[str, list[str]] = {}
-    for contender in CONTENDERS:
+    table: dict[str, list[str]] = _last() if options.only else {}
+    for contender in options.only or CONTENDERS:
         table[contender] = outcomes(contender)
         print(f"{contender}: {dict(Counter(table[contender]))}", flush=True)
+    table = {contender: table[contender] for contender in CONTENDERS}
+    LAST.parent.mkdir(exist_ok=True)
+    LAST.write_text(json.dumps({"versions": versions(), "outcomes": table}), encoding="utf-8")
     page = write(versions(), cases(), table, how)
     options.output.write_text(page, encoding="utf-8")
     print(options.output)

@@ -52,9 +52,10 @@ def of(model: ModelProto) -> Means:
 
 
 def by_reference() -> list[str]:
-    """Every operator of the installed onnx, at its newest version, that irc leaves to onnx.reference."""
-    kinds = (f"{s.domain or 'onnx'}::{s.name}" for s in defs.get_all_schemas() if not s.deprecated)
-    return sorted(k for k in kinds if find_binder(k, None) is None and k not in BLOCKS and k not in EXPANDED)
+    """Every operator of the installed onnx that irc leaves to onnx.reference in some version."""
+    schemas = [(f"{s.domain or 'onnx'}::{s.name}", s) for s in defs.get_all_schemas_with_history() if not s.deprecated]
+    kinds = {k for k, s in schemas if k not in BLOCKS and k not in EXPANDED and not find_binder(k, s.since_version)}
+    return sorted(kinds)
 
 
 def _nodes(module: Module) -> Iterator[Node]:
