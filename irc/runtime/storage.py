@@ -9,7 +9,7 @@ never soundness: values of different classes share nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind, analyze
@@ -92,7 +92,7 @@ class Storage:
             for owner, block in _between(user, value):
                 if owner.kind in LOOPS:
                     self._captors[storage].add(block)
-            if user.kind == "onnx::Scan":  # it reads slices of its inputs, trip by trip
+            if user.kind == "onnx::Scan" and value in _scanned(user):  # it reads slices of them, trip by trip
                 self._captors[storage].update(user.blocks)
 
 
@@ -125,6 +125,12 @@ class _Classes:
             ours = self._db.describe(location).kind in _OURS
             found = self._by_location[location] = self._storage.new() if ours else FOREIGN
         return found
+
+
+def _scanned(scan: Node) -> Sequence[Value]:
+    """The inputs of which each trip sees a slice; of a batch (before version 9), states too."""
+    batched = scan.version is not None and scan.version < 9
+    return scan.inputs if batched else scan.inputs[-scan.attributes.get("num_scan_inputs", 0) :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:

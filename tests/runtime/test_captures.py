@@ -1,0 +1,198 @@
+"""Captures by value: what a block may write because nothing outside needs it any more, and what loops own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.ir import Node
+from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.runtime.plan import lower
+from tests.runtime.helpers import boolean, f32, graph_of, i64
+
+X = f32(-1, 2, -3)
+
+
+def run(text: str, *inputs: Any, watch: Watch | None = None) -> tuple[list[Any], int]:
+    """The results, and how many operators wrote over an operand. Inputs are the caller's: read-only."""
+    kept = [np.array(x) for x in inputs]
+    views = [np.array(x) for x in inputs]
+    for view in views:
+        view.flags.writeable = False
+    counters = Counters()
+    results = lower(graph_of(text), guarded=True).run(views, counters, watch)
+    for view, before in zip(views, kept):
+        np.testing.assert_array_equal(view, before)
+    return results, counters.in_place
+
+
+# -- branches -------------------------------------------------------------------
+
+BRANCH = """
+graph(%c : Bool(), %x : Float(3)):
+  %w : Float(3) = prim::Constant[value=tensor([1., -1., 1.])]()
+  %a : Float(3) = onnx::Softsign(%x)
+  %y : Float(3) = prim::If(%c)
+    block0():
+      %b : Float(3) = onnx::Relu(%a)
+      -> (%b)
+    block1():
+      %d : Float(3) = onnx::Add(%w, %a)
+      -> (%d)
+  return (%y)
+"""
+A = X / (1 + np.abs(X))
+W = f32(1, -1, 1)
+
+
+@pytest.mark.parametrize(("taken", "expected"), [(True, np.maximum(A, 0)), (False, A + W)])
+def test_a_branch_writes_a_capture_that_nothing_else_needs(taken, expected):
+    (y,), in_place = run(BRANCH, boolean(taken), X)
+    np.testing.assert_array_equal(y, expected)
+    assert in_place == 1
+
+
+BORROWED = BRANCH.replace("onnx::Softsign(%x)", "onnx::Identity(%x)")
+CONSTANT = BRANCH.replace("onnx::Softsign(%x)", "onnx::Identity(%w)")
+RETURNED = BRANCH.replace("return (%y)", "return (%y, %a)")
+USED = BRANCH.replace("return (%y)", "%e : Float(3) = onnx::Softmax(%a)\n  return (%y, %e)")
+VIEWED = BRANCH.replace(
+    "  %y : Float(3) = prim::If",
+    "  %v : Float(3, 1) = onnx::Unsqueeze[axes=[1], since_version=11](%a)\n  %y : Float(3) = prim::If",
+).replace("return (%y)", "return (%y, %v)")
+
+
+@pytest.mark.parametrize(
+    ("text", "a"), [(BORROWED, X), (CONSTANT, W), (RETURNED, A), (USED, A), (VIEWED, A)],
+    ids=["borrowed", "constant", "returned", "used later", "a view is returned"],
+)  # fmt: skip
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_branch_does_not_write_what_is_not_its_own(text, a, taken):
+    (y, *rest), in_place = run(text, boolean(taken), X)
+    np.testing.assert_array_equal(y, np.maximum(a, 0) if taken else a + W)
+    assert in_place == 0
+    if rest and text is not USED:
+        np.testing.assert_array_equal(rest[0].ravel(), a)
+    if text is USED:
+        np.testing.assert_allclose(rest[0], np.exp(a) / np.exp(a).sum(), rtol=1e-6)
+
+
+def test_a_branch_in_a_branch_takes_the_capture_too():
+    text = """
+    graph(%c : Bool(), %x : Float(3)):
+      %a : Float(3) = onnx::Softsign(%x)
+      %y : Float(3) = prim::If(%c)
+        block0():
+          %z : Float(3) = prim::If(%c)
+            block0():
+              %b : Float(3) = onnx::Relu(%a)
+              -> (%b)
+            block1():
+              -> (%a)
+          -> (%z)
+        block1():
+          -> (%x)
+      return (%y)
+    """
+    (y,), in_place = run(text, boolean(True), X)
+    np.testing.assert_array_equal(y, np.maximum(A, 0))
+    assert in_place == 1
+
+
+# -- loops ----------------------------------------------------------------------
+
+LOOP = """
+graph(%n : Long(), %x : Float(3)):
+  %go : Bool() = prim::Constant[value={1}]()
+  %first : Float(3) = onnx::Softsign(%x)
+  %w : Float(3) = onnx::Neg(%x)
+  %y : Float(3) = onnx::Loop(%n, %go, %first)
+    block0(%i : Long(), %c : Bool(), %h : Float(3)):
+      %b : Float(3) = onnx::Add(%w, %h)
+      %d : Float(3) = onnx::Relu(%b)
+      -> (%c, %d)
+  return (%y)
+"""
+
+
+def expected_of_loop(first: np.ndarray, trips: int, w: np.ndarray = -X) -> np.ndarray:
+    for _ in range(trips):
+        first = np.maximum(w + first, 0)
+    return first
+
+
+class Seen(Watch):
+    """Which array is in a value, each time a node reads it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.arrays: list[np.ndarray] = []
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        self.arrays += [frame[s] for v, s in zip(node.inputs, ins) if v.name == self.name]
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 7])
+def test_what_a_loop_carries_is_its_own_and_a_capture_is_not(trips):
+    captures, carried = Seen("w"), Seen("b")
+    (y,), in_place = run(LOOP, i64(trips), X, watch=captures)
+    np.testing.assert_array_equal(y, expected_of_loop(A, trips))
+    assert in_place == 2 * trips
+    assert len(captures.arrays) == trips
+    assert len({array.ctypes.data for array in captures.arrays}) <= 1, "captured, not copied"
+    run(LOOP, i64(trips), X, watch=carried)
+    assert len({array.ctypes.data for array in carried.arrays}) <= 1, "all trips in one piece of memory"
+
+
+@pytest.mark.parametrize("trips", [1, 2, 7])
+def test_the_first_trip_does_not_write_what_the_caller_keeps(trips):
+    text = LOOP.replace("(%n, %go, %first)", "(%n, %go, %x)")
+    (y,), in_place = run(text, i64(trips), X)
+    np.testing.assert_array_equal(y, expected_of_loop(X, trips))
+    assert in_place == 2 * trips - 1
+
+
+def test_the_first_trip_does_not_write_what_is_used_after_the_loop():
+    text = LOOP.replace("return (%y)", "return (%y, %first)")
+    (y, first), _ = run(text, i64(3), X)
+    np.testing.assert_array_equal(y, expected_of_loop(A, 3))
+    np.testing.assert_array_equal(first, A)
+
+
+def test_a_loop_writes_no_capture_that_its_next_trip_needs():
+    text = LOOP.replace("onnx::Add(%w, %h)", "onnx::Relu(%w)").replace("onnx::Relu(%b)", "onnx::Add(%b, %h)")
+    (y,), _ = run(text, i64(4), X)
+    np.testing.assert_array_equal(y, A + 4 * np.maximum(-X, 0))
+
+
+def test_a_branch_in_a_loop_writes_what_its_trip_made_but_not_what_the_loop_captures():
+    text = LOOP.replace(
+        "      %d : Float(3) = onnx::Relu(%b)\n",
+        "      %d : Float(3) = prim::If(%c)\n        block0():\n          %e : Float(3) = onnx::Relu(%b)\n"
+        "          -> (%e)\n        block1():\n          %f : Float(3) = onnx::Relu(%w)\n          -> (%f)\n",
+    )
+    (y,), in_place = run(text, i64(3), X)
+    np.testing.assert_array_equal(y, expected_of_loop(A, 3))
+    assert in_place == 6
+
+
+def test_states_of_a_scan_are_its_own_and_what_it_scans_is_not():
+    text = """
+    graph(%x : Float(3), %rows : Float(4, 3)):
+      %first : Float(3) = onnx::Softsign(%x)
+      %all : Float(4, 3) = onnx::Neg(%rows)
+      %y : Float(3), %z : Float(4, 3) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %all)
+        block0(%h : Float(3), %r : Float(3)):
+          %b : Float(3) = onnx::Add(%h, %r)
+          %d : Float(3) = onnx::Relu(%r)
+          -> (%b, %d)
+      return (%y, %z, %all)
+    """
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
+    (y, z, scanned), in_place = run(text, X, rows)
+    np.testing.assert_allclose(y, A - rows.sum(0), rtol=1e-6)
+    np.testing.assert_array_equal(z, np.maximum(-rows, 0))
+    np.testing.assert_array_equal(scanned, -rows)
+    assert in_place == 4
