@@ -6,15 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from irc.alias.sets import EMPTY, intersects
 from irc.ir import Node, Value
 from tests.differential.both import Both
-
-MISSES = frozenset({1, 2, 4, 5, 7})
-"""The cases in which PyTorch misses that two values may share memory."""
-
-IGNORES = MISSES | {3}
-"""Those in which it misses a write: it does not look into containers."""
+from tests.differential.refusals import UNSEEN_SHARING, UNSEEN_WRITES, Refusal, cases, written_inputs
 
 
 class Answers:
@@ -22,14 +16,12 @@ class Answers:
 
     Attributes:
         seen: (query, irc's answer, PyTorch's) -> how often.
-        cases: (query, number of the case) -> how often it was the reason.
-        others: for what PyTorch does not look at when it moves nodes -> how often it was the reason.
+        reasons: (query, why irc's answer is the more cautious) -> how often: ``case n``, or see ``Refusal.excuses``.
     """
 
     def __init__(self) -> None:
         self.seen: Counter[tuple[str, bool, bool]] = Counter()
-        self.cases: Counter[tuple[str, int]] = Counter()
-        self.others: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
 
     # -- sharing ---------------------------------------------------------
 
@@ -38,8 +30,8 @@ class Answers:
         for a, b in pairs:
             ours = both.db.may_contain_alias(a, b)
             if not self._same("sharing", ours, both.they_contain(a, b)):
-                facts = both.db.why(a, b)
-                assert self._explained("sharing", {f.case for f in facts} & MISSES), _tell(both, a, b)
+                found = {fact.case for fact in both.db.why(a, b)}
+                assert self._explained("sharing", cases(found & UNSEEN_SHARING)), _tell(both, a, b)
 
     # -- writes ----------------------------------------------------------
 
@@ -50,9 +42,9 @@ class Answers:
             if not self._same("writes", ours, both.they_write(value)):
                 for node in both.db.writers(value):  # PyTorch misses every one of them
                     found = set[int]()
-                    for written in written_inputs(both, node):
-                        found |= {f.case for f in both.db.why(written, value)}
-                    assert self._explained("writes", found & IGNORES), _tell(both, value, node)
+                    for written in written_inputs(both.db, node):
+                        found |= {fact.case for fact in both.db.why(written, value)}
+                    assert self._explained("writes", cases(found & UNSEEN_WRITES)), _tell(both, value, node)
 
     # -- motion ----------------------------------------------------------
 
@@ -61,12 +53,7 @@ class Answers:
         ours = (both.db.can_move_before if before else both.db.can_move_after)(node, point)
         theirs = both.they_move(node, point, before)
         if not self._same("motion", not ours, not theirs):
-            found = set[int]()
-            for a, b in conflicts(both, between(node, point)):
-                found |= {f.case for f in both.db.why(a, b)} & IGNORES
-            others = [why for why in (rewrites, acts_inside) if why(both, between(node, point))]
-            self.others.update(why.__name__ for why in others)
-            assert self._explained("motion", found) or others, _tell(both, node, point)
+            assert self._explained("motion", Refusal(both, node, point, before).excuses), _tell(both, node, point)
         return theirs
 
     # -- results ---------------------------------------------------------
@@ -76,10 +63,9 @@ class Answers:
         self.seen[query, ours, theirs] += 1
         return theirs or not ours
 
-    def _explained(self, query: str, cases: Iterable[int]) -> bool:
-        found = list(cases)
-        self.cases.update((query, case) for case in found)
-        return bool(found)
+    def _explained(self, query: str, reasons: set[str]) -> bool:
+        self.reasons.update((query, reason) for reason in reasons)
+        return bool(reasons)
 
     def theirs(self, query: str) -> int:
         """How many cautious answers PyTorch gave."""
@@ -97,8 +83,7 @@ class Answers:
                 "PyTorch alone": self.seen[query, False, True],
                 "irc alone": self.seen[query, True, False],
                 "neither": self.seen[query, False, False],
-                "cases": {str(case): n for (q, case), n in sorted(self.cases.items()) if q == query},
-                "others": dict(self.others) if query == "motion" else {},
+                "reasons": {reason: n for (q, reason), n in sorted(self.reasons.items()) if q == query},
             }
             for query in dict.fromkeys(q for q, _, _ in self.seen)
         }
@@ -109,63 +94,11 @@ class Answers:
             both, only_theirs = self.seen[query, True, True], self.seen[query, False, True]
             only_ours, neither = self.seen[query, True, False], self.seen[query, False, False]
             if both + only_theirs + only_ours + neither:
-                reasons = [f"case {c}: {n}" for (q, c), n in sorted(self.cases.items()) if q == query]
-                if query == "motion":
-                    reasons += [f"{other.replace('_', ' ')}: {n}" for other, n in sorted(self.others.items())]
-                why = ", ".join(reasons) or "none"
+                why = ", ".join(f"{r}: {n}" for (q, r), n in sorted(self.reasons.items()) if q == query) or "none"
                 yield (
                     f"{name}: {said}: PyTorch says so {both + only_theirs} times, of which irc denies {only_theirs} "
                     f"({self.denied(query):.1%}); irc alone {only_ours} ({why}); neither {neither}"
                 )
-
-
-def written_inputs(both: Both, node: Node) -> Iterator[Value]:
-    """The inputs of ``node`` through which it writes."""
-    written = both.db.write_set(node)
-    return (v for v in node.inputs if written is not EMPTY and intersects(written, both.db.reach_set(v)))
-
-
-def between(a: Node, b: Node) -> list[Node]:
-    """The nodes from one to the other, both included, in order."""
-    first, last = (a, b) if a.is_before(b) else (b, a)
-    found = [first]
-    while found[-1] is not last:
-        following = found[-1].next
-        assert following is not None
-        found.append(following)
-    return found
-
-
-def inside(node: Node) -> Iterator[Node]:
-    """``node`` and all nodes in it."""
-    yield node
-    for block in node.blocks:
-        for inner in block.nodes:
-            yield from inside(inner)
-
-
-def conflicts(both: Both, nodes: list[Node]) -> Iterator[tuple[Value, Value]]:
-    """What one node writes and another reads of the same memory."""
-    for node in nodes:
-        for writer in inside(node):
-            if both.db.write_set(writer) is EMPTY:
-                continue
-            for other in nodes:
-                for reader in inside(other) if other is not node else ():
-                    for read in (*reader.inputs, *(r for b in reader.blocks for r in b.returns)):
-                        if both.db.writes_to_alias(writer, read):
-                            yield from ((w, read) for w in written_inputs(both, writer))
-
-
-def rewrites(both: Both, nodes: list[Node]) -> bool:
-    """Whether two of the nodes write the same memory: PyTorch does not look for that."""
-    written = [both.db.write_set(n) for n in nodes]
-    return any(intersects(a, b) for i, a in enumerate(written) for b in written[:i])
-
-
-def acts_inside(both: Both, nodes: list[Node]) -> bool:
-    """Whether one of the nodes has side effects in its blocks: PyTorch moves others past it."""
-    return any(n.blocks and both.db.has_side_effects(n) for n in nodes)
 
 
 def _tell(both: Both, *what: Value | Node) -> str:

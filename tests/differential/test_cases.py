@@ -13,6 +13,7 @@ import torch
 
 from irc.ir.schema_parser import parse_schema
 from tests.differential.both import Both, run
+from tests.differential.refusals import INSIDE, RANDOM, Refusal
 
 
 def cases(both: Both, a: str, b: str) -> set[int]:
@@ -278,3 +279,92 @@ graph(%c : bool):
     assert not both.db.may_contain_alias(both["a"], both["a"])
     with pytest.raises(IndexError):
         both.they_contain(both["a"], both["a"])
+
+
+# -- what PyTorch does not heed when it moves nodes --------------------------------
+
+
+RAISES = """
+graph(%x : Tensor, %c : bool):
+  %m : str = prim::Constant[value="stop"]()
+  %none : NoneType = prim::Constant()
+  %k : Tensor = prim::If(%c)
+    block0():
+       = prim::RaiseException(%m, %none)
+      %u : Tensor = prim::Uninitialized()
+      -> (%u)
+    block1():
+      %v : Tensor = prim::Uninitialized()
+      -> (%v)
+  %w : Tensor = aten::zero_(%x)
+  return (%w)
+"""
+
+
+def test_writes_move_before_what_raises_in_a_branch() -> None:
+    """Whoever catches the exception sees what was written. Outside of branches PyTorch moves nothing past it."""
+    both = Both(RAISES)
+    k, w = both["k"].node, both["w"].node
+    assert k is not None and w is not None
+
+    def left() -> float:
+        x = torch.ones(1)
+        with pytest.raises(torch.jit.Error):
+            run(both.theirs, x, True)
+        return x.item()
+
+    assert left() == 1
+    assert not both.db.can_move_before(w, k)
+    assert both.they_move(w, k, before=True)
+    assert left() == 0
+    outside = Both("""
+graph(%x : Tensor):
+  %m : str = prim::Constant[value="stop"]()
+  %none : NoneType = prim::Constant()
+   = prim::RaiseException(%m, %none)
+  %w : Tensor = aten::zero_(%x)
+  %y : Tensor = aten::relu(%w)
+  return (%y)
+""")
+    (raises,) = (n for n in outside.graph.nodes if n.kind == "prim::RaiseException")
+    w = outside["w"].node
+    assert w is not None
+    assert not outside.db.can_move_before(w, raises) and not outside.they_move(w, raises, before=True)
+
+
+def test_random_numbers_are_drawn_in_another_order() -> None:
+    both = Both("""
+graph(%n : int):
+  %none : NoneType = prim::Constant()
+  %s : int[] = prim::ListConstruct(%n)
+  %a : Tensor = aten::rand(%s, %none, %none, %none, %none)
+  %b : Tensor = aten::rand(%s, %none, %none, %none, %none)
+  %c : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
+  return (%c)
+""")
+    a, b = both["a"].node, both["b"].node
+    assert a is not None and b is not None
+
+    def drawn() -> list[list[float]]:
+        torch.manual_seed(0)
+        return [t.tolist() for t in run(both.theirs, 2)]
+
+    before = drawn()
+    assert not both.db.can_move_before(b, a)
+    assert Refusal(both, b, a, before=True).excuses == {RANDOM}
+    assert both.they_move(b, a, before=True)
+    assert drawn() == before[::-1]
+
+
+def test_refusals_are_excused_only_by_what_stands_in_the_way() -> None:
+    """The write is plain to see, so that something raises elsewhere, and that lists hold tensors, excuses nothing."""
+    both = Both(
+        RAISES.replace(
+            "  return (%w)",
+            "  %l : Tensor[] = prim::ListConstruct(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%y)",
+        )
+    )
+    k, w, y = (both[name].node for name in "kwy")
+    assert k is not None and w is not None and y is not None
+    assert not both.db.can_move_before(y, w) and Refusal(both, y, w, before=True).excuses == set()
+    assert not both.db.can_move_before(y, k) and Refusal(both, y, k, before=True).excuses == {INSIDE}

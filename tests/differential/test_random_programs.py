@@ -33,7 +33,7 @@ def test_sharing_and_writes(report: Report) -> None:
         ("writes", 1),
         ("writes", 3),
     ):
-        assert answers.cases[query, case] >= 10, f"case {case} is hardly ever the reason for {query}"
+        assert answers.reasons[query, f"case {case}"] >= 10, f"case {case} is hardly ever the reason for {query}"
 
 
 def test_motion(report: Report) -> None:
