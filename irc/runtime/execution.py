@@ -59,7 +59,13 @@ class Watch:
 
     Inner steps (of blocks, functions and fusion groups) are reported between the two calls for the step that runs
     them. What it raises ends the run.
+
+    Attributes:
+        in_blocks: whether fusion groups run as they do when nobody looks, which may be block by block. Then the parts
+            of such members are reported. Else members are steps like all others.
     """
+
+    in_blocks = False
 
     def enter(self) -> None:
         """A block is about to run: that of a graph, a branch, or one trip of a loop."""

@@ -54,7 +54,8 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
     dead = tuple(own.intersection(tail.slots).difference(code.returns))
 
     def step(frame: Frame) -> None:
-        if frame[0].watch is not None:  # who follows the run wants to see operators, one by one
+        watch = frame[0].watch
+        if watch is not None and not watch.in_blocks:
             execute(code, frame)
             return
         execute(head, frame)

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 import time
-import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.runtime.execution import Watch
-from irc.runtime.growth import expected_bytes, text_bytes
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.runtime.growth import expected_bytes
+from irc.runtime.live import LiveBytes
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -72,8 +71,7 @@ class Warden(Watch):
         self._steps_left = math.inf if limits.steps is None else limits.steps
         self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self._bytes = math.inf if limits.bytes is None else limits.bytes
-        self._live = 0
-        self._known: dict[int, Any] = {id(_root(array)): None for array in _arrays(inputs)}
+        self._live = LiveBytes(inputs)
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Count a step; refuse a result that would be too large."""
@@ -86,10 +84,9 @@ class Warden(Watch):
         """Count the memory of the results."""
         if self._bytes is math.inf:
             return
-        for array in _arrays(frame[s] for s in outs):
-            self._count(array)
-        if self._live > self._bytes:
-            raise self._too_large(f"its results are alive, {self._live} bytes are in use")
+        self._live.count(frame[s] for s in outs)
+        if self._live.now > self._bytes:
+            raise self._too_large(f"its results are alive, {self._live.now} bytes are in use")
 
     def enter(self) -> None:
         """Count a step."""
@@ -102,8 +99,8 @@ class Warden(Watch):
 
     def allocate(self, size: int) -> None:
         """Error IRC442 if ``size`` bytes more are too much."""
-        if self._live + size > self._bytes:
-            raise self._too_large(f"{size} bytes are needed, {self._live} are in use")
+        if self._live.now + size > self._bytes:
+            raise self._too_large(f"{size} bytes are needed, {self._live.now} are in use")
 
     def work(self, products: int) -> None:
         """Error IRC443 if so many multiplications cannot be made in the time left."""
@@ -116,20 +113,6 @@ class Warden(Watch):
         if time.monotonic() > self._deadline:
             raise self._too_long("the time is over")
 
-    def _count(self, array: Array) -> None:
-        root = _root(array)
-        key = id(root)
-        if key in self._known or not array.flags.writeable:  # what is read-only is the model's or the caller's
-            return
-        size = root.nbytes + text_bytes(root)
-
-        def gone(_: Any) -> None:
-            del self._known[key]
-            self._live -= size
-
-        self._known[key] = weakref.ref(root, gone)
-        self._live += size
-
     def _too_large(self, why: str) -> Error:
         return Error("IRC442", f"{why}; the limit of the run is {self._limits.bytes} bytes (Limits.bytes, --max-bytes)")
 
@@ -137,24 +120,3 @@ class Warden(Watch):
         return Error(
             "IRC443", f"{why}; the limit of the run is {self._limits.seconds} s (Limits.seconds, --max-seconds)"
         )
-
-
-def _arrays(values: Iterable[Any]) -> Iterator[Array]:
-    """All arrays in ``values``, each container looked at once: nested lists may hold each other many times."""
-    pending, seen = [values], set[int]()
-    while pending:
-        for value in pending.pop():
-            if is_array(value):
-                yield value
-            elif is_sequence(value) and id(value) not in seen:
-                seen.add(id(value))
-                pending.append(value)
-            elif is_mapping(value):
-                pending.append(value.values())
-
-
-def _root(array: Array) -> Array:
-    """The array that the memory of ``array`` belongs to."""
-    while is_array(array.base):
-        array = array.base
-    return array

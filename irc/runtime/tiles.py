@@ -23,7 +23,7 @@ import numpy as np
 
 from irc.ir import Node
 from irc.runtime import tiling, workers
-from irc.runtime.execution import Frame, Run, Slots, located
+from irc.runtime.execution import Frame, Run, Slots, Watch, located
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.tiling import Index, Shape
@@ -97,7 +97,7 @@ class Tail:
         threads = run.threads or min(workers.usable_processors(), THREADS)
         if threads == 1 and len(self.operations) == 1:
             return None  # nothing to keep in the cache for
-        results = found.run(inputs, threads)
+        results = found.run(inputs, threads, run.watch)
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.in_place += sum(taken is not None for taken in found.taken.values())
@@ -171,11 +171,11 @@ class Tiling:
         """What each thread needs for its scratch buffers."""
         return sum(map(self._bytes, self.buffers)) + _LINE
 
-    def run(self, inputs: Sequence[Any], threads: int) -> list[Any]:
+    def run(self, inputs: Sequence[Any], threads: int, watch: Watch | None = None) -> list[Any]:
         """The results of the tail, in order."""
         registers: Registers = [*inputs, *[None] * (self.tail.size - len(inputs))]
         for operation in self.before:
-            registers[operation.out] = self._call(operation, registers)
+            registers[operation.out] = self._call(operation, registers, watch)
         for result, taken in self.taken.items():
             whole = np.empty(self.shape, self.values[result].dtype) if taken is None else registers[taken]
             registers[result] = whole
@@ -184,10 +184,10 @@ class Tiling:
             shared[register] = registers[register].reshape(())
         for register, once, shape, _ in self.cut:
             shared[register] = registers[register][once].reshape(shape)
-        workers.share(lambda: self._piece(shared), len(self.blocks), threads)
+        workers.share(lambda: self._piece(shared, watch), len(self.blocks), threads)
         return [registers[r] for r in self.tail.outputs]
 
-    def _piece(self, shared: Registers) -> workers.Piece:
+    def _piece(self, shared: Registers, watch: Watch | None) -> workers.Piece:
         memory = scratch("tiles", (self.scratch_bytes,), np.dtype(np.uint8))
         memory = memory[-memory.ctypes.data % _LINE :]
         buffers: dict[Shape, list[Array]] = {}
@@ -200,16 +200,21 @@ class Tiling:
             for register, _, _, place in self.cut:
                 values[register] = shared[register][block.places[place]]
             for operation in self.operations:
-                self._call(operation, values, out=values[operation.out])
+                self._call(operation, values, watch, out=values[operation.out])
 
         return piece
 
-    def _call(self, operation: Operation, values: Registers, **out: Array) -> Any:
+    def _call(self, operation: Operation, values: Registers, watch: Watch | None, **out: Array) -> Any:
+        if watch is not None:
+            watch.begin_part(operation.node)
         try:
-            return operation.kernel(*[values[r] for r in operation.ins], **out)
+            result = operation.kernel(*[values[r] for r in operation.ins], **out)
         except Exception as error:
             original = next(o for o in self.tail.operations if o.node is operation.node)
             raise located(error, original.node, [self.values[r] for r in original.ins]) from error
+        if watch is not None:
+            watch.end_part(operation.node)
+        return result
 
     def _buffers(self, memory: Array, shape: Shape) -> list[Array]:
         """The scratch buffers, cut to the shape of a block."""

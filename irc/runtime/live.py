@@ -1,0 +1,81 @@
+"""Which memory of a run is alive: counted once, whatever shows it, until NumPy gives it back."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from threading import RLock
+from typing import Any
+
+from irc.runtime.growth import text_bytes
+from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+
+
+class LiveBytes:
+    """The bytes of the arrays that a run has made and that something still refers to.
+
+    Views count as the array whose memory they show, and that only once. What is read-only is the model's or the
+    caller's and does not count. Several threads may report to one object.
+
+    Args:
+        others: whose memory is not the run's either.
+
+    Attributes:
+        now: bytes alive.
+    """
+
+    def __init__(self, others: Iterable[Any] = ()) -> None:
+        self.now = 0
+        self._known: dict[int, weakref.ref[Array]] = {}  # by identity of the array that owns the memory
+        self._lock = RLock()  # an array may die, and say so, at any time: inside of these methods too
+        self.ignore(others)
+
+    def ignore(self, values: Iterable[Any]) -> None:
+        """Memory of ``values`` that has not been counted is not the run's, and never will be."""
+        for array in arrays_once(values):
+            self._enter(owner(array), 0)
+
+    def count(self, values: Iterable[Any]) -> int:
+        """Count the memory of ``values``, lists and the like included; the bytes that were not known before."""
+        made = 0
+        for array in arrays_once(values):
+            root = owner(array)
+            if array.flags.writeable and id(root) not in self._known:
+                made += self._enter(root, root.nbytes + text_bytes(root))
+        return made
+
+    def _enter(self, root: Array, size: int) -> int:
+        key = id(root)
+
+        def gone(_: Any) -> None:
+            with self._lock:
+                del self._known[key]
+                self.now -= size
+
+        with self._lock:
+            if key in self._known:
+                return 0
+            self._known[key] = weakref.ref(root, gone)
+            self.now += size
+        return size
+
+
+def arrays_once(values: Iterable[Any]) -> Iterator[Array]:
+    """All arrays in ``values``, each container looked at once: lists may hold each other many times, and themselves."""
+    pending, seen = [values], set[int]()
+    while pending:
+        for value in pending.pop():
+            if is_array(value):
+                yield value
+            elif is_sequence(value) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+            elif is_mapping(value):
+                pending.append(value.values())
+
+
+def owner(array: Array) -> Array:
+    """The array that the memory of ``array`` belongs to."""
+    while is_array(array.base):
+        array = array.base
+    return array

@@ -1,0 +1,320 @@
+"""Where the time and the memory of a run go.
+
+The clock is read on both sides of what following a step costs, so that this
+cost is in nobody's times. A step's *own* time is what is left without the
+steps inside it: of an If, its branch; of a call, the function; of a fusion
+group, its members. Each moment of a thread is somebody's own time once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from irc.ir.graph import Graph
+from irc.runtime.execution import Counters, Watch, label
+from irc.runtime.live import LiveBytes
+from irc.runtime.values import describe
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.runtime.execution import Frame, Slots
+
+MOST_EVENTS = 200_000
+"""Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
+
+GROUP = "prim::FusionGroup"
+
+
+@dataclass(eq=False)
+class NodeProfile:
+    """What all calls of one node took. Times are in nanoseconds.
+
+    Attributes:
+        kind: its operator.
+        label: operator and name, as in error messages.
+        within: the node around it whose step ran it first, or None.
+        group: the fusion group it is a member of, or None.
+        calls: how often it ran; of what runs block by block, blocks count.
+        own: time without that of nodes inside it.
+        total: time with it. Of a call inside of a call of the same node, only the outer one counts.
+        bytes: memory that its results took and that was nobody's before: none for views and results in place.
+        inputs: element types and shapes of its inputs at the first call.
+    """
+
+    kind: str
+    label: str
+    within: NodeProfile | None = None
+    group: NodeProfile | None = None
+    calls: int = 0
+    own: int = 0
+    total: int = 0
+    bytes: int = 0
+    inputs: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; nodes around it by their labels."""
+        return {
+            "kind": self.kind,
+            "label": self.label,
+            "within": self.within and self.within.label,
+            "group": self.group and self.group.label,
+            "calls": self.calls,
+            "own_ns": self.own,
+            "total_ns": self.total,
+            "bytes": self.bytes,
+            "inputs": list(self.inputs),
+        }
+
+
+class Event(NamedTuple):
+    """One call of a node: on which thread, and from when to when, in nanoseconds from the start of the run."""
+
+    node: NodeProfile
+    thread: int
+    start: int
+    end: int
+
+
+class OperatorProfile(NamedTuple):
+    """All nodes of one kind: how many, their calls, own time and bytes."""
+
+    kind: str
+    nodes: int
+    calls: int
+    own: int
+    bytes: int
+
+
+class GroupProfile(NamedTuple):
+    """One fusion group: its node, and the members that ran, those that took most first.
+
+    ``node.own`` is what no member accounts for: passing values in and out, and cutting into blocks.
+    """
+
+    node: NodeProfile
+    members: list[NodeProfile]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one run did, and for how long. Times are in nanoseconds.
+
+    Attributes:
+        elapsed: of the whole run.
+        following: part of it that was spent on following the run.
+        nodes: the nodes that ran, in order of their first calls.
+        events: single calls, in order of their ends.
+        memory: (time, bytes of intermediate values and results alive) wherever that changed.
+        peak: the most bytes alive at one time, those of nested blocks included.
+        dropped: how many events and changes of memory were left out because there were more than `MOST_EVENTS`.
+        counters: what the run counted.
+        outputs: what the run returned.
+    """
+
+    elapsed: int
+    following: int
+    nodes: list[NodeProfile]
+    events: list[Event]
+    memory: list[tuple[int, int]]
+    peak: int
+    dropped: int
+    counters: Counters
+    outputs: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def own(self) -> int:
+        """Time inside of nodes, on all threads together."""
+        return sum(node.own for node in self.nodes)
+
+    @property
+    def between(self) -> int:
+        """Time outside of nodes: checks at the boundary, the loop over steps. 0 if other threads did more than that."""
+        return max(0, self.elapsed - self.following - self.own)
+
+    def by_operator(self) -> list[OperatorProfile]:
+        """A row for each kind of node, what took most first."""
+        kinds: dict[str, list[NodeProfile]] = {}
+        for node in self.nodes:
+            kinds.setdefault(node.kind, []).append(node)
+        rows = [
+            OperatorProfile(
+                kind, len(each), sum(n.calls for n in each), sum(n.own for n in each), sum(n.bytes for n in each)
+            )
+            for kind, each in kinds.items()
+        ]
+        return sorted(rows, key=lambda row: (-row.own, row.kind))
+
+    def by_node(self) -> list[NodeProfile]:
+        """The nodes, those with most own time first."""
+        return sorted(self.nodes, key=lambda node: -node.own)
+
+    def by_group(self) -> list[GroupProfile]:
+        """The fusion groups, those that took most first."""
+        members: dict[NodeProfile, list[NodeProfile]] = {n: [] for n in self.nodes if n.kind == GROUP}
+        for node in self.by_node():
+            if node.group is not None:
+                members[node.group].append(node)
+        return [GroupProfile(n, members[n]) for n in sorted(members, key=lambda node: -node.total)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Tables as plain data; without the single calls, which the trace has."""
+        return {
+            "elapsed_ns": self.elapsed,
+            "following_ns": self.following,
+            "between_ns": self.between,
+            "peak_bytes": self.peak,
+            "counters": self.counters.to_dict(),
+            "operators": [row._asdict() for row in self.by_operator()],
+            "nodes": [node.to_dict() for node in self.by_node()],
+        }
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call that has not ended: when following it began, when it did itself, and the bytes alive then.
+
+    ``inside`` is what steps inside it have taken so far, ``away`` that and what it took to follow them.
+    """
+
+    node: NodeProfile
+    entered: int
+    alive: int
+    began: int = 0
+    inside: int = 0
+    away: int = 0
+    outermost: bool = True
+
+
+class Profiler(Watch):
+    """Follows one run; from all threads that work on it.
+
+    Args:
+        inputs: what the run is given; it does not count as memory of the run.
+        clock: nanoseconds from any start.
+        most_events: how many single calls and changes of memory to keep.
+    """
+
+    in_blocks = True
+
+    def __init__(
+        self,
+        inputs: Iterable[Any] = (),
+        clock: Callable[[], int] = time.perf_counter_ns,
+        most_events: int = MOST_EVENTS,
+    ) -> None:
+        self._clock = clock
+        self._most = most_events
+        self._lock = Lock()
+        self._live = LiveBytes(inputs)
+        self._nodes: dict[Node, NodeProfile] = {}
+        self._stacks: dict[int, list[_Call]] = {}  # by thread
+        self._threads: dict[int, int] = {}
+        self._events: list[Event] = []
+        self._memory: list[tuple[int, int]] = [(0, 0)]
+        self._dropped = self._peak = self._following = 0
+        self._start = clock()
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        """Begin a call."""
+        if node.is_return:  # gives back what a block was given and does not use: part of running the block
+            return
+        entered = self._clock()
+        with self._lock:
+            values = [frame[s] for s in ins]
+            self._live.ignore(values)
+            call = self._begin(node, entered)
+            if not call.node.calls:
+                call.node.inputs = tuple(map(describe, values))
+        call.began = self._clock()
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        """End it."""
+        if node.is_return:
+            return
+        ended = self._clock()
+        with self._lock:
+            self._end(ended, [frame[s] for s in outs])
+
+    def begin_part(self, node: Node) -> None:
+        """A member of a group begins to compute one block, on any thread."""
+        entered = self._clock()
+        with self._lock:
+            call = self._begin(node, entered)
+        call.began = self._clock()
+
+    def end_part(self, node: Node) -> None:
+        """It has."""
+        ended = self._clock()
+        with self._lock:
+            self._end(ended, ())
+
+    def finish(self, outputs: Mapping[str, Any], counters: Counters) -> Profile:
+        """The profile of the run, which has ended."""
+        elapsed = self._clock() - self._start
+        ran = [node for node in self._nodes.values() if node.calls]
+        return Profile(
+            elapsed, self._following, ran, self._events, self._memory, self._peak, self._dropped, counters, outputs
+        )
+
+    def _begin(self, node: Node, entered: int) -> _Call:
+        stack = self._stacks.setdefault(get_ident(), [])
+        around = stack[-1].node if stack else None
+        found = self._nodes.get(node)
+        if found is None:
+            group = None if around is None else (around if around.kind == GROUP else around.group)
+            found = self._add(node, around, group)
+        call = _Call(found, entered, self._live.now, outermost=all(other.node is not found for other in stack))
+        self._note_memory(entered, self._live.now)
+        stack.append(call)
+        return call
+
+    def _end(self, ended: int, results: Iterable[Any]) -> None:
+        thread = get_ident()
+        stack = self._stacks[thread]
+        call = stack.pop()
+        made = self._live.count(results)
+        node = call.node
+        own = ended - call.began - call.away
+        node.calls += 1
+        node.own += own
+        if call.outermost:
+            node.total += own + call.inside
+        node.bytes += made
+        # A dead operand is given back by the step that reads it, but only once the result is there.
+        self._note_memory(ended, max(self._live.now, 0 if call.away else call.alive + made))
+        number = self._threads.setdefault(thread, len(self._threads))
+        if len(self._events) < self._most:
+            self._events.append(Event(node, number, call.began - self._start, ended - self._start))
+        else:
+            self._dropped += 1
+        left = self._clock()
+        self._note_memory(left, self._live.now)
+        self._following += call.began - call.entered + left - ended
+        if stack:
+            stack[-1].inside += own + call.inside
+            stack[-1].away += left - call.entered
+
+    def _add(self, node: Node, around: NodeProfile | None, group: NodeProfile | None) -> NodeProfile:
+        found = self._nodes[node] = NodeProfile(node.kind, label(node), around, group)
+        if node.kind == GROUP:
+            for member in _members(node):  # other threads may come upon them first
+                self._nodes.setdefault(member, NodeProfile(member.kind, label(member), found, found))
+        return found
+
+    def _note_memory(self, when: int, alive: int) -> None:
+        self._peak = max(self._peak, alive)
+        if self._memory[-1][1] == alive:
+            return
+        if len(self._memory) < self._most:
+            self._memory.append((when - self._start, alive))
+        else:
+            self._dropped += 1
+
+
+def _members(group: Node) -> Iterator[Node]:
+    subgraph = group.attributes.get("Subgraph")
+    return subgraph.walk() if isinstance(subgraph, Graph) else iter(())

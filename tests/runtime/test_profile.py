@@ -1,0 +1,309 @@
+"""What a profile says about a run: by a clock that ticks once whenever it is read, so that figures are exact."""
+
+from __future__ import annotations
+
+import gc
+import json
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from irc.errors import Error
+from irc.ir import Node
+from irc.runtime import tiles
+from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
+from irc.runtime.live import LiveBytes
+from irc.runtime.plan import lower
+from irc.runtime.profile import Event, NodeProfile, Profile, Profiler
+from irc.runtime.trace import save_trace, trace_events
+from tests.programs.generator import Program, programs
+from tests.programs.running import examples
+from tests.runtime.helpers import graph_of, i64, module_of
+
+
+def ticking() -> Profiler:
+    return Profiler(clock=count().__next__)
+
+
+def profile(text: str, *inputs: Any, threads: int = 1, most_events: int = 1000) -> Profile:
+    counters = Counters()
+    plan = lower(module_of(text, {}, verify=False).main)
+    profiler = Profiler(inputs, count().__next__, most_events)
+    with np.errstate(all="ignore"):
+        outputs = plan.call(inputs, Run(counters, profiler, threads=threads))
+    return profiler.finish({str(i): x for i, x in enumerate(outputs)}, counters)
+
+
+def rows(found: Profile) -> dict[str, tuple[int, int, int]]:
+    """Name -> calls, own, total."""
+    return {n.label.split("'")[1].strip("%"): (n.calls, n.own, n.total) for n in found.nodes}
+
+
+IF = """
+graph(%x : Tensor, %k : bool):
+  %y : Tensor = onnx::Relu(%x)
+  %z : Tensor = prim::If(%k)
+    block0():
+      %a : Tensor = onnx::Exp(%y)
+      %b : Tensor = onnx::Neg(%a)
+      -> (%b)
+    block1():
+      -> (%y)
+  return (%z)
+"""
+
+
+def test_own_time_is_without_the_steps_inside():
+    found = profile(IF, np.ones(3, np.float32), np.array(True))
+    # A call lasts for one tick. The If waits for a tick before, between and after its two steps; what it takes to
+    # follow these, two ticks each, is nobody's.
+    assert rows(found) == {"y": (1, 1, 1), "z": (1, 3, 5), "a": (1, 1, 1), "b": (1, 1, 1)}
+    assert found.own + found.following + found.between == found.elapsed
+    assert found.following == 2 * 4
+    assert found.between == 3  # before the first step, between the two, after the last
+
+
+def test_nodes_know_where_they_ran_and_on_what():
+    found = profile(IF, np.ones(3, np.float32), np.array(True))
+    nodes = {n.kind: n for n in found.nodes}
+    assert nodes["onnx::Exp"].within is nodes["prim::If"]
+    assert nodes["onnx::Relu"].within is None
+    assert nodes["onnx::Exp"].inputs == ("float32[3]",)
+    assert profile(IF, np.ones(3, np.float32), np.array(False)).by_node()[0].kind in ("onnx::Relu", "prim::If")
+
+
+def test_what_did_not_run_has_no_row():
+    found = profile(IF, np.ones(3, np.float32), np.array(False))
+    assert [n.kind for n in found.nodes] == ["onnx::Relu", "prim::If"]
+
+
+LOOP = """
+graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %p : Tensor):
+      %q : Tensor = onnx::Exp(%p)
+      -> (%t, %q)
+  return (%y)
+"""
+
+
+def test_trips_are_calls():
+    found = profile(LOOP, np.ones(3, np.float32), 5)
+    (loop, exp) = found.nodes
+    assert (exp.calls, exp.own, exp.total) == (5, 5, 5)
+    assert (loop.calls, loop.own) == (1, 6)
+    assert [row.kind for row in found.by_operator()] == ["prim::Loop", "onnx::Exp"]
+    assert found.by_operator()[1][1:4] == (1, 5, 5)
+    assert len(found.events) == 6
+
+
+def test_a_function_that_calls_itself_is_not_counted_twice():
+    """By hand: of a node inside of its own call, the outer call's time holds the inner one's."""
+    graph = graph_of(LOOP)
+    node = next(n for n in graph.nodes if n.kind == "prim::Loop")
+    clock = iter([0, 10, 11, 20, 21, 50, 51, 90, 91, 100])
+    profiler = Profiler(clock=clock.__next__)
+    profiler.before(node, [None], ())  # follows from 10 to 11
+    profiler.before(node, [None], ())  # from 20 to 21
+    profiler.after(node, [None], ())  # from 50 to 51
+    profiler.after(node, [None], ())  # from 90 to 91
+    (found,) = profiler.finish({}, Counters()).nodes
+    inner, outer = 50 - 21, (90 - 11) - (51 - 20)
+    assert (found.calls, found.own, found.total) == (2, inner + outer, inner + outer)
+
+
+GROUP = """
+graph(%x : Tensor, %c : Tensor):
+  %y : Tensor = prim::FusionGroup_0(%x, %c)
+  %z : Tensor = onnx::Softmax(%y)
+  return (%z)
+with prim::FusionGroup_0 = graph(%x : Tensor, %c : Tensor):
+  %a : Tensor = onnx::Relu(%x)
+  %b : Tensor = onnx::Mul(%a, %c)
+  %s : Tensor = onnx::Sigmoid(%b)
+  %y : Tensor = onnx::Add(%s, %x)
+  return (%y)
+"""
+
+
+def test_members_of_a_group():
+    x = np.ones((4, 4), np.float32)
+    found = profile(GROUP, x, x)
+    (group,) = found.by_group()
+    assert sorted(m.kind for m in group.members) == ["onnx::Add", "onnx::Mul", "onnx::Relu", "onnx::Sigmoid"]
+    assert all(m.group is group.node and m.own == 1 for m in group.members)
+    assert (group.node.own, group.node.total) == (5, 5 + 4)
+    assert [n.kind for n in found.nodes if n.group is None] == ["prim::FusionGroup", "onnx::Softmax"]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_members_of_a_group_that_runs_in_blocks(threads: int, monkeypatch: pytest.MonkeyPatch):
+    """It runs as it does when nobody looks, and every block of every member is seen, on whatever thread."""
+    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    x = np.ones((40, 24), np.float32)
+    found = profile(GROUP, x, x, threads=threads)
+    (group,) = found.by_group()
+    assert found.counters.tiled_groups == 1
+    assert [m.calls for m in group.members] == [found.counters.tiles] * 4
+    assert all(m.within is group.node and m.group is group.node for m in group.members)
+    assert all(m.own > 0 for m in group.members)
+    assert {e.thread for e in found.events} <= set(range(threads))
+    check_nesting(found)
+
+
+def test_an_error_ends_the_run_and_says_what_it_always_says():
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(Error, match="MatMul"):
+        profile("graph(%x : Tensor):\n  %y : Tensor = onnx::MatMul(%x, %x)\n  return (%y)\n", x)
+
+
+# -- memory --------------------------------------------------------------------
+
+
+def test_memory_is_counted_once_and_until_it_is_given_back():
+    text = """
+graph(%x : Tensor, %n : Tensor):
+  %a : Tensor = onnx::Softmax(%x)
+  %v : Tensor = onnx::Reshape(%a, %n)
+  %m : Tensor = onnx::Softmax(%v)
+  %r : Tensor = onnx::ReduceSum(%m)
+  %e : Tensor = onnx::Exp(%r)
+  return (%e)
+"""
+    found = profile(text, np.ones((10, 10), np.float32), i64([100]))
+    assert found.peak == 2 * 400  # %a, which %v is a view of, and %m
+    assert [n.bytes for n in found.nodes] == [400, 0, 400, 4, 0]  # Exp writes over its operand
+    assert [alive for _, alive in found.memory] == [0, 400, 800, 400, 404, 4]
+
+
+def test_memory_inside_of_blocks_counts():
+    text = """
+graph(%x : Tensor, %k : bool):
+  %z : Tensor = prim::If(%k)
+    block0():
+      %a : Tensor = onnx::Softmax(%x)
+      %b : Tensor = onnx::MatMul(%a, %x)
+      %c : Tensor = onnx::ReduceSum(%b)
+      -> (%c)
+    block1():
+      -> (%x)
+  return (%z)
+"""
+    x = np.ones((10, 10), np.float32)
+    found = profile(text, x, np.array(True))
+    assert found.peak == 800
+    assert next(n for n in found.nodes if n.kind == "prim::If").bytes == 0  # its result is a step's inside
+    assert profile(text, x, np.array(False)).peak == 0  # nothing but the caller's
+
+
+def test_weights_and_inputs_do_not_count():
+    text = """
+graph(%x : Tensor, %k : bool):
+  %w : Tensor = prim::Constant[value=tensor<Float(3)>([1., 2., 3.])]()
+  %z : Tensor = prim::If(%k)
+    block0():
+      -> (%w)
+    block1():
+      -> (%x)
+  %y : Tensor = onnx::Identity(%z)
+  return (%y)
+"""
+    for choice in (True, False):
+        assert profile(text, np.ones(3, np.float32), np.array(choice)).peak == 0
+
+
+def test_live_bytes_follow_arrays():
+    live = LiveBytes()
+    a, b = np.zeros(10), np.zeros(20)
+    live.ignore([b])
+    assert live.count([a[2:], [a, (b[::2], "text")], {"k": a}]) == 80
+    assert live.count([a]) == 0
+    view = a[5:]
+    del a
+    gc.collect()
+    assert live.now == 80
+    del view, b
+    assert live.now == 0
+
+
+# -- the trace -----------------------------------------------------------------
+
+
+def test_a_trace_is_json_with_nested_events(tmp_path):
+    found = profile(IF, np.ones(3, np.float32), np.array(True))
+    save_trace(found, tmp_path / "trace.json")
+    content = json.loads((tmp_path / "trace.json").read_text("ascii"))
+    assert content["traceEvents"] == list(trace_events(found))
+    calls = [e for e in content["traceEvents"] if e["ph"] == "X"]
+    assert [e["name"] for e in calls] == ["Relu", "prim::If", "Exp", "Neg"]
+    outer, *inner = calls[1:]
+    assert all(outer["ts"] <= e["ts"] and e["ts"] + e["dur"] <= outer["ts"] + outer["dur"] for e in inner)
+    assert [e["args"]["within"] for e in inner] == ["prim::If '%z'"] * 2
+    memory = [e for e in content["traceEvents"] if e["ph"] == "C"]
+    assert [e["args"]["bytes alive"] for e in memory] == [alive for _, alive in found.memory]
+    assert [e["args"]["name"] for e in content["traceEvents"] if e["ph"] == "M"] == ["run"]
+
+
+def test_no_more_events_than_asked_for():
+    found = profile(LOOP, np.ones(3, np.float32), 50, most_events=7)
+    assert (len(found.events), len(found.nodes)) == (7, 2)
+    assert found.nodes[1].calls == 50
+    assert found.dropped >= 51 - 7
+    assert len(found.memory) <= 7
+
+
+def test_profiles_are_plain_data():
+    found = profile(GROUP, np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
+    data = json.loads(json.dumps(found.to_dict()))
+    assert {row["kind"] for row in data["operators"]} == {n.kind for n in found.nodes}
+    assert {row["group"] for row in data["nodes"]} == {None, "prim::FusionGroup '%y'"}
+
+
+# -- always --------------------------------------------------------------------
+
+
+class _Counting(Watch):
+    def __init__(self) -> None:
+        self.calls: dict[Node, int] = {}
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        if not node.is_return:
+            self.calls[node] = self.calls.get(node, 0) + 1
+
+
+@examples(60)
+@given(programs())
+def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
+    plan = lower(program.graph)
+    counting, profiler = _Counting(), ticking()
+    plan.run(program.inputs(program.memory()), watch=counting)
+    plan.run(program.inputs(program.memory()), watch=profiler)
+    found = profiler.finish({}, Counters())
+    assert sum(n.calls for n in found.nodes) == sum(counting.calls.values()) == len(found.events)
+    assert len(found.nodes) == len(counting.calls)
+    assert all(0 < n.own <= n.total for n in found.nodes)
+    assert found.own + found.following + found.between == found.elapsed
+    assert sum(row.own for row in found.by_operator()) == found.own
+    assert found.peak >= max(alive for _, alive in found.memory)
+    check_nesting(found)
+
+
+def check_nesting(found: Profile) -> None:
+    """Fail unless calls on one thread lie within each other or apart, and within the node around theirs."""
+    for thread in {e.thread for e in found.events}:
+        open_calls: list[Event] = []
+        for event in sorted((e for e in found.events if e.thread == thread), key=lambda e: e.start):
+            while open_calls and open_calls[-1].end < event.start:
+                open_calls.pop()
+            if open_calls:
+                assert event.end < open_calls[-1].end
+                assert within(event.node, open_calls[-1].node)
+            open_calls.append(event)
+
+
+def within(node: NodeProfile, around: NodeProfile) -> bool:
+    return node.within is not None
