@@ -8,6 +8,7 @@ inputs) writes there instead of into a new array.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,9 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, is_half
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
 
 WORTH_FILLING = 1 << 13
@@ -80,12 +80,23 @@ def of_bound(ufunc: Callable[..., Any]) -> Kernel:
             out = np.empty(x.shape, x.dtype)
         if small or not (x.flags.c_contiguous and out.flags.c_contiguous):
             return ufunc(x, bound, out=out)
-        filled = scratch("bound", (min(x.size, BLOCK),), x.dtype)
-        filled.fill(bound)
-        _blockwise(lambda part, to: ufunc(part, filled[: part.size].reshape(part.shape), out=to), x, out)
+        filled = _filled(x.dtype, bound.tobytes())
+        source, target, whole = x.reshape(-1), out.reshape(-1), x.size // BLOCK * BLOCK
+        if whole:
+            ufunc(source[:whole].reshape(-1, BLOCK), filled, out=target[:whole].reshape(-1, BLOCK))
+        if whole < x.size:
+            ufunc(source[whole:], filled[: x.size - whole], out=target[whole:])
         return out
 
     return run
+
+
+@lru_cache(maxsize=16)
+def _filled(dtype: np.dtype[Any], number: bytes) -> Array:
+    """A block of one number, given by its bytes."""
+    block = np.frombuffer(number, dtype).repeat(BLOCK)
+    block.flags.writeable = False
+    return block
 
 
 def of_function(function: Function) -> Kernel:
