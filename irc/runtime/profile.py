@@ -193,23 +193,18 @@ class Profiler(Watch):
     """Follows one run; from all threads that work on it.
 
     Args:
-        inputs: what the run is given; it does not count as memory of the run.
         clock: nanoseconds from any start.
         most_events: how many single calls and changes of memory to keep.
     """
 
     in_blocks = True
 
-    def __init__(
-        self,
-        inputs: Iterable[Any] = (),
-        clock: Callable[[], int] = time.perf_counter_ns,
-        most_events: int = MOST_EVENTS,
-    ) -> None:
+    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns, most_events: int = MOST_EVENTS) -> None:
         self._clock = clock
         self._most = most_events
         self._lock = Lock()
-        self._live = LiveBytes(inputs)
+        self._live = LiveBytes()
+        self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
         self._stacks: dict[int, list[_Call]] = {}  # by thread
         self._threads: dict[int, int] = {}
@@ -217,6 +212,11 @@ class Profiler(Watch):
         self._memory: list[tuple[int, int]] = [(0, 0)]
         self._dropped = self._peak = self._following = 0
         self._start = clock()
+
+    def start(self, inputs: Iterable[Any], counters: Counters) -> None:
+        """The run begins, on ``inputs``, which do not count as memory of it, and counts in ``counters``."""
+        self._live.ignore(inputs)
+        self._counters = counters
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Begin a call."""
@@ -252,12 +252,20 @@ class Profiler(Watch):
         with self._lock:
             self._end(ended, ())
 
-    def finish(self, outputs: Mapping[str, Any], counters: Counters) -> Profile:
+    def finish(self, outputs: Mapping[str, Any]) -> Profile:
         """The profile of the run, which has ended."""
         elapsed = self._clock() - self._start
         ran = [node for node in self._nodes.values() if node.calls]
         return Profile(
-            elapsed, self._following, ran, self._events, self._memory, self._peak, self._dropped, counters, outputs
+            elapsed,
+            self._following,
+            ran,
+            self._events,
+            self._memory,
+            self._peak,
+            self._dropped,
+            self._counters,
+            outputs,
         )
 
     def _begin(self, node: Node, entered: int) -> _Call:

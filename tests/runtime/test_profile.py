@@ -21,20 +21,21 @@ from irc.runtime.profile import Event, NodeProfile, Profile, Profiler
 from irc.runtime.trace import save_trace, trace_events
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
-from tests.runtime.helpers import graph_of, i64, module_of
+from tests.runtime.helpers import graph_of, i64, model_of, module_of
 
 
 def ticking() -> Profiler:
-    return Profiler(clock=count().__next__)
+    return Profiler(count().__next__)
 
 
 def profile(text: str, *inputs: Any, threads: int = 1, most_events: int = 1000) -> Profile:
     counters = Counters()
     plan = lower(module_of(text, {}, verify=False).main)
-    profiler = Profiler(inputs, count().__next__, most_events)
+    profiler = Profiler(count().__next__, most_events)
+    profiler.start(inputs, counters)
     with np.errstate(all="ignore"):
         outputs = plan.call(inputs, Run(counters, profiler, threads=threads))
-    return profiler.finish({str(i): x for i, x in enumerate(outputs)}, counters)
+    return profiler.finish({str(i): x for i, x in enumerate(outputs)})
 
 
 def rows(found: Profile) -> dict[str, tuple[int, int, int]]:
@@ -106,12 +107,12 @@ def test_a_function_that_calls_itself_is_not_counted_twice():
     graph = graph_of(LOOP)
     node = next(n for n in graph.nodes if n.kind == "prim::Loop")
     clock = iter([0, 10, 11, 20, 21, 50, 51, 90, 91, 100])
-    profiler = Profiler(clock=clock.__next__)
+    profiler = Profiler(clock.__next__)
     profiler.before(node, [None], ())  # follows from 10 to 11
     profiler.before(node, [None], ())  # from 20 to 21
     profiler.after(node, [None], ())  # from 50 to 51
     profiler.after(node, [None], ())  # from 90 to 91
-    (found,) = profiler.finish({}, Counters()).nodes
+    (found,) = profiler.finish({}).nodes
     inner, outer = 50 - 21, (90 - 11) - (51 - 20)
     assert (found.calls, found.own, found.total) == (2, inner + outer, inner + outer)
 
@@ -159,6 +160,18 @@ def test_an_error_ends_the_run_and_says_what_it_always_says():
     x = np.ones((2, 3), np.float32)
     with pytest.raises(Error, match="MatMul"):
         profile("graph(%x : Tensor):\n  %y : Tensor = onnx::MatMul(%x, %x)\n  return (%y)\n", x)
+
+
+def test_from_a_model():
+    model = model_of(GROUP.replace(" : Tensor", " : Float(4, 4)"))
+    feeds = {"x": np.ones((4, 4), np.float32), "c": np.ones((4, 4), np.float32)}
+    found = model.profile(feeds)
+    np.testing.assert_array_equal(found.outputs["z"], model.run(feeds)["z"])
+    assert found.elapsed > 0
+    assert found.counters.units == model.counters.units == 2
+    assert model.profile(feeds, ["z"]).peak <= 3 * 64
+    with pytest.raises(Error, match="IRC411"):
+        model.profile(feeds, ["y"])
 
 
 # -- memory --------------------------------------------------------------------
@@ -282,7 +295,7 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     counting, profiler = _Counting(), ticking()
     plan.run(program.inputs(program.memory()), watch=counting)
     plan.run(program.inputs(program.memory()), watch=profiler)
-    found = profiler.finish({}, Counters())
+    found = profiler.finish({})
     assert sum(n.calls for n in found.nodes) == sum(counting.calls.values()) == len(found.events)
     assert len(found.nodes) == len(counting.calls)
     assert all(0 < n.own <= n.total for n in found.nodes)
