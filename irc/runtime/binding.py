@@ -54,7 +54,12 @@ def bind(node: Node) -> Kernel:
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:
     """Whether ``kernel`` of an operator ``kind`` can write its result over one of its inputs, as ``out=``."""
-    return kind in POINTWISE and isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
+    return kind in POINTWISE and takes_out(kernel)
+
+
+def takes_out(kernel: Kernel) -> bool:
+    """Whether ``kernel`` can be given the array for its result, as ``out=``, if that is of the right shape and type."""
+    return isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
 
 
 @cache

@@ -37,6 +37,8 @@ class Counters:
             caller, the model or another result keeps, or because the plan writes into an input.
         copied_bytes: bytes in those copies.
         tiled_groups: fusion groups whose pointwise part ran block by block.
+        planned: results that were made in memory planned for them.
+        arena_bytes: the size of that memory, the arena.
         tiles: the blocks.
         tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
     """
@@ -47,6 +49,8 @@ class Counters:
     copies: int = 0
     copied_bytes: int = 0
     tiled_groups: int = 0
+    planned: int = 0
+    arena_bytes: int = 0
     tiles: int = 0
     tile_bytes: int = 0
 
@@ -208,6 +212,35 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
 def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     (a,) = ins
+
+def placed_step(kernel: Kernel, ins: Slots, out: int, place: int, dead: Slots) -> Step:
+    """As `kernel_step`, for one result, which is made in the array in slot ``place``."""
+    if len(ins) == 1:
+        (a,) = ins
+
+        def unary(frame: Frame) -> None:
+            frame[out] = kernel(frame[a], out=frame[place])
+            for s in dead:
+                frame[s] = None
+
+        return unary
+    if len(ins) == 2:
+        a, b = ins
+
+        def binary(frame: Frame) -> None:
+            frame[out] = kernel(frame[a], frame[b], out=frame[place])
+            for s in dead:
+                frame[s] = None
+
+        return binary
+
+    def any_arity(frame: Frame) -> None:
+        frame[out] = kernel(*[frame[s] for s in ins], out=frame[place])
+        for s in dead:
+            frame[s] = None
+
+    return any_arity
+
 
     def step(frame: Frame) -> None:
         frame[out] = kernel(frame[a])

@@ -77,12 +77,13 @@ def _part(code: Code, start: int, end: int) -> Code:
 def tail_start(code: Code) -> int:
     """Where the pointwise operators begin that the steps of ``code`` end with."""
     start = len(code.nodes)
-    while start and _may_be_tiled(code.nodes[start - 1][0]):
+    while start and may_be_tiled(code.nodes[start - 1][0]):
         start -= 1
     return start
 
 
-def _may_be_tiled(node: Node) -> bool:
+def may_be_tiled(node: Node) -> bool:
+    """Whether ``node``, at the end of a group, may run block by block with what follows it."""
     return is_pointwise(node) and can_overwrite(node.kind, bind(node))
 
 
@@ -98,4 +99,5 @@ def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
     kept = tuple([s for s in code.returns if s not in made])
     spare = tuple([i for i in range(len(slots)) if lowering.is_free(slots + kept, i)])
-    return Tail(slots, operations, outputs, spare)
+    places = {r: lowering.place(code.nodes[start + r - len(slots)][0].output) for r in outputs}
+    return Tail(slots, operations, outputs, spare, {r: slot for r, slot in places.items() if slot is not None})

@@ -9,7 +9,7 @@ nothing; only function calls have frames of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
-from irc.runtime.binding import bind, unsupported
-from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label
+from irc.runtime.binding import bind, takes_out, unsupported
+from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.reuse import reusing_step
 from irc.runtime.storage import FOREIGN
 from irc.runtime.values import is_sequence
@@ -41,6 +41,37 @@ _WRITE_OUT = 1 << 20
 """Splats of up to so many bytes are written out, so that kernels get plain arrays; larger ones stay broadcast."""
 
 
+class Bound:
+    """What lowering makes of single nodes, once for all plans of a graph.
+
+    Args:
+        deferred: nodes without kernels; a run that comes to one of them fails.
+
+    Attributes:
+        constants: what constants are at run time, as far as they are in memory.
+    """
+
+    def __init__(self, deferred: Collection[Node] = ()) -> None:
+        self.constants: dict[Node, Any] = {}
+        self._kernels: dict[Node, Kernel] = {}
+        self._deferred = deferred
+
+    def kernel(self, node: Node) -> Kernel:
+        """The kernel of ``node``; Error if an attribute has a value that it refuses."""
+        if node not in self._kernels:
+            try:
+                self._kernels[node] = _refusing(node) if node in self._deferred else bind(node)
+            except Error as error:
+                raise Error(error.code, error.message, error.where or label(node)) from error
+            except Exception as error:  # an attribute of a type or value that the kernel did not expect
+                raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
+        return self._kernels[node]
+
+    def takes_out(self, node: Node) -> bool:
+        """Whether the kernel of ``node`` can be given the array for its result."""
+        return node in self._kernels and takes_out(self._kernels[node])
+
+
 class Lowering:
     """Lowers one graph; made for one use.
 
@@ -52,11 +83,13 @@ class Lowering:
         storage: which values of the graph are one memory.
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
-        deferred: nodes without kernels; a run that comes to one of them fails.
+        bound: what earlier lowerings of the graph have made.
+        places: for values that are made in memory that the run is given, a number for that memory.
 
     Attributes:
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
+        place_slots: the slots of `places`, where the run puts the arrays.
     """
 
     def __init__(
@@ -64,11 +97,15 @@ class Lowering:
         storage: Storage,
         specials: dict[str, Special],
         function: Callable[[str], Any],
-        deferred: Collection[Node] = (),
+        bound: Bound,
+        places: Mapping[Value, int] | None = None,
     ) -> None:
         self.template: Frame = [None]
-        self.unread: list[tuple[int, Tensor]] = []
-        self._deferred = deferred
+        self.unread: list[tuple[int, Node]] = []
+        self.place_slots: dict[int, int] = {}
+        self._bound = bound
+        self._places = places or {}
+        self._placed = frozenset(map(storage.of, self._places))
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -150,10 +187,12 @@ class Lowering:
                 self.template[slot] = self._function(node.attributes.get("name", ""))
             return
         value = node.attributes.get("value")
-        if isinstance(value, Tensor) and value.can_wait:
-            self.unread.append((slot, value))
-        else:
-            self.template[slot] = runtime_constant(value)
+        if node not in self._bound.constants:
+            if isinstance(value, Tensor) and value.can_wait:
+                self.unread.append((slot, node))
+                return
+            self._bound.constants[node] = runtime_constant(value)
+        self.template[slot] = self._bound.constants[node]
 
     def _lower(self, node: Node, code: Code) -> None:
         live = self._live[-1]
@@ -174,20 +213,34 @@ class Lowering:
         code.kernels += special is None
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
-        try:
-            kernel = _refusing(node) if node in self._deferred else bind(node)
-        except Error as error:
-            raise Error(error.code, error.message, error.where or label(node)) from error
-        except Exception as error:  # an attribute of a type or value that the kernel did not expect
-            raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
+        kernel = self._bound.kernel(node)
+        place = self.place(node.outputs[0]) if len(outs) == 1 else None
+        if place is not None:
+            return lambda dead: placed_step(kernel, ins, outs[0], place, dead)
         step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
+    def place(self, value: Value) -> int | None:
+        """The slot of the array in which ``value`` is to be made, or None."""
+        number = self._places.get(value)
+        if number is None:
+            return None
+        if number not in self.place_slots:
+            self.place_slots[number] = len(self.template)
+            self.template.append(None)
+            self._regions.append(_NOWHERE)
+            self._storages.append(FOREIGN)
+        return self.place_slots[number]
+
     def is_free(self, ins: Slots, index: int) -> bool:
-        """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run."""
+        """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run.
+
+        Memory with a place is never free: it is planned what is made there next.
+        """
         storage = self._storages[ins[index]]
         return (
             storage != FOREIGN
+            and storage not in self._placed
             and not any(live.storages.get(storage) for live in self._live)
             and not any(self._storages[s] == storage for i, s in enumerate(ins) if i != index)
             and self._storage.captors(storage).isdisjoint(self._bodies)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.groups import lower_group
 from irc.runtime.growable import lower_append
-from irc.runtime.lowering import Lowering, Special, runtime_constant
+from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.scan import lower_scan
 from irc.runtime.storage import Storage
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Tensor
+    from irc.ir import Graph, Node, Value
 
 SPECIAL: dict[str, Special] = {
     "prim::If": lower_if,
@@ -42,27 +42,37 @@ class Plan:
     Attributes:
         name: the graph's name.
         code: the steps of the graph's top block.
+        place_slots: for each number of a place, the slot for its array.
     """
 
-    __slots__ = ("_lock", "_template", "_unread", "code", "name")
+    __slots__ = ("_bound", "_lock", "_template", "_unread", "code", "name", "place_slots")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
+        self.place_slots: dict[int, int] = {}
         self._template: Frame = [None]
-        self._unread: list[tuple[int, Tensor]] = []
+        self._unread: list[tuple[int, Node]] = []
+        self._bound = bound
         self._lock = Lock()
 
     def fill(self, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists earlier than its code: functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread
+        self.place_slots = lowering.place_slots
 
-    def _read_weights(self) -> None:
-        """Put the weights that are not in memory yet into the template; after an error, the next run tries again."""
-        with self._lock:
-            for slot, tensor in self._unread:
-                self._template[slot] = runtime_constant(tensor)
-            self._unread = []  # last: a thread that sees none needs no lock
+    @property
+    def template(self) -> Frame:
+        """The frame that runs start from: constants are in it, weights read if they were not yet."""
+        if self._unread:
+            with self._lock:
+                for slot, node in self._unread:
+                    constants = self._bound.constants
+                    if node not in constants:
+                        constants[node] = runtime_constant(node.attributes["value"])
+                    self._template[slot] = constants[node]
+                self._unread = []  # last: a thread that sees none needs no lock; after an error, the next run tries again
+        return self._template
 
     def run(self, inputs: Sequence[Any], counters: Counters | None = None, watch: Watch | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
@@ -76,14 +86,18 @@ class Plan:
         with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
             return self.call(inputs, Run(counters or Counters(), watch))
 
-    def call(self, inputs: Sequence[Any], run: Run) -> list[Any]:
-        """As `run`, for callers that have silenced NumPy's floating-point warnings."""
+    def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:
+        """As `run`, for callers that have silenced NumPy's floating-point warnings.
+
+        Args:
+            inputs: one value for each input.
+            run: what the steps may ask for.
+            template: the plan's template, with arrays in the slots for places.
+        """
         code = self.code
         if len(inputs) != len(code.params):
             raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
-        if self._unread:
-            self._read_weights()
-        frame = self._template.copy()
+        frame = (template or self.template).copy()
         frame[0] = run
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)
@@ -96,42 +110,66 @@ def without_kernels(graph: Graph) -> list[Node]:
 
 
 def lower(graph: Graph, guarded: bool = False) -> Plan:
-    """Lower ``graph`` and the functions of its module that it calls.
+    """The plan of ``graph``; the arguments and errors are those of `Lowerer`."""
+    return Lowerer(graph, guarded).plan
+
+
+class Lowerer:
+    """Lowers a graph and the functions of its module that it calls.
 
     Args:
         graph: it must not change afterwards.
         guarded: whether the arrays that the plan will be given are read-only or may be overwritten: those that may
             share no memory with another input.
 
+    Attributes:
+        graph: as given.
+        storage: which values of the graph are one memory.
+        bound: the kernels and constants.
+        plan: the plan of the graph.
+
     Raises:
         Error: IRC323 lists all operators that have no kernel, unless a run need not come to them; others if the graph
             is not well-formed or an attribute has a value that a kernel refuses.
     """
-    absent = without_kernels(graph)
-    deferred = frozenset(node for node in absent if may_stay_out(node))
-    if len(deferred) < len(absent):
-        raise unsupported(absent)
-    plans: dict[tuple[Graph, bool], Plan] = {}
-    pending: list[tuple[Graph, bool]] = []
 
-    def plan_of(wanted: Graph, guarded: bool = False) -> Plan:
-        key = wanted, guarded
-        if key not in plans:
-            plans[key] = Plan(wanted.name)
-            pending.append(key)
-        return plans[key]
+    def __init__(self, graph: Graph, guarded: bool = False) -> None:
+        absent = without_kernels(graph)
+        deferred = frozenset(node for node in absent if may_stay_out(node))
+        if len(deferred) < len(absent):
+            raise unsupported(absent)
+        self.graph = graph
+        self.bound = Bound(deferred)
+        self.storage = Storage(graph, guarded)
+        self.plan = Plan(graph.name, self.bound)
+        self._functions: dict[str, Plan] = {}
+        self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
+        self._finish()
 
-    def function(name: str) -> Plan:
-        if graph.module is None or name not in graph.module.graphs:
-            raise Error("IRC325", f"the module has no function {name!r}")
-        return plan_of(graph.module.graphs[name])
+    def plan_with(self, places: Mapping[Value, int]) -> Plan:
+        """A plan in which values are made in memory that the run is given, by its number."""
+        plan = Plan(self.graph.name, self.bound)
+        self._fill(plan, self.graph, self.storage, places)
+        self._finish()
+        return plan
 
-    plan = plan_of(graph, guarded)
-    while pending:
-        key = current, guards = pending.pop()
-        lowering = Lowering(Storage(current, guards), SPECIAL, function, deferred)
+    def _finish(self) -> None:
+        while self._pending:
+            self._fill(*self._pending.pop())
+
+    def _fill(self, plan: Plan, graph: Graph, storage: Storage, places: Mapping[Value, int] | None = None) -> None:
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places)
         try:
-            plans[key].fill(lowering, lowering.region(current.block))
+            plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:
-            raise Error("IRC216", "blocks are nested too deeply", current.name) from None
-    return plan
+            raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
+
+    def _function(self, name: str) -> Plan:
+        module = self.graph.module
+        if module is None or name not in module.graphs:
+            raise Error("IRC325", f"the module has no function {name!r}")
+        if name not in self._functions:
+            graph = module.graphs[name]
+            plan = self._functions[name] = Plan(name, self.bound)
+            self._pending.append((plan, graph, Storage(graph, guarded=False)))
+        return self._functions[name]

@@ -15,7 +15,7 @@ brings, once for each kind of them (`Tiling`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,13 +64,22 @@ class Tail:
         operations: the operators, in order.
         outputs: the registers of the tail's results, each of them made by an operator.
         spare: the registers of inputs whose memory nothing refers to but that register, once the tail runs.
+        places: for registers of results, slots with the arrays in which they are to be made.
     """
 
-    def __init__(self, slots: Slots, operations: Sequence[Operation], outputs: Slots, spare: Slots = ()) -> None:
+    def __init__(
+        self,
+        slots: Slots,
+        operations: Sequence[Operation],
+        outputs: Slots,
+        spare: Slots = (),
+        places: Mapping[int, int] | None = None,
+    ) -> None:
         self.slots = slots
         self.operations = operations
         self.outputs = outputs
         self.spare = spare
+        self.places = places or {}
         self.size = len(slots) + len(operations)
         self._tilings: dict[Any, Tiling | None] = {}
 
@@ -97,7 +106,8 @@ class Tail:
         threads = run.threads or min(workers.usable_processors(), THREADS)
         if threads == 1 and len(self.operations) == 1:
             return None  # nothing to keep in the cache for
-        results = found.run(inputs, threads, run.watch)
+        made = {r: frame[slot] for r, slot in self.places.items()}
+        results = found.run(inputs, threads, run.watch, made)
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.in_place += sum(taken is not None for taken in found.taken.values())
@@ -171,14 +181,20 @@ class Tiling:
         """What each thread needs for its scratch buffers."""
         return sum(map(self._bytes, self.buffers)) + _LINE
 
-    def run(self, inputs: Sequence[Any], threads: int, watch: Watch | None = None) -> list[Any]:
-        """The results of the tail, in order."""
+    def run(
+        self, inputs: Sequence[Any], threads: int, watch: Watch | None = None, made: Mapping[int, Array] | None = None
+    ) -> list[Any]:
+        """The results of the tail, in order; those of registers in ``made`` in the arrays there."""
         registers: Registers = [*inputs, *[None] * (self.tail.size - len(inputs))]
         for operation in self.before:
             registers[operation.out] = self._call(operation, registers, watch)
         for result, taken in self.taken.items():
-            whole = np.empty(self.shape, self.values[result].dtype) if taken is None else registers[taken]
-            registers[result] = whole
+            if made and result in made:
+                registers[result] = made[result]
+            elif taken is not None:
+                registers[result] = registers[taken]
+            else:
+                registers[result] = np.empty(self.shape, self.values[result].dtype)
         shared = registers.copy()
         for register in self.scalars:
             shared[register] = registers[register].reshape(())

@@ -1,0 +1,57 @@
+"""Which operands' contents decide the shapes of an operator's results; all else follows from shapes and attributes.
+
+Source: the operators' definitions in the ONNX standard, versions 1 to 25. What
+an operator is not listed for here, nobody relies on: control flow, random draws
+and results whose size is found by looking at the data (NonZero, Unique).
+"""
+
+from __future__ import annotations
+
+from irc.ir.ops.pointwise import POINTWISE
+
+_BY_SHAPES_ALONE = """
+    ArgMax ArgMin Attention AveragePool BatchNormalization BitCast CastLike CausalConvWithState Concat Conv ConvInteger
+    ConvTranspose CumProd CumSum DepthToSpace DequantizeLinear Det Dropout DynamicQuantizeLinear Einsum EyeLike Flatten
+    GRU Gather GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNormalization
+    Hardmax Identity InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization LpPool MatMul
+    MatMulInteger MaxPool MaxRoiPool MeanVarianceNormalization QLinearConv QLinearMatMul QuantizeLinear RMSNormalization
+    RNN ReverseSequence RoiAlign RotaryEmbedding Scatter ScatterElements ScatterND Shape Size Softmax SpaceToDepth
+    TensorScatter Transpose Trilu
+"""
+
+_BY_CONTENTS: dict[str, tuple[int, ...]] = {
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "MaxUnpool": (2,),
+    "OneHot": (1,),
+    "Pad": (1, 3),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+} | {
+    f"Reduce{name}": (1,) for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
+}
+
+SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
+    dict.fromkeys(POINTWISE, ())
+    | dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
+    | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
+    | dict.fromkeys(["irc::append_", "irc::slice_scatter"], ())
+    | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
+)
+"""Kind -> indexes of those operands; an operator that is not here may give any shape."""
+
+ONLY_SHAPES = frozenset(["onnx::EyeLike", "onnx::Shape", "onnx::Size"])
+"""Operators whose results' contents, too, follow from the shapes of their operands."""
+
+NOT_DETERMINED = frozenset(["onnx::Dropout"])
+"""Operators among `SHAPE_OPERANDS` whose contents may be drawn at random."""

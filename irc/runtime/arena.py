@@ -1,0 +1,166 @@
+"""Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
+
+The first such run is watched (`irc.runtime.memory_plan.Recorder`); before the
+second, the plan is made and the graph lowered again, with places. Arenas are
+kept for the next run, whatever its kind, one for each run that there was at a
+time; what runs return is never in one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from irc.runtime.execution import Run
+from irc.runtime.groups import may_be_tiled
+from irc.runtime.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+    from irc.runtime.execution import Frame
+    from irc.runtime.plan import Lowerer, Plan
+
+KINDS = 8
+"""Kinds of runs with plans of their own, those of late. Further kinds get one when they come a second time."""
+
+_MET = 64
+"""Kinds of runs without plans that are remembered to have been met."""
+
+Kind = tuple[Any, ...]
+"""What a plan is made for: the forms of the inputs, and the positions of those that are donated."""
+
+
+class _Arena:
+    """Memory that one run uses at a time."""
+
+    def __init__(self, nbytes: int) -> None:
+        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        self.memory = memory[start : start + nbytes]
+        self._templates: WeakKeyDictionary[_Planned, Frame] = WeakKeyDictionary()
+
+    def template(self, planned: _Planned) -> Frame:
+        """The frame that runs of ``planned`` in this arena start from."""
+        found = self._templates.get(planned)
+        if found is None:
+            found = self._templates[planned] = planned.plan.template.copy()
+            for number, slot in planned.plan.place_slots.items():
+                place = planned.memory.places[number]
+                if place.source is None:
+                    found[slot] = np.ndarray(place.form.shape, place.form.dtype, self.memory, place.offset)
+        return found
+
+
+class _Planned:
+    """A plan whose results have places."""
+
+    def __init__(self, memory: MemoryPlan, plan: Plan) -> None:
+        self.memory = memory
+        self.plan = plan
+        self._sources = [
+            (slot, source) for n, slot in plan.place_slots.items() if (source := memory.places[n].source) is not None
+        ]
+
+    def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
+        template = arena.template(self)
+        if self._sources:
+            template = template.copy()
+            for slot, source in self._sources:
+                template[slot] = inputs[source]
+        counters = run.counters
+        counters.planned += len(self.memory.place_of)
+        counters.in_place += self.memory.in_place
+        counters.arena_bytes = self.memory.nbytes
+        return self.plan.call(inputs, run, template)
+
+
+class PlannedRuns:
+    """Runs a graph, in planned memory where that can be.
+
+    Args:
+        lowerer: of the graph; its inputs' arrays are guarded.
+    """
+
+    def __init__(self, lowerer: Lowerer) -> None:
+        self._lowerer = lowerer
+        self._kinds: OrderedDict[Kind, dict[Value, Form] | _Planned | None] = OrderedDict()
+        self._met: dict[Kind, None] = {}
+        self._arenas: list[_Arena] = []
+        self._lock = Lock()
+
+    def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = ()) -> list[Any]:
+        """The graph's outputs, in order; as `irc.runtime.plan.Plan.run`.
+
+        Args:
+            inputs: one value for each input.
+            run: the run. If it is watched step by step, results lie where NumPy puts them.
+            donated: positions of inputs whose arrays may be overwritten.
+        """
+        plan = self._lowerer.plan
+        kind: Kind = (*[Form(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
+        planned, to_record = None, False
+        if run.watch is None or run.watch.in_blocks:
+            planned, to_record = self._find(kind)
+        with np.errstate(all="ignore"):
+            if planned is not None:
+                arena = self._take(planned.memory.nbytes)
+                try:
+                    return planned.run(arena, inputs, run)
+                finally:
+                    self._arenas.append(arena)
+            if not to_record or run.watch is not None:
+                return plan.call(inputs, run)
+            recorder = run.watch = Recorder()
+            results = plan.call(inputs, run)
+        recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
+        with self._lock:
+            self._kinds[kind] = recorder.forms
+            if len(self._kinds) > KINDS:
+                self._kinds.popitem(last=False)
+        return results
+
+    def plans(self) -> list[MemoryPlan]:
+        """The memory plans that are in use, the one of the latest run last."""
+        return [p.memory for p in list(self._kinds.values()) if isinstance(p, _Planned)]
+
+    def _find(self, kind: Kind) -> tuple[_Planned | None, bool]:
+        """The plan for runs of ``kind`` and, if there is none, whether this run is to be recorded."""
+        with self._lock:
+            if kind in self._kinds:
+                self._kinds.move_to_end(kind)
+                found = self._kinds[kind]
+                if isinstance(found, dict):
+                    found = self._kinds[kind] = self._plan(kind, found)
+                return found, False
+            if len(self._kinds) < KINDS or kind in self._met:
+                self._met.pop(kind, None)
+                return None, True
+            self._met[kind] = None
+            if len(self._met) > _MET:
+                del self._met[next(iter(self._met))]
+            return None, False
+
+    def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
+        donated = kind[len(self._lowerer.graph.inputs) :]
+        memory = self._planner.plan(forms, donated)
+        return _Planned(memory, self._lowerer.plan_with(memory.place_of)) if memory.place_of else None
+
+    @cached_property
+    def _planner(self) -> Planner:
+        lowerer = self._lowerer
+        return Planner(lowerer.graph, lowerer.storage, lowerer.bound.takes_out, may_be_tiled)
+
+    def _take(self, nbytes: int) -> _Arena:
+        """An arena of at least ``nbytes``, which nobody else uses."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            return _Arena(nbytes)
+        return arena if len(arena.memory) >= nbytes else _Arena(nbytes)

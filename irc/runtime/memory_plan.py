@@ -1,0 +1,323 @@
+"""Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
+
+A run that has been watched tells the shapes. Results whose shapes the inputs'
+shapes decide (`irc.runtime.fixed_shapes`) then get places in an arena before the
+next such run: two may share a place if they are never alive together, and an
+operator that runs in place has its operand's. What is alive when is counted by
+storage (`irc.runtime.storage`), so that a view keeps the memory it shows, and
+what outputs may show has no place: it must outlive the run.
+
+Places are found largest first, each in the smallest gap that holds it, which
+comes close to the lower bound, the most bytes that are alive at one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
+from irc.runtime.execution import Watch
+from irc.runtime.fixed_shapes import fixed_shapes, own_groups
+from irc.runtime.storage import FOREIGN
+from irc.runtime.tiles import TILE_BYTES
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+    from irc.runtime.execution import Frame, Slots
+    from irc.runtime.storage import Storage
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector registers."""
+
+WORTH = 1 << 10
+"""Bytes from which on a result gets a place; smaller ones NumPy allocates in less time than it takes to hand one in."""
+
+MOST = 1 << 12
+"""Places in one plan, the largest; finding them takes a time that grows with the square of their number."""
+
+
+class Form(NamedTuple):
+    """What an array is like; a place holds arrays of one form."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Rounded up to the alignment."""
+        size = self.dtype.itemsize
+        for n in self.shape:
+            size *= n
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Recorder(Watch):
+    """Watches a run for the forms of the values that it makes.
+
+    Attributes:
+        forms: by value; those of blocks that run again and again are the last ones.
+    """
+
+    def __init__(self) -> None:
+        self.forms: dict[Value, Form] = {}
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        for value, slot in zip(node.outputs, outs):
+            array = frame[slot]
+            if is_array(array) and not array.dtype.hasobject:
+                self.forms[value] = Form(array.shape, array.dtype)
+
+
+class Place(NamedTuple):
+    """Memory for results.
+
+    Attributes:
+        form: of the arrays in it.
+        offset: where in the arena it begins, in bytes.
+        source: the position of the donated input whose memory it is instead, or None.
+    """
+
+    form: Form
+    offset: int
+    source: int | None = None
+
+
+@dataclass
+class MemoryPlan:
+    """The places of one kind of run.
+
+    Attributes:
+        places: in no special order.
+        place_of: for each value that has one, its index.
+        nbytes: the size of the arena.
+        bound: the most bytes in places that are in use at one time; no arena can be smaller.
+        in_place: how many values are made over an operand.
+    """
+
+    places: list[Place]
+    place_of: dict[Value, int]
+    nbytes: int
+    bound: int
+    in_place: int
+
+
+class _Buffer:
+    """Memory that one value after the other is made in, in place.
+
+    Attributes:
+        form: what they all are like.
+        start: the turn of the first.
+        end: the last turn in which one is in use.
+        source: as of a `Place`.
+        latest: the value that is in it.
+    """
+
+    __slots__ = ("end", "form", "latest", "source", "start")
+
+    def __init__(self, form: Form, latest: Value, start: int, end: int, source: int | None = None) -> None:
+        self.form = form
+        self.latest = latest
+        self.start = start
+        self.end = end
+        self.source = source
+
+
+class _Turn(NamedTuple):
+    """When a node runs.
+
+    Attributes:
+        node: the node.
+        turn: its turn, which the operators share that may run block by block together.
+        tiled: whether it is one of those.
+    """
+
+    node: Node
+    turn: int
+    tiled: bool
+
+
+class Planner:
+    """Plans the memory of runs of one graph.
+
+    Args:
+        graph: the graph.
+        storage: which of its values are one memory.
+        takes_out: whether the kernel of a node can be given the array for its result.
+        is_tail: whether a node may be among the operators at a group's end that run block by block: they are one
+            turn, because inputs of theirs are still read when results are written.
+    """
+
+    def __init__(
+        self, graph: Graph, storage: Storage, takes_out: Callable[[Node], bool], is_tail: Callable[[Node], bool]
+    ) -> None:
+        self._storage = storage
+        self._inputs = graph.inputs
+        self._takes_out = takes_out
+        self._is_tail = is_tail
+        self._groups = own_groups(graph)
+        self._fixed = fixed_shapes(graph, self._groups)
+        self._turns = list(self._run(graph))
+        self._kept = {FOREIGN, *map(storage.of, graph.outputs)}
+        self._same: dict[Value, Value] = {}  # inner and outer values of groups
+        self._last: dict[int, int] = {}  # class -> the index of its last use
+        for index, (node, _, _) in enumerate(self._turns):
+            for value in self._touched(node):
+                self._last[storage.of(value)] = index
+        for node, group in self._groups.items():
+            self._same.update(zip(group.inputs, node.inputs))
+            self._same.update(zip(node.outputs, group.outputs))
+
+    def plan(self, forms: Mapping[Value, Form], donated: Collection[int] = ()) -> MemoryPlan:
+        """The plan for runs in which values have ``forms``.
+
+        Args:
+            forms: of all values that may get a place.
+            donated: positions of inputs whose memory may be taken.
+        """
+        of: dict[Value, _Buffer] = {}
+        for i in donated:
+            value = self._inputs[i]
+            if value in forms and self._storage.of(value) not in self._kept:
+                of[value] = _Buffer(forms[value], value, 0, 0, i)
+        made: dict[Value, _Buffer] = {}
+        read: list[Value] = []
+        for index, (node, turn, tiled) in enumerate(self._turns):
+            if not tiled or (index and self._turns[index - 1].turn != turn):
+                read = []  # by the operators of the same turn, so far
+            read += node.inputs
+            form = self._form(node, forms, tiled)
+            if form is None:
+                continue
+            value = node.output
+            buffer = self._dying(node, read, index, form, of)
+            if buffer is None:
+                buffer = _Buffer(form, value, turn, turn)
+            buffer.latest = value
+            buffer.end = self._turns[self._last[self._storage.of(value)]].turn
+            made[value] = of[value] = buffer
+        return _pack(made)
+
+    def _run(self, graph: Graph) -> Iterator[_Turn]:
+        turn = 0
+        for node in graph.block.nodes:
+            group = self._groups.get(node)
+            if group is not None:
+                inner = [n for n in group.block.nodes if n.kind != "prim::Constant"]
+                head = len(inner)
+                while head and self._is_tail(inner[head - 1]):
+                    head -= 1
+                for n in inner[:head]:
+                    yield _Turn(n, turn := turn + 1, False)
+                turn += 1
+                for n in inner[head:]:
+                    yield _Turn(n, turn, True)
+            yield _Turn(node, turn := turn + 1, False)
+
+    def _touched(self, node: Node) -> Iterator[Value]:
+        """What ``node`` and those inside it read and make; what the nodes of a group read is read at their turns."""
+        yield from node.outputs
+        if node in self._groups:
+            return
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            yield from current.inputs
+            yield from current.outputs
+            for block in current.blocks:
+                yield from (*block.params, *block.returns)
+                pending.extend(block.nodes)
+            group = current.attributes.get("Subgraph")
+            if group is not None:
+                yield from group.inputs
+                pending.extend(group.block.nodes)
+
+    def _form(self, node: Node, forms: Mapping[Value, Form], tiled: bool) -> Form | None:
+        """The form of the place for the result of ``node``; None if it is to have none."""
+        if len(node.outputs) != 1 or node.output not in self._fixed or not self._takes_out(node):
+            return None
+        form = forms.get(node.output)
+        if form is None or form.nbytes < WORTH or self._storage.of(node.output) in self._kept:
+            return None
+        if tiled and form.nbytes > TILE_BYTES and not _is_returned(node.output):
+            return None  # blocks of it lie in scratch memory
+        return form
+
+    def _dying(
+        self, node: Node, read: Collection[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
+    ) -> _Buffer | None:
+        """The buffer of something ``read`` that the result may be written over."""
+        if not is_pointwise(node) or RESULT_LIKE.get(node.kind, 0) is None:
+            return None
+        classes = [self._storage.of(v) for v in node.inputs]
+        for value in read:
+            value = self._resolved(value)
+            buffer, storage = of.get(value), self._storage.of(value)
+            if (
+                buffer is not None
+                and buffer.latest is value
+                and buffer.form == form
+                and self._last[storage] <= index
+                and classes.count(storage) <= 1
+            ):
+                return buffer
+        return None
+
+    def _resolved(self, value: Value) -> Value:
+        """The value made by a node outside of groups, or inside, that ``value`` is."""
+        while value in self._same:
+            value = self._same[value]
+        return value
+
+
+def _is_returned(value: Value) -> bool:
+    return any(user.is_return for user in value.iter_users())
+
+
+def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
+    """Give the buffers places in one arena."""
+    buffers = list(dict.fromkeys(made.values()))
+    own = sorted((b for b in buffers if b.source is None), key=lambda b: -b.form.nbytes)[:MOST]
+    starts = np.array([b.start for b in own], np.int64)
+    ends = np.array([b.end for b in own], np.int64)
+    sizes = np.array([b.form.nbytes for b in own], np.int64)
+    offsets = np.zeros(len(own), np.int64)
+    for i in range(len(own)):
+        at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
+        offsets[i] = _best_fit(offsets[at_once], sizes[at_once], sizes[i])
+    index = {b: i for i, b in enumerate(own)}
+    places = [Place(b.form, int(offset)) for b, offset in zip(own, offsets)]
+    for b in buffers:
+        if b.source is not None:
+            index[b] = len(places)
+            places.append(Place(b.form, 0, b.source))
+    place_of = {v: index[b] for v, b in made.items() if b in index}
+    return MemoryPlan(
+        places=places,
+        place_of=place_of,
+        nbytes=int((offsets + sizes).max(initial=0)),
+        bound=_most_at_once(starts, ends, sizes),
+        in_place=len(place_of) - len(places) + sum(p.source is not None for p in places),
+    )
+
+
+def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: int) -> int:
+    """The beginning of the smallest gap between what lies at ``offsets`` that holds ``size``."""
+    order = np.argsort(offsets, kind="stable")
+    begins, reached = offsets[order], np.maximum.accumulate((offsets + sizes)[order])
+    gap_starts = np.concatenate([[0], reached])
+    gaps = np.append(begins, np.iinfo(np.int64).max) - gap_starts
+    gaps[gaps < size] = np.iinfo(np.int64).max
+    return int(gap_starts[np.argmin(gaps)])
+
+
+def _most_at_once(starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> int:
+    """The most bytes in use at one turn."""
+    turns = np.zeros(int(ends.max(initial=0)) + 2, np.int64)
+    np.add.at(turns, starts, sizes)
+    np.subtract.at(turns, ends + 1, sizes)
+    return int(np.cumsum(turns).max(initial=0))

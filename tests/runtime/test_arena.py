@@ -1,0 +1,323 @@
+"""Results in planned memory: the same as without, in as little memory as may be, never seen from outside."""
+
+from __future__ import annotations
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irc
+from irc.ir import parse_graph
+from irc.runtime import arena, lowering, memory_plan
+from irc.runtime.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
+from irc.runtime.model import CompiledModel
+from tests.runtime.test_random_programs import Generator, naive
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def model_of(text: str) -> CompiledModel:
+    return CompiledModel(parse_graph(text))
+
+
+def poison(model: CompiledModel) -> None:
+    """Fill the memory between runs with NaNs: nobody may read what an earlier run left there."""
+    for memory in model._runs._arenas:
+        memory.memory[:] = 0xFF
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small results get places, too, and kernels are held to what they promise of ``out``."""
+    monkeypatch.setattr(memory_plan, "WORTH", 0)
+    real = lowering.placed_step
+
+    def placed_step(kernel: Any, ins: Any, out: int, place: int, dead: Any) -> Any:
+        step = real(kernel, ins, out, place, ())
+
+        def run(frame: list[Any]) -> None:
+            step(frame)
+            assert frame[out] is frame[place]
+            for s in dead:
+                frame[s] = None
+
+        return run
+
+    monkeypatch.setattr(lowering, "placed_step", placed_step)
+
+
+CHAIN = """
+graph(%x : Float(64, 64), %w : Float(64, 64)):
+  %a : Float(64, 64) = onnx::MatMul(%x, %w)
+  %b : Float(64, 64) = onnx::Relu(%a)
+  %c : Float(64, 64) = onnx::MatMul(%b, %w)
+  %d : Float(64, 64) = onnx::Add(%c, %b)
+  %e : Float(64, 64) = onnx::MatMul(%d, %w)
+  return (%e)
+"""
+
+
+def chain(x: Any, w: Any) -> Any:
+    b = np.maximum(x @ w, 0)
+    return (b @ w + b) @ w
+
+
+def test_from_the_second_run_on_nothing_is_allocated_but_outputs() -> None:
+    model = model_of(CHAIN)
+    feeds = {"x": f32(64, 64), "w": f32(64, 64)}
+    expected = chain(**feeds)
+    first = model.run(feeds)["e"]
+    assert model.counters.planned == 0
+    model.run(feeds)
+    for _ in range(3):
+        poison(model)
+        tracemalloc.start()
+        result = model.run(feeds)["e"]
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-3)
+        # a and b share a place, c and d another; e is the caller's.
+        assert (model.counters.planned, model.counters.in_place) == (4, 2)
+        assert model.counters.arena_bytes == 2 * 64 * 64 * 4
+        assert peak < 2 * result.nbytes
+    (plan,) = model._runs.plans()
+    assert plan.bound == plan.nbytes
+    np.testing.assert_array_equal(first, result)
+
+
+def test_outputs_are_never_planned_however_they_are_seen() -> None:
+    model = model_of("""
+    graph(%x : Float(64, 64), %shape : Long(1)):
+      %a : Float(64, 64) = onnx::Neg(%x)
+      %t : Float(64, 64) = onnx::Transpose(%a)
+      %v : Float = onnx::Reshape(%t, %shape)
+      %b : Float(64, 64) = onnx::Exp(%a)
+      %c : Float(64, 64) = onnx::Add(%b, %a)
+      %s : Tensor[] = onnx::SequenceConstruct(%c)
+      return (%v, %s)
+    """)
+    feeds = {"x": f32(64, 64), "shape": np.array([-1])}
+    kept = [model.run(feeds) for _ in range(3)]
+    assert model.counters.planned == 1  # b
+    model.run({"x": f32(64, 64), "shape": np.array([-1])})
+    poison(model)
+    x = feeds["x"]
+    for results in kept:
+        np.testing.assert_array_equal(results["v"], -x.T.reshape(-1))
+        np.testing.assert_allclose(results["s"][0], np.exp(-x) - x, rtol=1e-5)
+
+
+def test_shapes_that_contents_decide_are_not_planned() -> None:
+    model = model_of("""
+    graph(%x : Float, %n : Long(2)):
+      %y : Float = onnx::Reshape(%x, %n)
+      %a : Float = onnx::Neg(%y)
+      %b : Float = onnx::Exp(%a)
+      %s : Float = onnx::ReduceSum[keepdims=0](%b)
+      %c : Float = onnx::Neg(%x)
+      %d : Float = onnx::MatMul(%c, %c)
+      %e : Float = onnx::Add(%d, %s)
+      return (%e)
+    """)
+    x = f32(16, 16)
+    for shape in ([-1, 4], [4, -1], [256, 1], [16, 16]):
+        got = model.run({"x": x, "n": np.array(shape)})["e"]
+        np.testing.assert_allclose(got, x @ x + np.exp(-x).sum(), rtol=1e-4)
+    assert model.counters.planned == 2  # c and d
+
+
+def test_shapes_that_are_computed_from_shapes_are_planned() -> None:
+    model = model_of("""
+    graph(%x : Float):
+      %s : Long(2) = onnx::Shape(%x)
+      %i : Long(2) = prim::Constant[value=tensor([1, 0])]()
+      %r : Long(2) = onnx::Gather(%s, %i)
+      %y : Float = onnx::Reshape(%x, %r)
+      %a : Float = onnx::Exp(%y)
+      %b : Float = onnx::MatMul(%x, %a)
+      %c : Float = onnx::Neg(%b)
+      return (%c)
+    """)
+    for rows in (20, 30, 20, 30):
+        x = f32(rows, 40)
+        np.testing.assert_allclose(model.run({"x": x})["c"], -(x @ np.exp(x.reshape(40, rows))), rtol=1e-4, atol=1e-3)
+    assert model.counters.planned == 2
+
+
+def test_a_donated_input_may_be_a_place() -> None:
+    model = model_of("""
+    graph(%x : Float(64, 64), %w : Float(64, 64)):
+      %a : Float(64, 64) = onnx::Relu(%x)
+      %b : Float(64, 64) = onnx::Neg(%a)
+      %c : Float(64, 64) = onnx::MatMul(%b, %w)
+      return (%c)
+    """)
+    w = f32(64, 64)
+    for donate in ([], ["x"], [], ["x"], ["x"], []):
+        x = f32(64, 64)
+        expected, before = -np.maximum(x, 0) @ w, x.copy()
+        np.testing.assert_allclose(model.run({"x": x, "w": w}, donate=donate)["c"], expected, rtol=1e-5, atol=1e-5)
+        assert donate or (x == before).all()
+        poison(model)
+    sizes = {plan.nbytes for plan in model._runs.plans()}
+    assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
+
+
+def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
+    model = model_of("""
+    graph(%x : Float(32, 32), %c : Bool(), %n : Long()):
+      %a : Float(32, 32) = onnx::Neg(%x)
+      %t : Bool() = prim::Constant[value=tensor([True])]()
+      %b : Float(32, 32) = onnx::Exp(%x)
+      %l : Float(32, 32) = onnx::Loop(%n, %t, %b)
+        block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
+          %q : Float(32, 32) = onnx::Add(%p, %a)
+          -> (%go, %q)
+      %y : Float(32, 32) = prim::If(%c)
+        block0():
+          %u : Float(32, 32) = onnx::Relu(%a)
+          -> (%u)
+        block1():
+          -> (%l)
+      %z : Float(32, 32) = onnx::MatMul(%y, %x)
+      return (%z)
+    """)
+    x = f32(32, 32)
+    for c, n in [(True, 2), (False, 2), (False, 0), (True, 0), (False, 3)]:
+        poison(model)
+        y = np.maximum(-x, 0) if c else np.exp(x) - n * x
+        got = model.run({"x": x, "c": np.array(c), "n": np.array(n)})["z"]
+        np.testing.assert_allclose(got, y @ x, rtol=1e-3, atol=1e-3)
+    assert model.counters.planned == 2
+
+
+@pytest.mark.parametrize("size", [8, 400])  # whole, and block by block
+def test_groups_end_in_places_too(size: int) -> None:
+    text = """
+    graph(%x : Float(N, N), %w : Float(N, N)):
+      %m : Float(N, N) = onnx::MatMul(%x, %w)
+      %a : Float(N, N), %b : Float(N, N) = prim::FusionGroup_0(%m, %x)
+      %c : Float(N, N) = onnx::MatMul(%a, %b)
+      %d : Float(N, N) = prim::FusionGroup_1(%c, %a)
+      %e : Float(N, N) = onnx::MatMul(%d, %w)
+      return (%e)
+    with prim::FusionGroup_0 = graph(%m : Float(N, N), %x : Float(N, N)):
+      %p : Float(N, N) = onnx::Neg(%m)
+      %q : Float(N, N) = onnx::Relu(%p)
+      %r : Float(N, N) = onnx::Add(%q, %x)
+      %s : Float(N, N) = onnx::Mul(%m, %x)
+      return (%r, %s)
+    with prim::FusionGroup_1 = graph(%c : Float(N, N), %a : Float(N, N)):
+      %g : Float(N, N) = onnx::MatMul(%c, %a)
+      %h : Float(N, N) = onnx::Abs(%g)
+      %k : Float(N, N) = onnx::Sqrt(%h)
+      return (%k)
+    """.replace("N, N", f"{size}, {size}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_plan, "WORTH", 0)
+        model = model_of(text)
+        x, w = f32(size, size), f32(size, size)
+        m = x @ w
+        a, b = np.maximum(-m, 0) + x, m * x
+        expected = np.sqrt(np.abs(a @ b @ a)) @ w
+        for _ in range(4):
+            poison(model)
+            got = model.run({"x": x, "w": w})["e"]
+            np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
+        assert model.counters.tiled_groups == (2 if size == 400 else 0)
+        assert model.counters.planned >= 6
+        (plan,) = model._runs.plans()
+        assert plan.nbytes <= 4 * size * size * 4
+
+
+def test_plans_are_bounded_and_arenas_shared() -> None:
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    sizes = range(16, 16 + 2 * arena.KINDS)
+    for n in (*sizes, *sizes, *sizes):
+        x, w = f32(n, n), f32(n, n)
+        np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
+    assert len(model._runs._kinds) == arena.KINDS
+    assert len(model._runs._arenas) == 1
+    for n in (20, 20, 20):
+        model.run({"x": f32(n, n), "w": f32(n, n)})
+    assert model.counters.planned == 4
+
+
+def test_kinds_without_an_end_are_not_all_remembered() -> None:
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    for n in range(1, 200):
+        model.run({"x": f32(n, n), "w": f32(n, n)})
+    assert len(model._runs._kinds) <= arena.KINDS and len(model._runs._met) <= 64
+    assert model._runs.plans() == []
+
+
+def test_runs_at_once_have_arenas_of_their_own() -> None:
+    model = model_of(CHAIN)
+    w = f32(64, 64)
+    inputs = [f32(64, 64) for _ in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda x: model.run({"x": x, "w": w})["e"], inputs))
+    for x, got in zip(inputs, results):
+        np.testing.assert_allclose(got, chain(x, w), rtol=1e-3, atol=1e-2)
+    assert 1 <= len(model._runs._arenas) <= 4
+
+
+def test_a_run_that_fails_leaves_the_model_usable() -> None:
+    model = model_of(CHAIN.replace("%w : Float(64, 64)", "%w : Float(m, n)").replace("64, 64", "n, n"))
+    x, w = f32(64, 64), f32(64, 64)
+    for _ in range(3):
+        model.run({"x": x, "w": w})
+        for _ in range(2):
+            with pytest.raises(irc.Error, match="MatMul"):
+                model.run({"x": x, "w": f32(3, 64)})
+    np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.usefixtures("checked")
+@settings(max_examples=100)
+@given(st.data())
+def test_random_programs_compute_the_same_in_planned_memory(data: st.DataObject) -> None:
+    module = Generator(data).module
+    model = CompiledModel(module)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        inputs = [*rng.integers(-9, 9, (3, 2, 2)).astype(np.float32), np.array(2)]
+        expected = naive(module.main.block, inputs, {}, module)
+        names = [v.name for v in module.main.inputs]
+        poison(model)
+        got = model.run(dict(zip(names, inputs)))
+        for name, want in zip([v.name for v in module.main.outputs], expected):
+            np.testing.assert_array_equal(got[name], want)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)), max_size=30))
+def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) -> None:
+    made: Any = {}
+    for i, (size, start, length) in enumerate(rows):
+        made[i] = _Buffer(Form((size,), np.dtype(np.uint8)), i, start, start + length)
+    plan = _pack(made)
+    spans = [(plan.places[plan.place_of[i]], b.start, b.end) for i, b in made.items()]
+    for i, (a, a_start, a_end) in enumerate(spans):
+        assert a.offset % ALIGNMENT == 0 and a.offset + a.form.nbytes <= plan.nbytes
+        for b, b_start, b_end in spans[:i]:
+            if a_start <= b_end and b_start <= a_end:
+                assert a.offset + a.form.nbytes <= b.offset or b.offset + b.form.nbytes <= a.offset
+    alive = [sum(p.form.nbytes for p, s, e in spans if s <= t <= e) for t in range(42)]
+    assert plan.bound == max(alive) <= plan.nbytes
+
+
+def test_recorders_see_what_is_made() -> None:
+    graph = parse_graph(CHAIN)
+    model = CompiledModel(graph)
+    recorder = Recorder()
+    model._runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
+    assert {v.name for v in recorder.forms} == set("abcde")
