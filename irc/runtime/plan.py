@@ -71,7 +71,8 @@ class Plan:
                     if node not in constants:
                         constants[node] = runtime_constant(node.attributes["value"])
                     self._template[slot] = constants[node]
-                self._unread = []  # last: a thread that sees none needs no lock; after an error, the next run tries again
+                # Last: a thread that sees none needs no lock, and after an error the next run tries again.
+                self._unread = []
         return self._template
 
     def run(self, inputs: Sequence[Any], counters: Counters | None = None, watch: Watch | None = None) -> list[Any]:
