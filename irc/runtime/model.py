@@ -113,6 +113,8 @@ class CompiledModel:
         outputs: Iterable[str] | None,
         keep: Sequence[int],
         limits: Limits | None = None,
+        *,
+        again: bool = True,
     ) -> tuple[dict[str, Any], list[Array]]:
         """A step of a session: as `run`, and besides the outputs at the positions ``keep``, read-only.
 
@@ -123,8 +125,9 @@ class CompiledModel:
             outputs: as for `run`.
             keep: the positions of outputs to give as arrays that nobody may change.
             limits: as for `run`.
+            again: whether inputs of the same shapes may come again. (Caches that grow do not.)
         """
-        return self._run(feeds, self._wanted(outputs), (), limits, held, keep)
+        return self._run(feeds, self._wanted(outputs), (), limits, held, keep, again=again)
 
     def _run(
         self,
@@ -135,6 +138,7 @@ class CompiledModel:
         held: Mapping[str, Array] = MappingProxyType({}),
         keep: Sequence[int] = (),
         profiler: Profiler | None = None,
+        again: bool = True,
     ) -> tuple[dict[str, Any], list[Array]]:
         counters = Counters()
         values = self._accept(feeds, donate, held, counters)
@@ -144,7 +148,7 @@ class CompiledModel:
         with self._state.running(), guarded(warden):
             try:
                 donated = [i for i, name in enumerate(self._order) if name in donate]
-                results = self._runs.run(values, Run(counters, warden or profiler), donated)
+                results = self._runs.run(values, Run(counters, warden or profiler), donated, again=again)
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())
@@ -200,12 +204,11 @@ class CompiledModel:
         values: dict[str, Any] = {}
         for argument in self.inputs:
             name = argument.name
-            if name in feeds:
-                value = accept(feeds[name], argument, sizes)
-            elif name in held:
-                value = held[name]
-            else:
-                value = accept(self._defaults[name].numpy(), argument, sizes)
+            if name in held and name not in feeds:
+                values[name] = boundary.copy(held[name], counters) if name in self._written else held[name]
+                continue
+            given = feeds[name] if name in feeds else self._defaults[name].numpy()
+            value = accept(given, argument, sizes)
             if name in donate:
                 values[name] = value
             elif name in self._written:

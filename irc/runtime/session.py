@@ -55,6 +55,7 @@ class Session:
         inputs = {a.name: a for a in model.inputs}
         self._arguments = tuple(inputs[name] for name in self.pairs)
         self._dtypes = tuple(a.dtype for a in self._arguments)
+        self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._ranks = tuple(None if a.shape is None else len(a.shape) for a in self._arguments)
         self._caches: dict[str, Array] = {}
         self._lock = Lock()
@@ -87,7 +88,7 @@ class Session:
         """
         with self._lock:
             held = self._caches or self._start(feeds)
-            results, kept = self._model.step(feeds, held, outputs, self._keep, limits)
+            results, kept = self._model.step(feeds, held, outputs, self._keep, limits, again=not self._grows)
             for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
                 if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
                     _check_fit(array, argument)

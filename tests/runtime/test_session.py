@@ -69,6 +69,23 @@ def test_a_step_copies_nothing_at_any_length(length):
         assert session.counters.in_place >= 2
 
 
+def test_steps_leave_the_memory_plans_of_other_runs_alone():
+    text = CACHE.replace(
+        "%y : Float(1, 2, 1, 4) = onnx::ReduceSum[axes=[2], since_version=11](%present_0)",
+        "%t : Float(1, 2, *, 4) = onnx::Softmax(%present_0)\n  %y : Float(1, 2, *, 4) = onnx::Softmax(%t)",
+    )
+    model = compiled(text, "none")
+    feeds = {"x": rows(50), "past_0": rows(50), "past_1": np.ones((1, 50, 8), np.float32)}
+    for _ in range(2):
+        model.run(feeds)
+    assert model.counters.planned > 0
+    session = irc.Session(model)
+    for _ in range(100):
+        session.run({"x": rows(1)})
+    model.run(feeds)
+    assert model.counters.planned > 0
+
+
 def test_copies_of_many_steps_are_at_most_twice_what_they_append():
     session = irc.Session(compiled())
     copied = 0
