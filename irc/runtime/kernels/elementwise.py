@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,17 +106,25 @@ def mean(*inputs: Array, out: Array | None = None) -> Array:
     return total.astype(dtype, copy=False)
 
 
+def _bound(value: Any) -> Array:
+    """The element of a tensor that has one, as a scalar."""
+    try:
+        return value.reshape(())
+    except ValueError:
+        raise Error("IRC421", f"a bound of Clip has one element, not the shape {list(value.shape)}") from None
+
+
 def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = None) -> Array:
     """min(high, max(low, x)); a bound has one element or is None."""
     if low is None and high is None:
         return copy(x, out)
     if low is None:
-        return _at_most(x, high.reshape(()), out)  # pyright: ignore[reportOptionalMemberAccess]
+        return _at_most(x, _bound(high), out)
     if high is None:
-        return _at_least(x, low.reshape(()), out)
+        return _at_least(x, _bound(low), out)
     # A 0-d `out` may be the upper bound, which is still to be read.
-    result = _at_least(x, low.reshape(()), out if out is not None and out.ndim else None)
-    return _at_most(result, high.reshape(()), result if out is None else out)
+    result = _at_least(x, _bound(low), out if out is not None and out.ndim else None)
+    return _at_most(result, _bound(high), result if out is None else out)
 
 
 UNARY: dict[str, Kernel] = {
@@ -168,12 +177,11 @@ OTHERS: dict[str, Kernel] = {
     "BitwiseXor": of_two(np.bitwise_xor),
     "GreaterOrEqual": of_two(np.greater_equal),
     "LessOrEqual": of_two(np.less_equal),
-    "Max": of_many(np.maximum),
     "Mean": mean,
-    "Min": of_many(np.minimum),
-    "Sum": _sum,
     "Where": where,
 }
+
+VARIADIC: dict[str, Callable[..., Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
 
 
 def _register(name: str, run: Kernel) -> None:
@@ -202,6 +210,15 @@ def _limited_broadcast(node: Node, run: Kernel) -> Kernel:
 
 for _name, _run in (UNARY | BINARY | OTHERS).items():
     _register(_name, _run)
+
+
+def _register_variadic(name: str, ufunc: Callable[..., Any]) -> None:
+    of_any_number, of_pair = of_many(ufunc), of_two(ufunc)
+    kernel(f"onnx::{name}")(lambda node: of_pair if len(node.inputs) == 2 else of_any_number)
+
+
+for _name, _ufunc in VARIADIC.items():
+    _register_variadic(_name, _ufunc)
 
 
 @kernel("onnx::Mod")

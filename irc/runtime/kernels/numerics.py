@@ -92,9 +92,7 @@ def leaky_relu(alpha: float) -> Function:
         select = np.maximum if alpha <= 1 else np.minimum
 
         def monotonic(x: Array, out: Array) -> None:
-            scaled = np.empty_like(x)
-            np.multiply(x, slope, scaled)
-            select(x, scaled, out=out)
+            select(x, np.multiply(x, slope), out=out)
 
         return monotonic
 

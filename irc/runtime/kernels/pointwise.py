@@ -18,6 +18,8 @@ from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, is_half
 
+_NDARRAY = np.ndarray  # looked up at each call
+
 BLOCK = 1 << 16
 """Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
 
@@ -30,8 +32,9 @@ def of_one(ufunc: Callable[..., Any]) -> Kernel:
 
     def run(x: Array, out: Array | None = None) -> Array:
         if out is None:
-            return np.asarray(ufunc(x, order="C"))  # a ufunc of 0-d arrays returns a scalar
-        return ufunc(x, out=out)
+            result = ufunc(x, order="C")
+            return result if type(result) is _NDARRAY else np.asarray(result)  # a ufunc of 0-d arrays returns a scalar
+        return ufunc(x, out)
 
     return run
 
@@ -42,7 +45,8 @@ def of_two(ufunc: Callable[..., Any]) -> Kernel:
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         try:
             if out is None:
-                return np.asarray(ufunc(x, y, order="C"))
+                result = ufunc(x, y, order="C")
+                return result if type(result) is _NDARRAY else np.asarray(result)
             return ufunc(x, y, out=out)
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
@@ -76,7 +80,8 @@ def of_bound(ufunc: Callable[..., Any]) -> Kernel:
         small = x.size < WORTH_FILLING or x.dtype != bound.dtype
         if out is None:
             if small:
-                return np.asarray(ufunc(x, bound, order="C"))
+                result = ufunc(x, bound, order="C")
+                return result if type(result) is _NDARRAY else np.asarray(result)
             out = np.empty(x.shape, x.dtype)
         if small or not (x.flags.c_contiguous and out.flags.c_contiguous):
             return ufunc(x, bound, out=out)

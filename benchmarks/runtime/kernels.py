@@ -1,0 +1,75 @@
+"""``python -m benchmarks.runtime.kernels``: what an operator costs beyond its arithmetic.
+
+A thousand operators of mixed kinds, each on the result of the one before, on
+float32 [4]: nothing is fused, nothing folded, one thread. What is measured is
+the interpreter and the kernels' own overhead.
+
+Promise: at most 1 µs each; the goal is 0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import irc
+from benchmarks import peers
+from benchmarks.race import race
+from benchmarks.results import Row
+
+OPERATORS = 1000
+KINDS = ("Neg", "Add", "Relu", "Mul", "Abs", "Sub", "Tanh", "Max", "Sigmoid", "Min", "LeakyRelu", "Add")
+BINARY = frozenset(["Add", "Mul", "Sub", "Max", "Min"])
+TURNS = 51
+LIMIT = 1.0
+GOAL = 0.4
+
+
+def model(operators: int = OPERATORS) -> onnx.ModelProto:
+    """The operators, from ``x`` and ``c`` to ``y``."""
+    nodes: list[onnx.NodeProto] = []
+    for i in range(operators):
+        kind = KINDS[i % len(KINDS)]
+        before = f"v{i}" if i else "x"
+        after = f"v{i + 1}" if i + 1 < operators else "y"
+        nodes.append(helper.make_node(kind, [before, "c"] if kind in BINARY else [before], [after]))
+    x, c, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xcy")
+    graph = helper.make_graph(nodes, "kernels", [x, c], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def measure(turns: int = TURNS) -> list[Row]:
+    """One row for each contender: microseconds an operator; for the others with irc's time divided by theirs."""
+    proto = model()
+    given = {name: np.linspace(a, b, 4, dtype=np.float32) for name, a, b in (("x", -1, 1), ("c", 0.5, 1.5))}
+    compiled = irc.compile(proto, "none")
+    contenders: dict[str, Callable[[Any], Any]] = {"irc": lambda f: compiled.run(f)["y"]}
+    for name, prepare in peers.installed(peers.RUNNERS).items():
+        run = prepare(proto)
+        contenders[name] = lambda f, run=run: run(f)[0]
+    for contender in contenders.values():
+        contender(given)
+    assert compiled.counters.kernels == OPERATORS and compiled.counters.tiled_groups == 0
+    seconds, results = race(contenders, lambda _: given, turns)
+    for name, result in results.items():
+        np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
+    mine = seconds["irc"]
+    return [
+        Row(f"kernels/{name}", value / OPERATORS * 1e6, "µs/operator", None if name == "irc" else mine / value)
+        for name, value in seconds.items()
+    ]
+
+
+def main() -> None:
+    for row in measure():
+        against = "" if row.ratio is None else f"   irc takes {row.ratio:.2f} of it"
+        print(f"{row.name:28} {row.value:10,.3f} {row.unit}{against}")
+    print(f"promised: at most {LIMIT} µs; the goal is {GOAL}")
+
+
+if __name__ == "__main__":
+    main()
