@@ -37,6 +37,11 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
                 fresh.has_writers(v, contained),
                 exact,
             )
+    # Of which of its writers may run between two nodes, ``writes_between`` asks the graph alone.
+    for v in values:
+        found, wanted = (set(db.writers(v)) for db in (kept, fresh))
+        for node in found ^ wanted:
+            _compare_answer("writes_between", f"%{v.name}, by {node!r}", node in found, node in wanted, exact)
     writers = {n: None for db in (kept, fresh) for n in db.writing_nodes()}
     for node in writers:
         written = kept.write_set(node), fresh.write_set(node)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 
 from irc.alias import AliasDb, analyze
+from irc.alias.recorder import is_functional
+from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.ir import Builder, Graph, Node, Value, types
-from tests.alias.programs import LIST, NESTED, TENSOR, choices, program
+from tests.alias.programs import LIST, NESTED, TENSOR, choices, program, random_choices
 
 
 class Mutator:
@@ -18,13 +22,32 @@ class Mutator:
         self.graph = graph
         self.db = db
         self._choices = list(choices)
+        self.done: Counter[str] = Counter()
+        """How often each step changed which nodes there are, or their order."""
+        self._last = self._order()
 
     def run(self) -> None:
-        steps = (self.insert, self.replace, self.erase, self.move, self.declare_unknown, self.copy, self.tighten)
+        steps = (
+            self.insert,
+            self.replace,
+            self.erase,
+            self.move,
+            self.declare_unknown,
+            self.copy,
+            self.tighten,
+            self.fuse,
+            self.fuse,
+            self.fuse,
+            self.dissolve,
+        )
         while self._choices:
             step = steps[self._pick(len(steps))]
             with self.db.rewrite():
                 step()
+            self.done[step.__name__] += self._order() != self._last
+            self._last = self._order()
+            if not self._pick(4):
+                self.ask()
 
     def _pick(self, n: int) -> int:
         return self._choices.pop(0) % n if self._choices else 0
@@ -121,6 +144,39 @@ class Mutator:
             if not move(node, point):
                 assert self._order() == before
 
+    def fuse(self) -> None:
+        """A producer moves next to its consumer, and both, or what is in them, become one group."""
+        fusable = {n: None for n in self._nodes() if is_group(n) or (is_functional(n) and n.outputs)}
+        pairs = [(v.node, n) for n in fusable for v in n.inputs if v.node in fusable and v.node.block is n.block]
+        if pairs:
+            producer, consumer = pairs[self._pick(len(pairs))]
+            if self.db.move_before(producer, consumer):
+                nodes: list[Node] = []
+                for node in (producer, consumer):
+                    nodes += dissolve(node, self.db) if is_group(node) else [node]
+                make_group(nodes, self.db)
+
+    def dissolve(self) -> None:
+        """A group gives its nodes back."""
+        groups = [n for n in self._nodes() if is_group(n)]
+        if groups:
+            dissolve(groups[self._pick(len(groups))], self.db)
+
+    def ask(self) -> None:
+        """``writes_between``, of a value and two nodes, as a rebuild answers it."""
+        nodes = self._nodes()
+        values = [v for v in self.graph.values() if v.type != types.INT]
+        if nodes and values:
+            fresh = analyze(self.graph)
+            for v in self.db._declared_unknown:
+                fresh.set_wildcard(v)
+            rng = random.Random(self._pick(1 << 12))
+            for _ in range(16):
+                value, first, last = rng.choice(values), rng.choice(nodes), rng.choice(nodes)
+                kept, wanted = (db.writes_between(value, first, last) for db in (self.db, fresh))
+                assert kept == wanted or (kept and not self.db.is_tight)
+                self.done[f"writes between: {wanted}"] += 1
+
     def _order(self) -> list[Node]:
         return list(self.graph.walk())
 
@@ -143,15 +199,50 @@ class Mutator:
             old.erase()
 
 
-@given(choices, choices)
-@settings(max_examples=120, deadline=None)
-def test_updates_equal_a_rebuild(numbers: list[int], changes: list[int]) -> None:
+def fusable_program(numbers: Sequence[int]) -> Graph:
+    """A program in which most tensors go through a few more operators, of which some results are outputs."""
     graph = program(numbers)
+    outputs = list(graph.outputs)
+    for i, node in enumerate([n for n in graph.walk() if is_functional(n) and n.kind != "prim::Constant"]):
+        if node.output.type == TENSOR and node.output.has_uses:
+            last, users = node.output, list(node.output.users)
+            for kind in ("aten::relu", "aten::neg", "aten::sigmoid")[: 3 - i % 4]:
+                made = graph.create(kind, [last], [TENSOR])
+                assert last.node is not None
+                made.insert_after(last.node)
+                last = made.output
+            for user in users:
+                user.set_inputs([last if v is node.output else v for v in user.inputs])
+            if node.block is graph.block and i % 5 == 0:
+                outputs.append(node.output)
+    graph.set_outputs(outputs)
+    return graph
+
+
+def run(numbers: Sequence[int], changes: Sequence[int]) -> Counter[str]:
+    """Change a program at random, and compare after every change; what was done."""
+    graph = fusable_program(numbers)
     db = analyze(graph)
     db.check_rewrites = True
     db.may_contain_alias(graph.inputs, graph.outputs)
-    Mutator(graph, db, changes).run()
+    mutator = Mutator(graph, db, changes)
+    mutator.run()
     graph.verify()
     db.tighten()
     assert db.is_tight
     db.check()
+    return mutator.done
+
+
+@given(choices, choices)
+@settings(max_examples=120, deadline=None)
+def test_updates_equal_a_rebuild(numbers: list[int], changes: list[int]) -> None:
+    run(numbers, changes)
+
+
+def test_all_updates_are_made() -> None:
+    done = sum((run(random_choices(seed), random_choices(-seed)) for seed in range(1, 25)), Counter[str]())
+    for step in ("insert", "erase", "copy", "move", "fuse", "dissolve"):
+        assert done[step] >= 5, f"hardly any {step}"
+    assert done["writes between: True"] >= 20
+    assert done["writes between: False"] >= 20

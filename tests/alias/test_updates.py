@@ -198,6 +198,15 @@ def test_check_finds_what_was_not_told() -> None:
         d.db.check()
 
 
+def test_check_compares_who_writes_between_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = Case(TEXT)
+    c.db.check()
+    assert c.db.writers(c["w"])
+    monkeypatch.setattr(c.db, "writers", lambda values: [])
+    with pytest.raises(Error, match="writes_between is False, but True after a rebuild"):
+        c.db.check()
+
+
 def test_rewrite_checks_when_it_closes() -> None:
     c = Case(TEXT)
     c.db.check_rewrites = True
