@@ -72,17 +72,15 @@ def test_a_step_copies_nothing_at_any_length(length):
 def test_steps_leave_the_memory_plans_of_other_runs_alone():
     text = CACHE.replace(
         "%y : Float(1, 2, 1, 4) = onnx::ReduceSum[axes=[2], since_version=11](%present_0)",
-        "%t : Float(1, 2, *, 4) = onnx::Softmax(%present_0)\n  %y : Float(1, 2, *, 4) = onnx::Softmax(%t)",
+        "%t : Float(1, 2, *, 4) = onnx::Exp(%present_0)\n  %y : Float(1, 2, *, 4) = onnx::Softmax(%t)",
     )
     model = compiled(text, "none")
     feeds = {"x": rows(50), "past_0": rows(50), "past_1": np.ones((1, 50, 8), np.float32)}
+    session = irc.Session(model)
+    for _ in range(20):
+        session.run({"x": rows(1)})
     for _ in range(2):
         model.run(feeds)
-    assert model.counters.planned > 0
-    session = irc.Session(model)
-    for _ in range(100):
-        session.run({"x": rows(1)})
-    model.run(feeds)
     assert model.counters.planned > 0
 
 
