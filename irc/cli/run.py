@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from irc.cli import models, options
 from irc.cli.output import emit, printable, progress
 from irc.errors import Error
 
+if TYPE_CHECKING:
+    from irc.runtime.limits import Limits
+    from irc.runtime.model import CompiledModel
+    from irc.runtime.profile import Profile
+
 EXAMPLES = """\
   irc run model.irc --input x=x.npy -o y.npz     run on an array that numpy.save wrote
   irc run model.onnx --seed 0 --dim batch=4      run on random inputs
-  irc run model.onnx --seed 0 --max-seconds 10   run a model that may do anything"""
+  irc run model.onnx --seed 0 --max-seconds 10   run a model that may do anything
+  irc run model.onnx --seed 0 --profile          see where its time and memory go"""
+
+WARM_UP = 2
+"""Runs before one that is profiled: the first reads weights, the second plans memory."""
 
 
 def add_commands(commands: options.Commands) -> None:
@@ -21,6 +32,9 @@ def add_commands(commands: options.Commands) -> None:
     options.add_inputs(parser)
     parser.add_argument("--seed", type=options.seed, help="make up the inputs that are not given, from this seed")
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="where to write the outputs")
+    profile = "run three times and say where time and memory of the third run go"
+    parser.add_argument("--profile", action="store_true", help=profile)
+    parser.add_argument("--trace", metavar="OUT.json", help="write that as a trace file, for Chrome or Perfetto")
     options.add_pipeline(parser)
     options.add_limits(parser)
     parser.set_defaults(run=run)
@@ -32,6 +46,9 @@ def run(given: argparse.Namespace) -> int:
 
     if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)
+    if given.trace is not None:
+        models.check_output(given.trace, (".json",), given.model)
+    limits = options.limits(given)
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
         feeds = read_inputs(model, given.input)
@@ -42,8 +59,23 @@ def run(given: argparse.Namespace) -> int:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
             raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")
         tell("running")
-        results = model.run(feeds, limits=options.limits(given))
+        profile = _profile(model, feeds, limits) if given.profile or given.trace is not None else None
+        results = model.run(feeds, limits=limits) if profile is None else profile.outputs
         if given.output is not None:
             write_outputs(given.output, results)
+        if profile is not None and given.trace is not None:
+            from irc.runtime.trace import save_trace
+
+            save_trace(profile, given.trace)
+    if profile is not None and given.profile:
+        from irc.cli.profiles import print_profile
+
+        print_profile(profile)
     emit("".join(f"{printable(name)}: {printable(summary(value))}\n" for name, value in results.items()))
     return 0
+
+
+def _profile(model: CompiledModel, feeds: Mapping[str, Any], limits: Limits | None) -> Profile:
+    for _ in range(WARM_UP):
+        model.run(feeds, limits=limits)  # what these keep to, a third one does
+    return model.profile(feeds)

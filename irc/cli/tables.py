@@ -28,12 +28,12 @@ def print_report(report: Report) -> None:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, content in _sections(report):
-        grid.add_row(label, _text(content) if isinstance(content, str) else content)
+        grid.add_row(label, plain(content) if isinstance(content, str) else content)
     Console(stderr=True, highlight=False).print(grid)
 
 
 def _sections(report: Report) -> Iterable[tuple[str, RenderableType]]:
-    stages = ", ".join(f"{stage} {_milliseconds(seconds)} ms" for stage, seconds in report.seconds.items())
+    stages = ", ".join(f"{stage} {milliseconds(seconds)} ms" for stage, seconds in report.seconds.items())
     yield "model", f"{report.name}\n{stages}"
     yield "operators", _operators(report)
     if report.passes:
@@ -52,9 +52,9 @@ def _operators(report: Report) -> RenderableType:
     """A row for each kind, those that changed most first; constants are not counted."""
     before, after = Counter(report.operators_before), Counter(report.operators_after)
     kinds = sorted(before | after, key=lambda kind: (-abs(before[kind] - after[kind]), -before[kind], kind))
-    table = _table("operator", ">before", ">after")
+    table = new_table("operator", ">before", ">after")
     for kind in kinds[:MOST_KINDS]:
-        table.add_row(_text(kind.removeprefix("onnx::")), f"{before[kind]:,}", f"{after[kind]:,}")
+        table.add_row(plain(kind.removeprefix("onnx::")), f"{before[kind]:,}", f"{after[kind]:,}")
     rest = kinds[MOST_KINDS:]
     if rest:
         table.add_row(
@@ -65,7 +65,7 @@ def _operators(report: Report) -> RenderableType:
     table.add_section()
     table.add_row("in all", f"{before.total():,}", f"{after.total():,}")
     table.add_row("top level", f"{report.nodes_before:,}", f"{report.nodes_after:,}")
-    return Group(table, _text("top level: without what is inside groups and blocks", "dim"))
+    return Group(table, plain("top level: without what is inside groups and blocks", "dim"))
 
 
 class _Runs(NamedTuple):
@@ -76,11 +76,11 @@ class _Runs(NamedTuple):
 
 
 def _passes(timings: list[PassTiming]) -> RenderableType:
-    table = _table("pass", ">ms", ">runs", ">changed")
+    table = new_table("pass", ">ms", ">runs", ">changed")
     for runs in _by_pass(timings):
-        table.add_row(_text(runs.name), _milliseconds(runs.seconds), str(runs.runs), str(runs.changed or "-"))
+        table.add_row(plain(runs.name), milliseconds(runs.seconds), str(runs.runs), str(runs.changed or "-"))
     table.add_section()
-    table.add_row("in all", _milliseconds(sum(t.seconds for t in timings)), str(len(timings)), "")
+    table.add_row("in all", milliseconds(sum(t.seconds for t in timings)), str(len(timings)), "")
     return table
 
 
@@ -97,7 +97,7 @@ def _groups(report: Report) -> RenderableType:
     lines += [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
     if len(kinds) > MOST_GROUPS:
         lines.append(f"      and {len(kinds) - MOST_GROUPS} other kinds")
-    return _text("\n".join(lines))
+    return plain("\n".join(lines))
 
 
 def print_refusals(report: Report) -> None:
@@ -113,7 +113,7 @@ def print_refusals(report: Report) -> None:
     print(printable("\n".join(lines) if lines else "no pass refused anything"), file=sys.stderr)
 
 
-def _table(*headers: str) -> Table:
+def new_table(*headers: str) -> Table:
     """An empty table; columns whose header begins with ``>`` are for numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header in headers:
@@ -124,10 +124,11 @@ def _table(*headers: str) -> Table:
     return table
 
 
-def _milliseconds(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """A time, with one digit after the point if it is short."""
     return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"
 
 
-def _text(text: str, style: str = "") -> Text:
+def plain(text: str, style: str = "") -> Text:
     """Plain text: names in models may look like markup or hold control characters."""
     return Text(printable(text), style)

@@ -105,7 +105,8 @@ class Profile:
 
     Attributes:
         elapsed: of the whole run.
-        following: part of it that was spent on following the run.
+        threads: time inside of nodes, on each thread; the first is the one that the run was started on.
+        following: part of `elapsed` that this thread spent on following the run.
         nodes: the nodes that ran, in order of their first calls.
         events: single calls, in order of their ends.
         memory: (time, bytes of intermediate values and results alive) wherever that changed.
@@ -116,6 +117,7 @@ class Profile:
     """
 
     elapsed: int
+    threads: list[int]
     following: int
     nodes: list[NodeProfile]
     events: list[Event]
@@ -128,12 +130,12 @@ class Profile:
     @property
     def own(self) -> int:
         """Time inside of nodes, on all threads together."""
-        return sum(node.own for node in self.nodes)
+        return sum(self.threads)
 
     @property
     def between(self) -> int:
-        """Time outside of nodes: checks at the boundary, the loop over steps. 0 if other threads did more than that."""
-        return max(0, self.elapsed - self.following - self.own)
+        """Time outside of nodes: checks at the boundary, the loop over steps, copies of results."""
+        return self.elapsed - self.following - sum(self.threads[:1])
 
     def by_operator(self) -> list[OperatorProfile]:
         """A row for each kind of node, what took most first."""
@@ -164,6 +166,7 @@ class Profile:
         """Tables as plain data; without the single calls, which the trace has."""
         return {
             "elapsed_ns": self.elapsed,
+            "threads_ns": self.threads,
             "following_ns": self.following,
             "between_ns": self.between,
             "peak_bytes": self.peak,
@@ -207,7 +210,8 @@ class Profiler(Watch):
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
         self._stacks: dict[int, list[_Call]] = {}  # by thread
-        self._threads: dict[int, int] = {}
+        self._threads = {get_ident(): 0}
+        self._busy = [0]  # by the numbers of threads
         self._events: list[Event] = []
         self._memory: list[tuple[int, int]] = [(0, 0)]
         self._dropped = self._peak = self._following = 0
@@ -258,6 +262,7 @@ class Profiler(Watch):
         ran = [node for node in self._nodes.values() if node.calls]
         return Profile(
             elapsed,
+            self._busy,
             self._following,
             ran,
             self._events,
@@ -289,19 +294,23 @@ class Profiler(Watch):
         own = ended - call.began - call.away
         node.calls += 1
         node.own += own
+        number = self._threads.setdefault(thread, len(self._threads))
+        if number == len(self._busy):
+            self._busy.append(0)
+        self._busy[number] += own
         if call.outermost:
             node.total += own + call.inside
         node.bytes += made
         # A dead operand is given back by the step that reads it, but only once the result is there.
         self._note_memory(ended, max(self._live.now, 0 if call.away else call.alive + made))
-        number = self._threads.setdefault(thread, len(self._threads))
         if len(self._events) < self._most:
             self._events.append(Event(node, number, call.began - self._start, ended - self._start))
         else:
             self._dropped += 1
         left = self._clock()
         self._note_memory(left, self._live.now)
-        self._following += call.began - call.entered + left - ended
+        if number == 0:
+            self._following += call.began - call.entered + left - ended
         if stack:
             stack[-1].inside += own + call.inside
             stack[-1].away += left - call.entered

@@ -17,6 +17,8 @@ from onnx import TensorProto, helper
 
 from irc.ir import parse_module
 from irc.passes import registry
+from irc.runtime.execution import Counters
+from irc.runtime.profile import NodeProfile, Profile
 from irc.runtime.report import FusionGroup, PassTiming, Refusal, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
 
@@ -147,6 +149,39 @@ def test_run_makes_inputs_up(irc: Command) -> None:
     sized = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=5")
     assert sized.out.startswith("y: float32 [5, 8]")
     assert sized.err == ""
+
+
+def test_run_says_where_time_and_memory_go(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    plain = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2")
+    result = irc(
+        "run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--profile", "--trace", "t.json", "--max-steps", "99"
+    )
+    assert (result.status, result.out) == (0, plain.out)
+    for words in ("bytes alive at the peak", "operators", "nodes", "groups", "MatMul", "itself", "for following them"):
+        assert words in result.err
+    events = json.loads((irc.folder / "t.json").read_text())["traceEvents"]
+    assert "MatMul" in {e["name"] for e in events if e["ph"] == "X"}
+    (irc.folder / "t.json").unlink()
+    alone = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--trace", "t.json")
+    assert (alone.err, (irc.folder / "t.json").exists()) == ("", True)
+    assert "IRC441" in irc("run", "m.onnx", "--seed", "0", "--profile", "--max-steps", "1").err
+
+
+def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    from irc.cli.profiles import MOST_ROWS, print_profile
+
+    nodes = [
+        NodeProfile(f"onnx::Kind{i}", f"onnx::Kind{i} '%{i}'", calls=1, own=1000 + i) for i in range(MOST_ROWS + 3)
+    ]
+    nodes.append(NodeProfile("prim::FusionGroup", "prim::FusionGroup '%g'", calls=1, own=500, total=900))
+    profile = Profile(10**9, [sum(n.own for n in nodes), 7], 0, nodes, [], [], 0, 5, Counters(), {})
+    print_profile(profile)
+    shown = capsys.readouterr().err
+    assert "4 other kinds" in shown
+    assert "4 others" in shown
+    assert "5 events are in the tables" in shown
+    assert "itself 100.0%" in shown
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,9 @@ def test_members_of_a_group_that_runs_in_blocks(threads: int, monkeypatch: pytes
     assert [m.calls for m in group.members] == [found.counters.tiles] * 4
     assert all(m.within is group.node and m.group is group.node for m in group.members)
     assert all(m.own > 0 for m in group.members)
+    assert len(found.threads) == len({0} | {e.thread for e in found.events})
+    assert sum(n.own for n in found.nodes) == found.own
+    assert found.threads[0] + found.following + found.between == found.elapsed
     assert {e.thread for e in found.events} <= set(range(threads))
     check_nesting(found)
 
@@ -299,7 +302,8 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     assert sum(n.calls for n in found.nodes) == sum(counting.calls.values()) == len(found.events)
     assert len(found.nodes) == len(counting.calls)
     assert all(0 < n.own <= n.total for n in found.nodes)
-    assert found.own + found.following + found.between == found.elapsed
+    assert sum(n.own for n in found.nodes) + found.following + found.between == found.elapsed
+    assert found.between > 0
     assert sum(row.own for row in found.by_operator()) == found.own
     assert found.peak >= max(alive for _, alive in found.memory)
     check_nesting(found)

@@ -1,0 +1,95 @@
+"""``irc run --profile``: what a run spent its time and memory on, as tables on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+from irc.cli.tables import milliseconds, new_table, plain
+from irc.runtime.profile import GroupProfile, Profile
+
+MOST_ROWS = 16
+"""How many rows a table has before it sums up the rest."""
+
+
+def print_profile(profile: Profile) -> None:
+    """Print a profile, in colour if stderr is a terminal."""
+    grid = Table.grid(padding=(0, 2, 1, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, content in _sections(profile):
+        grid.add_row(label, content)
+    Console(stderr=True, highlight=False).print(grid)
+
+
+def _sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
+    yield "run", plain(_run(profile))
+    yield "operators", _operators(profile)
+    yield "nodes", _nodes(profile)
+    if groups := profile.by_group():
+        yield "groups", _groups(profile, groups)
+
+
+def _run(profile: Profile) -> str:
+    counters = profile.counters
+    first, *others = map(_ms, profile.threads)
+    lines = [
+        f"{_ms(profile.elapsed)} ms: {first} in nodes, {_ms(profile.between)} between them and at the ends,"
+        f" {_ms(profile.following)} for following them",
+        *(f"{time} ms in nodes on another thread meanwhile" for time in others),
+        f"{profile.peak:,} bytes alive at the peak, weights and inputs not counted",
+        f"{counters.units:,} units, {counters.kernels:,} kernels, {counters.in_place:,} in place,"
+        f" {counters.tiled_groups:,} groups in {counters.tiles:,} blocks,"
+        f" {counters.copies:,} copies of {counters.copied_bytes:,} bytes at the ends",
+    ]
+    if profile.dropped:
+        lines.append(f"{profile.dropped:,} events are in the tables, but not in the trace: there are too many")
+    return "\n".join(lines)
+
+
+def _operators(profile: Profile) -> RenderableType:
+    table = new_table("operator", ">ms", ">share", ">nodes", ">calls", ">bytes made")
+    rows = profile.by_operator()
+    for row in rows[:MOST_ROWS]:
+        kind = plain(row.kind.removeprefix("onnx::"))
+        share = _share(row.own, profile.own)
+        table.add_row(kind, _ms(row.own), share, f"{row.nodes:,}", f"{row.calls:,}", f"{row.bytes:,}")
+    if rest := rows[MOST_ROWS:]:
+        own = sum(row.own for row in rest)
+        table.add_row(f"{len(rest)} other kinds", _ms(own), _share(own, profile.own))
+    return Group(table, plain("each by itself: an If without its branch, a group without its members", "dim"))
+
+
+def _nodes(profile: Profile) -> RenderableType:
+    table = new_table("node", ">ms", ">share", ">calls", "inputs, at the first call")
+    rows = profile.by_node()
+    for node in rows[:MOST_ROWS]:
+        inputs = plain(", ".join(node.inputs) or "block by block")
+        table.add_row(plain(node.label), _ms(node.own), _share(node.own, profile.own), f"{node.calls:,}", inputs)
+    if rest := rows[MOST_ROWS:]:
+        own = sum(node.own for node in rest)
+        table.add_row(f"{len(rest)} others", _ms(own), _share(own, profile.own))
+    return table
+
+
+def _groups(profile: Profile, groups: list[GroupProfile]) -> RenderableType:
+    table = new_table("group", ">ms", ">share", "its members, by share")
+    for group in groups[:MOST_ROWS]:
+        own = group.node.own + sum(member.own for member in group.members)
+        members = ", ".join(f"{m.kind.removeprefix('onnx::')} {_share(m.own, own)}" for m in group.members)
+        members += f"; itself {_share(group.node.own, own)}"
+        table.add_row(plain(group.node.label), _ms(own), _share(own, profile.own), plain(members))
+    if rest := groups[MOST_ROWS:]:
+        own = sum(group.node.own + sum(member.own for member in group.members) for group in rest)
+        table.add_row(f"{len(rest)} others", _ms(own), _share(own, profile.own))
+    return table
+
+
+def _ms(nanoseconds: int) -> str:
+    return milliseconds(nanoseconds / 1e9)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "-"
