@@ -84,9 +84,6 @@ KNOWN_WRONG = {
         classlabels_ints=[0, 1, 2],
         post_transform="PROBIT",
     ),
-    "one class transformed": node(
-        "ai.onnx.ml::TreeEnsembleClassifier", 1, 2, class_ids=[0, 0], post_transform="LOGISTIC"
-    ),
 }
 
 
@@ -123,7 +120,7 @@ def test_every_operator_is_served_or_refused():
             unknown.add(schema.name)
     control = {"If", "Loop", "Scan", "SequenceMap"}
     missing = {"Gradient"} | ({"ImageDecoder"} if fallback.refusal(node("onnx::ImageDecoder", 1)) else set())
-    made_up = {"TfIdfVectorizer", "TreeEnsemble"}  # which the attributes above do not suit
+    made_up = {"TfIdfVectorizer"}  # which the attributes above do not suit
     assert unknown == control | missing | made_up
 
 

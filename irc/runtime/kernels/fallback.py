@@ -47,11 +47,6 @@ def _one_score_for_two_classes(node: Node) -> bool:
     return len(labels) == 2 and len(node.attributes.get("intercepts", [0.0])) == 1
 
 
-def _one_score_transformed(node: Node) -> bool:
-    one_class = len(set(node.attributes.get("class_ids", []))) == 1
-    return one_class and node.attributes.get("post_transform", "NONE") != "NONE"
-
-
 def _by_probit(node: Node) -> bool:
     return node.attributes.get("post_transform") == "PROBIT"
 
@@ -63,11 +58,6 @@ WRONG = (
         "the score of the first of two classes is the negative of the other's, not what is left to 1",
     ),
     Wrong("ai.onnx.ml::LinearClassifier", _by_probit, "the class is chosen before the transformation PROBIT"),
-    Wrong(
-        "ai.onnx.ml::TreeEnsembleClassifier",
-        _one_score_transformed,
-        "the class of a single score is chosen as if it had not been transformed",
-    ),
 )
 """What ONNX Runtime and the specification contradict, among the operators without a kernel of irc's own."""
 

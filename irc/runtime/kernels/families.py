@@ -56,7 +56,7 @@ ONNX = {
 """Module -> the operators of ONNX's own domain that it has kernels for."""
 
 NAMESPACES = {
-    "ai.onnx.ml": ("ml",),
+    "ai.onnx.ml": ("ml", "ml_trees"),
     "aten": ("aten",),
     "irc": ("append", "index"),
     "prim": ("prim",),

@@ -37,6 +37,7 @@ def leaves(prefix: str) -> dict[str, Any]:
 
 CLASSES = TREES | leaves("class") | {"classlabels_int64s": [0, 1, 2]}
 TARGETS = TREES | leaves("target") | {"n_targets": 3}
+ONE_SCORE = TREES | leaves("class") | {"class_ids": [0] * 4, "classlabels_strings": ["n", "y"]}
 VECTORS: dict[str, Any] = {"kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0]}
 MACHINE = VECTORS | {"support_vectors": floats(4, 3, seed=1).ravel().tolist(), "coefficients": [0.5, -0.25, 1.0, 0.75]}
 
@@ -69,7 +70,11 @@ MACHINE = VECTORS | {"support_vectors": floats(4, 3, seed=1).ravel().tolist(), "
             "classlabels_ints": [3, 8]}, None, 2),
         ml("TreeEnsembleClassifier", [X], CLASSES, None, 2),
         ml("TreeEnsembleClassifier", [X], CLASSES | {"post_transform": "SOFTMAX"}, None, 2),
+        ml("TreeEnsembleClassifier", [X], ONE_SCORE | {"post_transform": "LOGISTIC"}, None, 2),
         ml("TreeEnsembleRegressor", [X], TARGETS),
+        ml("TreeEnsembleRegressor", [X], TARGETS | {"post_transform": "SOFTMAX"}),
+        *(ml("TreeEnsembleRegressor", [X], TARGETS | {"aggregate_function": by}) for by in ("MAX", "MIN", "AVERAGE")),
+        ml("TreeEnsembleRegressor", [X], TARGETS | {"target_ids": [0] * 4, "n_targets": 1, "base_values": [0.25]}),
         ml("ArrayFeatureExtractor", [X, ints(2, 0)], {}),
         ml("Binarizer", [X], {"threshold": 0.25}),
         ml("ZipMap", [np.abs(X)], {"classlabels_int64s": [4, 5, 6]}),

@@ -1,0 +1,224 @@
+"""TreeEnsemble and its older forms, TreeEnsembleRegressor and TreeEnsembleClassifier.
+
+The specification leaves open what a classifier of two classes makes of votes
+that are all for the first. That follows ONNX Runtime: they are the score of the
+second class, a probability if no weight is negative, else a distance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.forest import AGGREGATE, COMPARE, LEAF, MEMBER, Forest, Votes, check_lengths
+from irc.runtime.kernels.ml_scores import TRANSFORMS, class_labels, post_transform
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "LEAF")
+
+
+def _ints(node: Node, name: str, default: int | None = None, like: int = 0) -> Array:
+    values: list[int] | None = node.attributes.get(name)
+    if values is None and default is None:
+        raise Error("IRC320", f"the attribute {name} is missing")
+    return np.full(like, default) if values is None else np.array(values, np.int64)
+
+
+def _floats(node: Node, name: str) -> Array:
+    """The attribute as floats, or as a tensor."""
+    tensor: Any = node.attributes.get(f"{name}_as_tensor")
+    return np.array(node.attributes.get(name, []), np.float32) if tensor is None else np.asarray(tensor.numpy())
+
+
+def _aggregate(node: Node) -> str:
+    given: Any = node.attributes.get("aggregate_function", "SUM")
+    name = AGGREGATE[given] if isinstance(given, int) and 0 <= given < len(AGGREGATE) else given
+    if name not in AGGREGATE:
+        raise Error("IRC320", f"aggregate_function is {given!r}; it must be one of {', '.join(AGGREGATE)}")
+    return name
+
+
+def _targets(ids: Array, count: int) -> int:
+    """``count``, checked: the votes must be for one of them."""
+    check_size([count], np.dtype(np.float64))
+    if ids.size and not 0 <= ids.min() <= ids.max() < count:
+        raise Error("IRC320", f"a leaf votes for target {ids.min()} or {ids.max()}; there are {count}")
+    return count
+
+
+def _forest(node: Node, votes: str) -> tuple[Forest, Array]:
+    """The trees of the older forms, whose nodes have a tree and a number in it; and the targets of all votes."""
+    trees, numbers = _ints(node, "nodes_treeids"), _ints(node, "nodes_nodeids")
+    names: list[str] = node.attributes.get("nodes_modes") or []
+    nodes = len(trees)
+    yes, no = _ints(node, "nodes_truenodeids"), _ints(node, "nodes_falsenodeids")
+    features, splits = _ints(node, "nodes_featureids"), _floats(node, "nodes_values")
+    nan_is_yes = _ints(node, "nodes_missing_value_tracks_true", 0, nodes)
+    check_lengths(
+        nodes_treeids=trees,
+        nodes_nodeids=numbers,
+        nodes_modes=names,
+        nodes_truenodeids=yes,
+        nodes_falsenodeids=no,
+        nodes_featureids=features,
+        nodes_values=splits,
+        nodes_missing_value_tracks_true=nan_is_yes,
+    )
+    unknown = sorted({*names} - {*MODES})
+    if unknown:
+        raise Error("IRC320", f"nodes_modes has {unknown[0]!r}; it must be one of {', '.join(MODES)}")
+    numbered: dict[str, int] = dict(zip(MODES, (*range(len(COMPARE)), LEAF), strict=True))
+    modes = np.array([numbered[name] for name in names], np.int64)
+    place = {key: i for i, key in enumerate(zip(trees.tolist(), numbers.tolist(), strict=True))}
+    if len(place) != nodes:
+        raise Error("IRC320", "two nodes of a tree have one number")
+
+    def at(tree: Array, number: Array, where: Array) -> Array:
+        found = np.zeros(len(tree), np.int64)
+        for i in np.flatnonzero(where).tolist():
+            key = int(tree[i]), int(number[i])
+            if key not in place:
+                raise Error("IRC320", f"tree {key[0]} has no node {key[1]}")
+            found[i] = place[key]
+        return found
+
+    inner = modes != LEAF
+    leaf_trees, leaf_numbers = _ints(node, f"{votes}_treeids"), _ints(node, f"{votes}_nodeids")
+    targets, weights = _ints(node, f"{votes}_ids"), _floats(node, f"{votes}_weights")
+    lists = {"treeids": leaf_trees, "nodeids": leaf_numbers, "ids": targets, "weights": weights}
+    check_lengths(**{f"{votes}_{name}": values for name, values in lists.items()})
+    leaves = at(leaf_trees, leaf_numbers, np.ones(len(leaf_trees), np.bool_))
+    _, roots = np.unique(trees, return_index=True)
+    voted = Votes.of(leaves, targets, weights, nodes)
+    after_yes, after_no = at(trees, yes, inner), at(trees, no, inner)
+    return Forest(modes, features, splits, after_yes, after_no, nan_is_yes.astype(np.bool_), roots, voted), targets
+
+
+def _base(node: Node, targets: int) -> Array:
+    base = _floats(node, "base_values")
+    if base.size not in (0, 1, targets):
+        raise Error("IRC320", f"there are {base.size} base_values and {targets} targets")
+    return base.astype(np.float64)
+
+
+@kernel("ai.onnx.ml::TreeEnsembleRegressor")
+def tree_ensemble_regressor(node: Node) -> Kernel:
+    """Of x [n, features] the transformed totals of votes and base values, [n, targets]; 0 where nobody votes."""
+    forest, ids = _forest(node, "target")
+    targets = _targets(ids, node.attributes.get("n_targets", 1))
+    transform, base = TRANSFORMS[post_transform(node)], _base(node, targets)
+    aggregate = _aggregate(node)
+
+    def run(x: Array) -> Array:
+        totals = forest.totals(x, targets, aggregate)
+        return transform(totals + base if base.size else totals).astype(np.float32)
+
+    return run
+
+
+@kernel("ai.onnx.ml::TreeEnsemble")
+def tree_ensemble(node: Node) -> Kernel:
+    """Inner nodes and leaves are numbered apart here; each leaf has one vote."""
+    yes, no = _ints(node, "nodes_truenodeids"), _ints(node, "nodes_falsenodeids")
+    inner = len(yes)
+    yes_leaf, no_leaf = _ints(node, "nodes_trueleafs"), _ints(node, "nodes_falseleafs")
+    features, splits = _ints(node, "nodes_featureids"), np.asarray(node.attributes["nodes_splits"].numpy())
+    modes = np.asarray(node.attributes["nodes_modes"].numpy()).astype(np.int64)
+    nan_is_yes = _ints(node, "nodes_missing_value_tracks_true", 0, inner)
+    ids, weights = _ints(node, "leaf_targetids"), np.asarray(node.attributes["leaf_weights"].numpy())
+    check_lengths(
+        nodes_truenodeids=yes,
+        nodes_falsenodeids=no,
+        nodes_trueleafs=yes_leaf,
+        nodes_falseleafs=no_leaf,
+        nodes_featureids=features,
+        nodes_splits=splits,
+        nodes_modes=modes,
+        nodes_missing_value_tracks_true=nan_is_yes,
+    )
+    check_lengths(leaf_targetids=ids, leaf_weights=weights)
+    if modes.size and modes.max() > MEMBER:
+        raise Error("IRC320", f"nodes_modes has {modes.max()}; it must be 0 to {MEMBER}")
+    leaves = len(ids)
+    for way, is_leaf in ((yes, yes_leaf), (no, no_leaf)):
+        if way.size and (way.min() < 0 or (way >= np.where(is_leaf, leaves, inner)).any()):
+            raise Error("IRC320", f"a branch leads nowhere: there are {inner} nodes and {leaves} leaves")
+    targets = _targets(ids, node.attributes.get("n_targets", 1))
+    no_more = np.zeros(leaves, np.int64)
+    forest = Forest(
+        np.concatenate([modes, np.full(leaves, LEAF)]),
+        np.concatenate([features, no_more]),
+        np.concatenate([splits, np.zeros(leaves, splits.dtype)]),
+        np.concatenate([np.where(yes_leaf, yes + inner, yes), no_more]),
+        np.concatenate([np.where(no_leaf, no + inner, no), no_more]),
+        np.concatenate([nan_is_yes, no_more]).astype(np.bool_),
+        _ints(node, "tree_roots"),
+        Votes.of(np.arange(inner, inner + leaves), ids, weights, inner + leaves),
+        _members(node, modes),
+    )  # fmt: skip
+    transform, aggregate = TRANSFORMS[post_transform(node)], _aggregate(node)
+
+    def run(x: Array) -> Array:
+        totals = forest.totals(x, targets, aggregate)
+        return transform(totals).astype(x.dtype)
+
+    return run
+
+
+def _members(node: Node, modes: Array) -> dict[int, Array]:
+    """What each node with `MEMBER` looks for: the sets stand one after the other, each ended by NaN."""
+    nodes: list[int] = np.flatnonzero(modes == MEMBER).tolist()
+    given: Any = node.attributes.get("membership_values")
+    values = np.zeros(0, np.float32) if given is None else np.asarray(given.numpy())
+    sets = np.split(values, np.flatnonzero(np.isnan(values)) + 1)[:-1]
+    if len(sets) != len(nodes):
+        raise Error("IRC320", f"membership_values has {len(sets)} sets for {len(nodes)} nodes")
+    return dict(zip(nodes, [s[:-1] for s in sets], strict=True))
+
+
+@kernel("ai.onnx.ml::TreeEnsembleClassifier")
+def tree_ensemble_classifier(node: Node) -> Kernel:
+    """Of x [n, features] the likeliest class of each row, [n], and the transformed scores, [n, classes]."""
+    forest, ids = _forest(node, "class")
+    labels = class_labels(node, "classlabels_int64s")
+    classes = _targets(ids, len(labels))
+    name, base = post_transform(node), _base(node, classes)
+    if classes == 2 and ids.size and not ids.any():
+        return _by_one_score(forest, labels, name, base)
+    if classes == 1:
+        raise Error("IRC320", "there is one class only: the specification does not say what it is told apart from")
+    transform = TRANSFORMS[name]
+
+    def run(x: Array) -> tuple[Array, Array]:
+        totals = forest.totals(x, classes, "SUM")
+        scores = totals + base if base.size else totals
+        return labels[np.argmax(scores, axis=1)], transform(scores).astype(np.float32)
+
+    return run
+
+
+def _by_one_score(forest: Forest, labels: Array, name: str, base: Array) -> Kernel:
+    """All votes are for the first of two classes: they make the score of the second one."""
+    if name == "PROBIT" or base.size > 1:
+        what = f"post_transform {name}" if name == "PROBIT" else "two base_values"
+        raise Error("IRC320", f"all votes are for one of two classes: what {what} does to them is not specified")
+    is_probability = bool((forest.votes.weight >= 0).all())
+    logistic = TRANSFORMS["LOGISTIC"]
+
+    def run(x: Array) -> tuple[Array, Array]:
+        totals = forest.totals(x, 1, "SUM")
+        score = totals[:, 0] + base if base.size else totals[:, 0]
+        best = score > (0.5 if is_probability else 0)
+        if name == "LOGISTIC":
+            scores = logistic(np.stack([-score, score], axis=1))
+        else:
+            scores = np.stack([1 - score if is_probability else -score, score], axis=1)
+        return labels[best.astype(np.int64)], scores.astype(np.float32)
+
+    return run

@@ -1,0 +1,167 @@
+"""Ensembles of decision trees: random ones against ONNX Runtime, and what is wrong with bad ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from tests.kernels.helpers import assert_same, run_kernel, run_ort
+
+ML = "ai.onnx.ml"
+MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+FEATURES = 4
+
+
+def random_trees(rng: np.random.Generator, trees: int) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """The attributes of nodes, and the leaves (tree and node): trees grow at random, and differ in depth."""
+    columns: dict[str, list[Any]] = {
+        name: [] for name in "treeids nodeids modes featureids values truenodeids falsenodeids".split()
+    }
+    columns["missing_value_tracks_true"] = []
+    leaves: list[tuple[int, int]] = []
+    for tree in range(trees):
+        size = 1
+        node = 0
+        while node < size:
+            is_inner = size < 15 and rng.random() < 0.75
+            children = (size, size + 1) if is_inner else (0, 0)
+            size += 2 * is_inner
+            mode = str(rng.choice(MODES)) if is_inner else "LEAF"
+            # Halves: so that equality is met now and then.
+            split = float(rng.integers(-4, 5)) / 2
+            row = (tree, node, mode, int(rng.integers(FEATURES)), split, *children, int(rng.integers(2)))
+            for values, value in zip(columns.values(), row, strict=True):
+                values.append(value)
+            if not is_inner:
+                leaves.append((tree, node))
+            node += 1
+    return {f"nodes_{name}": values for name, values in columns.items()}, leaves
+
+
+def votes(rng: np.random.Generator, prefix: str, leaves: list[tuple[int, int]], targets: int) -> dict[str, Any]:
+    """Every leaf votes for every target, some more than once, in any order."""
+    all_of = [(*leaf, t) for leaf in leaves for t in range(targets) for _ in range(int(rng.integers(1, 3)))]
+    rng.shuffle(all_of)
+    trees, nodes, ids = ([int(v) for v in column] for column in zip(*all_of, strict=True))
+    weights = [float(w) for w in rng.integers(-8, 9, len(ids)) / 4]
+    return {f"{prefix}_treeids": trees, f"{prefix}_nodeids": nodes, f"{prefix}_ids": ids, f"{prefix}_weights": weights}
+
+
+def inputs(rng: np.random.Generator) -> np.ndarray:
+    x = (rng.integers(-4, 5, (20, FEATURES)) / 2).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_regressors(seed: int, aggregate: str) -> None:
+    rng = np.random.default_rng(seed)
+    attributes, leaves = random_trees(rng, 5)
+    attributes |= votes(rng, "target", leaves, 3) | {"n_targets": 3, "aggregate_function": aggregate}
+    attributes |= {"base_values": [0.5, -1.0, 2.0]} if seed % 2 else {}
+    x = inputs(rng)
+    for given in (x, np.nan_to_num(x).astype(np.int64)):  # of integers, ONNX Runtime has no kernel
+        expected = run_ort("TreeEnsembleRegressor", [given.astype(np.float32)], attributes, 3, 1, ML)
+        assert_same(run_kernel("TreeEnsembleRegressor", [given], attributes, 3, 1, ML), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+def test_classifiers(seed: int, transform: str) -> None:
+    rng = np.random.default_rng(seed)
+    attributes, leaves = random_trees(rng, 5)
+    attributes |= votes(rng, "class", leaves, 3) | {"classlabels_strings": list("abc"), "post_transform": transform}
+    x = inputs(rng)
+    labels, scores = run_kernel("TreeEnsembleClassifier", [x], attributes, 3, 2, ML)
+    expected, theirs = run_ort("TreeEnsembleClassifier", [x], attributes, 3, 2, ML)
+    assert_same([scores], [theirs])
+    plain = run_kernel("TreeEnsembleClassifier", [x], attributes | {"post_transform": "NONE"}, 3, 2, ML)[1]
+    top_two = np.sort(plain, axis=1)[:, -2:]
+    clear = top_two[:, 0] < top_two[:, 1]  # ties: the specification does not say
+    assert labels[clear].tolist() == expected[clear].tolist()
+    assert clear.sum() > 10
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("base", [None, [0.125]])
+def test_two_classes_by_one_score(positive: bool, transform: str, base: list[float] | None) -> None:
+    rng = np.random.default_rng(3)
+    attributes, leaves = random_trees(rng, 3)
+    attributes |= votes(rng, "class", leaves, 1) | {"classlabels_int64s": [4, 9], "post_transform": transform}
+    if positive:
+        attributes["class_weights"] = [abs(w) / 8 for w in attributes["class_weights"]]
+    attributes |= {} if base is None else {"base_values": base}
+    x = inputs(rng)
+    expected = run_ort("TreeEnsembleClassifier", [x], attributes, 3, 2, ML)
+    assert set(expected[0].tolist()) == {4, 9}
+    assert_same(run_kernel("TreeEnsembleClassifier", [x], attributes, 3, 2, ML), expected)
+
+
+def test_probit_is_the_quantile_of_the_normal_distribution() -> None:
+    attributes, leaves = random_trees(np.random.default_rng(0), 1)
+    ids = [leaf[1] for leaf in leaves]
+    attributes |= {"target_treeids": [0] * len(ids), "target_nodeids": ids, "target_ids": [0] * len(ids)}
+    attributes |= {"n_targets": 1, "post_transform": "PROBIT", "target_weights": [0.975] * len(ids)}
+    (found,) = run_kernel("TreeEnsembleRegressor", [np.zeros((2, FEATURES), np.float32)], attributes, 3, 1, ML)
+    np.testing.assert_allclose(found, 1.959964, rtol=1e-6)
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """One inner node with two leaves."""
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_featureids": [1, 0, 0],
+        "nodes_values": [0.5, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 1],
+        "target_weights": [1.5, 2.5],
+        "n_targets": 2,
+    }
+    return attributes | changes
+
+
+def test_a_small_tree() -> None:
+    x = np.array([[9, 0], [9, 1]], np.float32)
+    (found,) = run_kernel("TreeEnsembleRegressor", [x], small(), 3, 1, ML)
+    assert found.tolist() == [[1.5, 0], [0, 2.5]]
+    (none,) = run_kernel("TreeEnsembleRegressor", [x[:0]], small(), 3, 1, ML)
+    assert none.shape == (0, 2)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "cycle": (small(nodes_modes=["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"], nodes_truenodeids=[1, 0, 0]), "come back"),
+    "no such node": (small(nodes_truenodeids=[7, 0, 0]), "no node 7"),
+    "no such leaf": (small(target_nodeids=[1, 9]), "no node 9"),
+    "lengths": (small(nodes_values=[0.5]), "one length"),
+    "mode": (small(nodes_modes=["BRANCH_SOME", "LEAF", "LEAF"]), "BRANCH_SOME"),
+    "target": (small(target_ids=[0, 5]), "votes for target"),
+    "negative feature": (small(nodes_featureids=[-1, 0, 0]), "negative"),
+    "one number twice": (small(nodes_nodeids=[0, 1, 1]), "one number"),
+    "aggregate": (small(aggregate_function="MEDIAN"), "aggregate_function"),
+    "transform": (small(post_transform="CUBE"), "post_transform"),
+    "base": (small(base_values=[1.0, 2.0, 3.0]), "base_values"),
+    "huge": (small(n_targets=1 << 50), "would take more"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_trees(name: str) -> None:
+    attributes, words = BAD[name]
+    with pytest.raises(Error, match=words):
+        run_kernel("TreeEnsembleRegressor", [np.zeros((1, 2), np.float32)], attributes, 3, 1, ML)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 2, 2)])
+def test_inputs_that_do_not_fit(shape: tuple[int, ...]) -> None:
+    with pytest.raises(Error, match="at least 2"):
+        run_kernel("TreeEnsembleRegressor", [np.zeros(shape, np.float32)], small(), 3, 1, ML)
