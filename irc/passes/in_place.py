@@ -55,6 +55,11 @@ class InPlace:
         return bool(overwriter.done)
 
 
+def may_overwrite(node: Node, index: int, graph: Graph, ctx: PassContext) -> bool:
+    """Whether the pass would let ``node`` of ``graph`` write its result into operand ``index``."""
+    return _Overwriter(graph, ctx).may_overwrite(node, index)
+
+
 class _Overwriter:
     """One run of the pass.
 
@@ -93,6 +98,10 @@ class _Overwriter:
             else:
                 self.refused[node] = reasons[0]
         return self.done > before
+
+    def may_overwrite(self, node: Node, index: int) -> bool:
+        """Whether ``node`` may write its result into operand ``index``."""
+        return self._refusal(node, index) is None
 
     def _refusal(self, node: Node, index: int) -> str | None:
         """Why ``node`` may not write its result into operand ``index``; None if it may."""

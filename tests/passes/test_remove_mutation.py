@@ -260,6 +260,30 @@ graph(%x : Float(2, 3), %n : int):
     assert_same_results(before, graph, X, 3)
 
 
+def test_undoes_in_place_of_what_one_of_two_values_is():
+    """Nobody is certain which memory is written, but nobody looks at it again."""
+    text = """
+graph(%x : Float(2, 3), %q : bool):
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %b : Float(2, 3) = onnx::Exp(%x)
+  %c : Float(2, 3) = prim::If(%q)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  %d : Float(2, 3) = onnx::Neg(%c)
+  %e : Float(2, 3) = onnx::Relu(%d)
+  return (%e)
+"""
+    before, graph = parse_graph(text), parse_graph(text)
+    run_passes(graph, "in-place")
+    assert kinds(graph)[-2:] == ["Neg_", "Relu_"]
+    run_passes(graph, "remove-mutation")
+    assert kinds(graph) == kinds(before)
+    for choice in (False, True):
+        assert_same_results(before, graph, X, choice)
+
+
 # -- what only may share -------------------------------------------------------
 
 

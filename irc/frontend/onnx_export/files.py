@@ -48,13 +48,15 @@ def save_model(
         irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC352 if what is no weight, or below the
             threshold, is too large for a message.
     """
+    from google.protobuf.message import EncodeError
+
     where = os.fspath(path)
     threshold = _automatic(module) if external_threshold is None else external_threshold
     weights = InFile(f"{os.path.basename(os.path.realpath(where))}.data", threshold)
     proto = write_model(module, weights, metadata or {})
     try:
         message = proto.SerializeToString()
-    except ValueError as error:  # protobuf's limit
+    except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
     with replacing(where) as file:
         file.write(message)

@@ -10,11 +10,11 @@ from irc.frontend.onnx.types import generalize
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
 from irc.frontend.onnx_export.interfaces import LOOP, declare, declare_nested, output_type, parameter_types, result_type
 from irc.frontend.onnx_export.names import Names
-from irc.frontend.onnx_export.operators import Signature, signature, split_kind
+from irc.frontend.onnx_export.operators import Signature, identity_since, signature, split_kind
 from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
-from irc.ir.types import FUNCTION, NONE, ListType, OptionalType
+from irc.ir.types import FUNCTION, NONE
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
@@ -27,9 +27,6 @@ FUNCTION_DOMAIN = "irc.function"
 
 _GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), "onnx::Scan": ("body",)}
 """Operators with blocks, and the attributes that these become."""
-
-_IDENTITY = {ListType: 14, OptionalType: 16}
-"""What Identity takes beside tensors, and from which opset on."""
 
 
 class GraphWriter:
@@ -89,8 +86,7 @@ class GraphWriter:
 
     def _may_return(self, value: Value, is_input: bool) -> bool:
         """Whether a graph may return ``value``, which none of its nodes makes, as it is."""
-        first = next((n for kind, n in _IDENTITY.items() if isinstance(value.type, kind)), 0)
-        return is_input or self._opsets[""] < first
+        return is_input or self._opsets[""] < identity_since(value.type)
 
     def _is_hoisted(self, value: Value) -> bool:
         return value.node is not None and value.node.kind == CONSTANT and value not in self._returned

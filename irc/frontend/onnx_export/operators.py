@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from irc.ir.ops import schemas
+from irc.ir.types import ListType, OptionalType, Type
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""
@@ -56,6 +57,14 @@ def newest_opset(domain: str) -> int:
 
     known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
     return known[domain][1] if domain in known else 1
+
+
+def identity_since(type: Type) -> int:
+    """The first opset whose Identity takes values of ``type``. It means the same in all of them."""
+    return next((first for kind, first in _IDENTITY_SINCE.items() if isinstance(type, kind)), 1)
+
+
+_IDENTITY_SINCE = {ListType: 14, OptionalType: 16}
 
 
 def opsets_of(kind: str, version: int | None) -> tuple[int, int]:

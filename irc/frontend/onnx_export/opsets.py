@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import FOREVER, newest_opset, opsets_of, split_kind
+from irc.frontend.onnx_export.operators import FOREVER, identity_since, newest_opset, opsets_of, split_kind
 from irc.frontend.onnx_export.spelling import FIRST_OPSET
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
         namespace = node.kind.partition("::")[0]
         if namespace == "irc":
             bounds[""].append((FIRST_OPSET[node.kind], FOREVER, node))
+        elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
+            bounds[""].append((identity_since(node.output.type), FOREVER, node))
         elif namespace != "prim":
             first, last = opsets_of(node.kind, node.version)
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))

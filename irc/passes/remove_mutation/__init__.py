@@ -6,6 +6,7 @@ construction with memory as the variable: ``versions.py`` says which contents
 are seen where, ``family.py`` who shows which part of the memory, ``forms.py``
 what stands for an operator and how a part is put into the whole, and
 ``rewrite.py`` does it. Branches and loops pass changed memory on as values.
+Where nobody looks at the memory again, ``overwritten.py`` needs no certainty.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
 from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, Refused
+from irc.passes.remove_mutation.overwritten import undo
 from irc.passes.remove_mutation.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class RemoveMutation:
         """Go through all memory that is written, until nothing more can be done."""
         changed = concatenate_instead(graph, ctx)
         refused: dict[Node, str] = {}
-        while _round(graph, ctx, refused):
+        while _round(graph, ctx, refused) or _undo(graph, ctx, refused):
             changed = True
         for node, reason in refused.items():
             ctx.note(node, f"still writes: {reason}")
@@ -73,6 +75,14 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
         ctx.count("removed", removed)
         db.refresh()  # what shares with what has changed wherever the memory was seen
     return removed > 0
+
+
+def _undo(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
+    """Go through what is refused; return whether anything could be done."""
+    undone = sum(undo(node, graph, ctx) for node in refused)
+    if undone:
+        ctx.count("removed", undone)
+    return undone > 0
 
 
 def _writers(db: AliasDb) -> dict[int, list[Node]]:

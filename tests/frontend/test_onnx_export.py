@@ -1,0 +1,462 @@
+"""Modules to ONNX models: what is written, and that it computes the same. `tests/exports` has real models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from irc.frontend.onnx import import_model
+from irc.frontend.onnx_export import export_model
+from irc.ir import Module, parse_module, structurally_equal
+from irc.passes import PassManager
+from tests.frontend.helpers import from_nodes, model
+from tests.frontend.test_functions import with_functions
+
+X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+
+
+def exported(source: Any, passes: str = "default") -> onnx.ModelProto:
+    """``source`` compiled, exported, and checked."""
+    proto = export_model(irc.compile(source, passes).module)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def from_text(text: str) -> Module:
+    return parse_module(text)
+
+
+def run(proto: onnx.ModelProto, **feeds: Any) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def assert_same(before: onnx.ModelProto, after: onnx.ModelProto, **feeds: Any) -> None:
+    for wanted, found in zip(run(before, **feeds), run(after, **feeds), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def kinds(proto: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in proto.graph.node]
+
+
+def refused(code: str, module: Module, *words: str) -> None:
+    before = str(module)
+    with pytest.raises(irc.Error) as raised:
+        export_model(module)
+    assert raised.value.code == code
+    for word in words:
+        assert word in str(raised.value)
+    assert str(module) == before
+
+
+# -- what passes made ----------------------------------------------------------
+
+CHAIN = "t = Relu(x) u = Neg(t) v = Add(u, x) w = MatMul(v, v) y = Sigmoid(w)"
+
+
+def test_groups_are_taken_apart() -> None:
+    before = model(CHAIN, "float[3,3] x", "float[3,3] y")
+    compiled = irc.compile(before)
+    assert compiled.report.groups
+    text = str(compiled.graph)
+    after = export_model(compiled.module)
+    assert str(compiled.graph) == text  # which is not changed
+    assert kinds(after) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
+    assert_same(before, after, x=np.arange(9, dtype=np.float32).reshape(3, 3))
+
+
+def test_in_place_operators_become_functional() -> None:
+    before = model(CHAIN, "float[3,3] x", "float[3,3] y")
+    compiled = irc.compile(before, "canonicalize,in-place")
+    assert any(node.kind.endswith("_") for node in compiled.graph.walk())
+    after = export_model(compiled.module)
+    assert sorted(kinds(after)) == ["Add", "MatMul", "Neg", "Relu", "Sigmoid"]
+    assert_same(before, after, x=np.arange(9, dtype=np.float32).reshape(3, 3))
+
+
+def test_appends_become_concat() -> None:
+    before = model("c = Concat<axis=1>(x, x) y = Identity(c)", "float[2,3] x", "float[2,6] y")
+    compiled = irc.compile(before, "growable")
+    assert any(node.kind == "irc::append_" for node in compiled.graph.nodes)
+    assert "Concat" in kinds(export_model(compiled.module))
+
+
+@st.composite
+def _boxes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Shape, starts, counts, steps."""
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    starts, counts, steps = [], [], []
+    for size in shape:
+        starts.append(start := draw(st.integers(0, size - 1)))
+        steps.append(step := draw(st.integers(1, 3)))
+        counts.append(draw(st.integers(0, (size - 1 - start) // step + 1)))
+    return shape, starts, counts, steps
+
+
+@settings(max_examples=80)
+@given(_boxes())
+def test_slice_scatter_is_spelt_out(box: tuple[list[int], list[int], list[int], list[int]]) -> None:
+    shape, starts, counts, steps = box
+    of = [", ".join(map(str, sizes)) for sizes in (shape, counts, shape)]
+    module = from_text(
+        f"graph(%x : Float({of[0]}), %s : Float({of[1]})):\n"
+        f"  %y : Float({of[2]}) = irc::slice_scatter[starts={starts}, steps={steps}](%x, %s)\n"
+        f"  return (%y)\n"
+    )
+    proto = export_model(module)
+    onnx.checker.check_model(proto, full_check=True)
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    s = -1 - np.arange(np.prod(counts), dtype=np.float32).reshape(counts)
+    wanted = x.copy()
+    wanted[tuple(slice(a, a + n * k, k) for a, n, k in zip(starts, counts, steps, strict=True))] = s
+    (found,) = run(proto, x=x, s=s)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_slice_scatter_of_unknown_shape_cannot_be_spelt() -> None:
+    module = from_text(
+        "graph(%x : Float(n), %s : Float(2)):\n"
+        "  %y : Float(n) = irc::slice_scatter[starts=[0], steps=[1]](%x, %s)\n"
+        "  return (%y)\n"
+    )
+    refused("IRC350", module, "irc::slice_scatter", "known shapes", "%y")
+
+
+# -- inputs, outputs and names -------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(
+    ("body", "outputs"),
+    [
+        ("y = Identity(x)", "float[2,3] y"),
+        ("y = Identity(x) z = Identity(y)", "float[2,3] y, float[2,3] z"),
+        ("y = Constant<value = float[2] {1, 2}>() z = Add(x, x)", "float[2] y, float[2,3] z"),
+        ("c = Constant<value = float {1}>() y = Add(x, c) z = Identity(c)", "float[2,3] y, float z"),
+        ("y = Relu(x) z = Relu(x)", "float[2,3] y, float[2,3] z"),
+        ("z = Relu(x) y = Neg(z)", "float[2,3] z, float[2,3] y"),
+    ],
+)
+def test_outputs_of_all_sorts(body: str, outputs: str, passes: str) -> None:
+    before = model(body, outputs=outputs)
+    after = exported(before, passes)
+    assert [(o.name, o.type) for o in after.graph.output] == [(o.name, o.type) for o in before.graph.output]
+    assert_same(before, after, x=X)
+
+
+def test_an_output_that_is_used_keeps_the_sizes_that_the_model_names() -> None:
+    before = model("c = Concat<axis=0>(x, x) y = Relu(c)", "float[N,3] x", "float[M,3] c, float[M,3] y")
+    after = exported(before, "none")
+    assert [o.type for o in after.graph.output] == [o.type for o in before.graph.output]
+
+
+def test_one_value_given_out_twice() -> None:
+    proto = export_model(from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y, %y)\n"))
+    onnx.checker.check_model(proto, full_check=True)
+    assert len({o.name for o in proto.graph.output}) == 2
+    for found in run(proto, x=np.array([-1, 1], np.float32)):
+        np.testing.assert_array_equal(found, [0, 1])
+
+
+def test_shapes_of_outputs_are_inferred() -> None:
+    """A model's outputs must have shapes; text need not."""
+    proto = export_model(from_text("graph(%x : Float(2, 3)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n"))
+    onnx.checker.check_model(proto, full_check=True)
+    assert proto.graph.output[0].type == proto.graph.input[0].type
+
+
+def test_names_that_are_no_identifiers() -> None:
+    before = from_nodes(
+        [helper.make_node("Relu", ["a/b:0"], ["1"]), helper.make_node("Neg", ["1"], ["é y"])], ["a/b:0"], ["é y"]
+    )
+    after = exported(before)
+    assert [v.name for v in (*after.graph.input, *after.graph.output)] == ["a/b:0", "é y"]
+
+
+def test_inputs_with_defaults_may_still_be_left_out() -> None:
+    before = model("y = Add(x, w)", "float[2,3] x, float[3] w")
+    before.graph.initializer.append(numpy_helper.from_array(np.array([1, 2, 3], np.float32), "w"))
+    after = exported(before)
+    assert [i.name for i in after.graph.input] == ["x", "w"]
+    assert_same(before, after, x=X)
+    assert_same(before, after, x=X, w=np.ones(3, np.float32))
+
+
+def test_what_the_model_says_of_itself_stays() -> None:
+    before = model("y = Relu(x)")
+    before.producer_name, before.producer_version, before.model_version = "maker", "2", 7
+    before.domain, before.doc_string, before.graph.doc_string = "d", "about", "of the graph"
+    before.metadata_props.add(key="author", value="somebody")
+    after = export_model(irc.compile(before).module, {"irc.pipeline": "p"})
+    assert (after.domain, after.doc_string, after.model_version) == ("d", "about", 7)
+    assert (after.graph.name, after.graph.doc_string) == ("g", "of the graph")
+    assert after.producer_name == "irc"
+    found = {prop.key: prop.value for prop in after.metadata_props}
+    assert found == {"author": "somebody", "irc.source": "maker 2", "irc.pipeline": "p"}
+    again = export_model(irc.compile(after).module)
+    assert {prop.key: prop.value for prop in again.metadata_props} == found
+
+
+def test_a_loaded_model_can_be_exported(tmp_path: Any) -> None:
+    irc.compile(model(CHAIN, "float[3,3] x", "float[3,3] y")).save(tmp_path / "m.irc")
+    proto = export_model(irc.load(tmp_path / "m.irc").module)
+    onnx.checker.check_model(proto, full_check=True)
+    assert kinds(proto) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
+
+
+# -- operators -----------------------------------------------------------------
+
+
+def test_optional_outputs_that_nothing_uses_are_left_out() -> None:
+    before = model("y, i = MaxPool<kernel_shape=[2]>(x)", "float[1,1,4] x", "float[1,1,3] y")
+    assert list(exported(before).graph.node[0].output) == ["y"]
+    before = model(
+        "a, y = LSTM<hidden_size=1>(x, w, r)", "float[2,1,1] x, float[1,4,1] w, float[1,4,1] r", "float[1,1,1] y"
+    )
+    assert list(exported(before).graph.node[0].output) == ["", "y"]
+
+
+def test_absent_inputs_stay_absent() -> None:
+    before = model("y = Clip(x, , hi)", "float[2,3] x, float hi")
+    assert list(exported(before).graph.node[0].input) == ["x", "", "hi"]
+
+
+def test_operators_keep_their_versions() -> None:
+    for opset in (9, 12, 13, 17):
+        before = model("y = Softmax(x)", "float[2,3,4] x", "float[2,3,4] y", opset)
+        after = exported(before)
+        assert [(o.domain, o.version) for o in after.opset_import] == [("", opset)]
+        assert_same(before, after, x=np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+
+
+def test_versions_that_no_operator_set_has_together() -> None:
+    module = from_text(
+        "graph(%x : Float(2, 3)):\n"
+        "  %t : Float(2, 3) = onnx::Softmax[since_version=1](%x)\n"
+        "  %y : Float(2, 3) = onnx::Softmax[since_version=13](%t)\n"
+        "  return (%y)\n"
+    )
+    refused("IRC351", module, "onnx::Softmax", "up to version 10", "from version 13", "%t", "%y")
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_functions(passes: str) -> None:
+    before = with_functions(
+        "t = local.F(x) u = local.G(t) y = Add(u, t)",
+        "F (a) => (b) { c = Constant<value = float {2}>() t = Mul(a, c) b = Neg(t) }",
+        "G (a) => (b) { t = local.F(a) b = Relu(t) }",
+    )
+    after = exported(before, passes)
+    assert len(after.functions) == (2 if passes == "none" else 0)
+    assert_same(before, after, x=X)
+    again = exported(after, "none")
+    assert [f.name for f in again.functions] == [f.name for f in after.functions]
+
+
+PIPELINES = ("none", "default", "default,in-place", "cse,dce,reorder,in-place", "canonicalize,growable,fuse,in-place")
+
+LOOP = """
+    n = Constant<value = int64 {3}>() k = Constant<value = bool {1}>()
+    y, z = Loop(n, k, x) <body = b (int64 i, bool c, float[2,3] s) => (bool d, float[2,3] r, float[2,3] p) {
+        d = Identity(c)  r = Add(s, x)  p = Identity(s)
+    }>
+"""
+BRANCHES = """
+    q = ReduceSum<keepdims = 0>(x)  zero = Constant<value = float {0}>()  g = Greater(q, zero)
+    y = If(g) <then_branch = a () => (t) { t = Relu(x) }, else_branch = b () => (e) { e = Identity(zero) }>
+"""
+NESTED = """
+    n = Constant<value = int64 {2}>() k = Constant<value = bool {1}>()
+    y = Loop(n, k, x) <body = b (int64 i, bool c, float[2,3] s) => (bool c2, float[2,3] r) {
+        c2 = Identity(c)
+        one = Constant<value = int64 {1}>()  last = Equal(i, one)
+        r = If(last) <then_branch = a () => (t) { t = Add(s, x) }, else_branch = e () => (u) { u = Identity(s) }>
+    }>
+"""
+SCAN = """
+    y, z = Scan<num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] r, float[3] p) {
+        r = Add(s, e)  p = Neg(r)
+    }>(w, x)
+"""
+
+
+@pytest.mark.parametrize(
+    "passes", ["none", "default", "default,in-place", "(canonicalize,cse,dce)*2,reorder,growable,in-place"]
+)
+@pytest.mark.parametrize(
+    ("body", "inputs", "outputs"),
+    [
+        (LOOP, "float[2,3] x", "float[2,3] y, float[3,2,3] z"),
+        (BRANCHES, "float[2,3] x", "float[A,B] y"),
+        (NESTED, "float[2,3] x", "float[2,3] y"),
+        (SCAN, "float[3] w, float[2,3] x", "float[3] y, float[2,3] z"),
+    ],
+    ids=["loop", "branches", "nested", "scan"],
+)
+def test_control_flow(body: str, inputs: str, outputs: str, passes: str) -> None:
+    before = model(body, inputs, outputs, 17)
+    after = exported(before, passes)
+    feeds = {"x": X} if "w" not in inputs else {"x": X, "w": np.ones(3, np.float32)}
+    assert_same(before, after, **feeds)
+    if "w" not in inputs:
+        assert_same(before, after, x=-X)
+
+
+def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() -> None:
+    before = model(
+        """r = Loop(n, k, s) <body = b (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {
+            d = Identity(c)  e = Constant<value = float[2] {1, 2}>()  u = SequenceConstruct(e)
+        }>""",
+        "int64 n, bool k, optional(seq(float[2])) s",
+        "seq(float[2]) r",
+    )
+    assert exported(before).graph.output[0].type == before.graph.output[0].type
+
+
+def test_an_empty_optional_is_an_optional() -> None:
+    before = model(
+        """y = If(q) <then_branch = a () => (optional(seq(float[2])) t) { t = Optional<type = seq(float[2])>() },
+        else_branch = b () => (optional(seq(float[2])) e) { s = SequenceConstruct(x)  e = Optional(s) }>""",
+        "float[2] x, bool q",
+        "optional(seq(float[2])) y",
+    )
+    assert exported(before).graph.output[0].type == before.graph.output[0].type
+
+
+# -- constants -----------------------------------------------------------------
+
+DTYPES = [
+    number for name, number in TensorProto.DataType.items() if number not in (TensorProto.UNDEFINED, TensorProto.STRING)
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=TensorProto.DataType.Name)
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_weights_of_every_type(dtype: int, count: int) -> None:
+    array = np.arange(count).astype(helper.tensor_dtype_to_np_dtype(dtype))
+    tensor = numpy_helper.from_array(array, "w")
+    assert tensor.data_type == dtype
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["w"], ["y"])],
+        "g",
+        [],
+        [helper.make_tensor_value_info("y", dtype, [count])],
+        [tensor],
+    )
+    before = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    after = export_model(import_model(before))
+    onnx.checker.check_model(after)  # not fully: no operator takes the newest types
+    (found,) = after.graph.initializer or [after.graph.node[0].attribute[0].t]
+    assert found.data_type == dtype
+    assert numpy_helper.to_array(found).tobytes() == array.tobytes()
+
+
+def test_strings() -> None:
+    before = model('y = Constant<value_strings = ["a", "", "é"]>()', outputs="string[3] y")
+    after = exported(before)
+    assert run(after, x=X)[0].tolist() == ["a", "", "é"]
+
+
+def test_equal_names_of_different_tensors() -> None:
+    nodes = [
+        helper.make_node("Constant", [], [out], value=numpy_helper.from_array(np.array(values, np.float32), "const"))
+        for out, values in (("a", [1, 2]), ("b", [3, 5]))
+    ]
+    before = from_nodes(
+        [*nodes, helper.make_node("Mul", ["x", "a"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"])]
+    )
+    for passes in ("none", "default"):
+        assert_same(before, exported(before, passes), x=np.array([1, 1], np.float32))
+
+
+# -- what ONNX has nothing for -------------------------------------------------
+
+
+def test_operators_of_other_worlds_are_all_listed() -> None:
+    module = from_text(
+        "graph(%x : Float(2)):\n"
+        "  %a : Float(2) = aten::relu(%x)\n"
+        "  %b : Float(2) = aten::relu(%a)\n"
+        "  %c : int[] = prim::Constant[value=[1, 2]]()\n"
+        "  %y : Float(2) = aten::neg(%b)\n"
+        "  return (%y)\n"
+    )
+    refused("IRC350", module, "aten::relu", "2 nodes, first %a", "aten::neg", "1 node, first %y", "int[]")
+
+
+def test_writes_that_cannot_be_made_functional() -> None:
+    module = from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu_(%x)\n  return (%y)\n")
+    refused("IRC350", module, "onnx::Relu_", "writes into memory")
+
+
+def test_types_that_onnx_does_not_have() -> None:
+    module = from_text("graph(%x : Float(2), %n : int):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n")
+    refused("IRC350", module, "int", "%n")
+
+
+# -- any model -----------------------------------------------------------------
+
+UNARY, BINARY = ("Relu", "Neg", "Abs", "Identity", "Floor"), ("Add", "Sub", "Max", "Min", "Mul")
+
+
+@st.composite
+def _models(draw: st.DrawFn) -> onnx.ModelProto:
+    """Graphs over float[2], with branches that see what is around them."""
+    names = ["x", "c"]
+
+    def nodes(count: int, scope: list[str], prefix: str, depth: int) -> list[onnx.NodeProto]:
+        made = []
+        for number in range(count):
+            out = f"{prefix}{number}"
+            pick = st.sampled_from(scope)
+            op = draw(st.sampled_from([*UNARY, *BINARY, *(["If"] * 3 if depth < 2 else [])]))
+            if op == "If":
+                branches = {}
+                for branch in ("then_branch", "else_branch"):
+                    inner = list(scope)
+                    body = nodes(draw(st.integers(1, 3)), inner, f"{out}{branch[0]}", depth + 1)
+                    result = helper.make_tensor_value_info(body[-1].output[0], TensorProto.FLOAT, [2])
+                    branches[branch] = helper.make_graph(body, branch, [], [result])
+                made.append(helper.make_node("If", ["q"], [out], **branches))
+            else:
+                made.append(helper.make_node(op, [draw(pick) for _ in range(1 + (op in BINARY))], [out]))
+            scope.append(out)
+        return made
+
+    made = nodes(draw(st.integers(1, 8)), names, "v", 0)
+    outputs = draw(st.lists(st.sampled_from(names[2:]), min_size=1, max_size=3, unique=True))
+    proto = from_nodes(made, ["x"], outputs, [numpy_helper.from_array(np.array([1, -2], np.float32), "c")], opset=17)
+    proto.graph.input.append(helper.make_tensor_value_info("q", TensorProto.BOOL, []))
+    return proto
+
+
+@settings(max_examples=100)
+@given(_models(), st.sampled_from(PIPELINES))
+def test_any_model(before: onnx.ModelProto, passes: str) -> None:
+    module = irc.compile(before, passes).module
+    after = export_model(module)
+    onnx.checker.check_model(after, full_check=True)
+    for question in (False, True):
+        assert_same(before, after, x=np.array([3, -1], np.float32), q=np.array(question))
+    again = import_model(export_model(import_model(after)))
+    assert structurally_equal(again, import_model(after)) is None
+
+
+def test_pass_manager_is_not_needed_for_plain_modules() -> None:
+    module = import_model(model(CHAIN, "float[3,3] x", "float[3,3] y"))
+    proto = export_model(module)
+    assert kinds(proto) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
+    PassManager("fuse").run(module)
+    assert kinds(export_model(module)) == kinds(proto)
