@@ -30,6 +30,9 @@ MOVERS = frozenset(
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
 _PLAIN_BYTES = 64  # a Python number or short list
 
+_MOST_ELEMENTS = 1 << 40
+"""No run makes a tensor of more elements, however they are kept."""
+
 _BOUNDS: dict[str, Callable[[Tensor], int]] = {
     "onnx::Compress": lambda x: x.numel,
     "onnx::NonZero": lambda x: x.numel * max(1, len(x.shape)),
@@ -134,6 +137,8 @@ def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any]
     shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
     if any(shape is None for shape in shapes):
         return None
+    if any(math.prod(shape) > _MOST_ELEMENTS for shape in shapes if shape is not None):
+        raise Refused("its result is larger than any tensor can be")
     element = _element(node, evaluate)
     if element is None:
         return None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from irc.errors import Error
 from irc.ir import Block, Graph
 
 if TYPE_CHECKING:
@@ -111,5 +112,9 @@ def _cut_scan_attributes(attributes: dict[str, Any], all_slots: list[Slot], dead
     ):
         for name in names:
             if name in attributes:
+                if len(attributes[name]) != len(of):
+                    raise Error(
+                        "IRC215", f"{name} of onnx::Scan has {len(attributes[name])} elements; it needs {len(of)}"
+                    )
                 attributes[name] = [x for x, slot in zip(attributes[name], of, strict=True) if slot not in dead]
     attributes["num_scan_inputs"] = sum(slot not in dead for slot in scanned)

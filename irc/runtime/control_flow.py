@@ -138,6 +138,8 @@ def trip_count(value: Any) -> int | None:
     if is_array(value):
         if value.size != 1:
             raise Error("IRC430", f"a trip count must have exactly one element; its shape is {list(value.shape)}")
+        if value.dtype.kind not in "iu":
+            raise Error("IRC430", f"a trip count must be an integer, not {value.dtype.name}")
         return int(value.item())
     return value
 

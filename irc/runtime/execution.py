@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.runtime.operands import wrong_operands
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
         code, message = "IRC402", "blocks or calls are nested too deeply to run"
     elif isinstance(error, MemoryError):
         code, message = "IRC403", f"out of memory: {error}"
+    elif (wrong := wrong_operands(node, inputs)) is not None:
+        code, message = "IRC421", wrong
     else:
         code, message = "IRC401", f"{type(error).__name__}: {error}"
     if inputs:

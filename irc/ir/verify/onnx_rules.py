@@ -74,6 +74,33 @@ def check_onnx(node: Node) -> bool:
     return True
 
 
+def misfit(kind: str, version: int | None, found: Sequence[str | None]) -> str | None:
+    """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is none of ONNX.
+
+    Args:
+        kind: as nodes have it.
+        version: as nodes have it.
+        found: types as ONNX writes them, or how they begin (``seq(``); None where absent or not known.
+    """
+    namespace, _, name = kind.rpartition("::")
+    domain = _DOMAINS.get(namespace)
+    signature = None if domain is None else _signature(domain, name.removesuffix("_"), version)
+    if signature is None or not signature.inputs or kind in _OWN_FORMS:
+        return None
+    bound: dict[str, tuple[str, str]] = {}
+    for i, type in enumerate(found):
+        formal = signature.inputs[min(i, len(signature.inputs) - 1)]
+        if type is None:
+            continue
+        if not any(name.startswith(type) for name in formal.allowed):
+            allowed = ", ".join(sorted(formal.allowed))
+            return f"input {i} ({formal.name}) of {kind} cannot be {type.removesuffix('(')}; it can be {allowed}"
+        first, other = bound.setdefault(formal.variable, (formal.name, type))
+        if formal.alike and not type.startswith(other) and not other.startswith(type):
+            return f"input {i} ({formal.name}) of {kind} must be of the same type as {first}: {type} and {other}"
+    return None
+
+
 def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
     low, high = allowed
     if not low <= found <= high:

@@ -22,6 +22,9 @@ Rule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 
 _RULES: dict[str, Rule] = {}
 
+_MAX_SPLAT = 1 << 16
+"""A splat may stand for more elements than there is memory for."""
+
 _MAX_CONTENTS = 64
 """Tensors with more elements are not tracked: shapes are shorter."""
 
@@ -104,11 +107,13 @@ class NodeTypes:
         return found.elem if isinstance(found, ListType) else TENSOR
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The contents of input ``index`` if it is a constant tensor that is not absent."""
+        """The contents of input ``index`` if it is a constant tensor, not absent, nor a splat of very many elements."""
         if not self.has(index):
             return None
         value = constant_tensor(self.node.inputs[index])
-        return None if value is None else value.numpy()
+        if value is None or (value.is_splat and value.numel > _MAX_SPLAT):
+            return None
+        return value.numpy()
 
     def dims(self, index: int) -> list[Dim] | None:
         """The elements of a small integer input (a shape, axes...), named or unknown ones included."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
@@ -77,6 +79,8 @@ def conv_transpose(c: NodeTypes) -> Type:
     extra = c.attr("output_padding") or [0] * rank
     kernel = list(c.attr("kernel_shape") or w[2:])
     wanted = c.attr("output_shape")
+    if len(kernel) != rank or len(extra) != rank or (wanted and len(wanted) not in (rank, rank + 2)):
+        c.fail(f"its attributes are not for {rank} spatial axes")
     auto = c.attr("auto_pad", "NOTSET")
     out: list[Dim] = []
     for i in range(rank):
@@ -202,6 +206,8 @@ def _scaled(size: Dim, scale: float) -> Dim:
     if scale == 1 or not isinstance(size, int):
         return size if scale == 1 else None
     exact = size * scale
+    if not math.isfinite(exact):
+        return None  # the kernel will say what is wrong with it
     # float32 and float64 may round a product that is almost whole to different sides.
     whole = round(exact)
     return None if exact != whole and abs(exact - whole) < 1e-5 * max(1, whole) else int(exact)

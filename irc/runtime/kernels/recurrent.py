@@ -209,6 +209,8 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         steps, batch = wide.shape[:2]
         if lengths is not None and (lengths.shape != (batch,) or ((lengths < 0) | (lengths > steps)).any()):
             raise Error("IRC424", f"sequence_lens {lengths.tolist()} do not fit {batch} samples of {steps} steps")
+        _check_shape("B", b, (directions, 2 * gates * hidden))
+        _check_shape("P", peepholes, (directions, 3 * hidden))
         first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in (initial_h, initial_c)[:states]]
         outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
         last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
@@ -227,6 +229,11 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         return results[0] if count == 1 else tuple(results)
 
     return run
+
+
+def _check_shape(name: str, given: Array | None, shape: tuple[int, ...]) -> None:
+    if given is not None and given.shape != shape:
+        raise Error("IRC421", f"{name} has the shape {list(given.shape)}; it must be {list(shape)}")
 
 
 def _initial(

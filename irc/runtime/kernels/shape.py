@@ -13,7 +13,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, ints
+from irc.runtime.kernels.support import MAX_RANK, Array, axes_in, axis_in, check_size, ints
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -100,6 +100,8 @@ def squeeze(x: Array, axes: Iterable[int] | None) -> Array:
 
 def unsqueeze(x: Array, axes: list[int]) -> Array:
     """``x`` with dimensions of 1 that stand at ``axes`` in the result."""
+    if x.ndim + len(axes) > MAX_RANK:
+        raise Error("IRC422", f"{x.ndim + len(axes)} dimensions are more than the {MAX_RANK} that are possible")
     added = axes_in(axes, x.ndim + len(axes))
     rest = iter(x.shape)
     return x.reshape([1 if i in added else next(rest) for i in range(x.ndim + len(axes))])

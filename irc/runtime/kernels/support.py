@@ -18,6 +18,9 @@ AnyDType = np.dtype[Any]
 MAX_BYTES = 1 << 40
 """A result larger than this is taken for an error in the model, not for work to do."""
 
+MAX_RANK = 64
+"""The most dimensions that NumPy's arrays have."""
+
 
 def axis_in(axis: int, rank: int) -> int:
     """``axis`` counted from the front; Error if it is outside ``[-rank, rank)``."""
@@ -42,6 +45,8 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
     sizes = tuple(int(s) for s in shape)
     if any(s < 0 for s in sizes):
         raise Error("IRC422", f"a size is negative in the shape {list(sizes)}")
+    if len(sizes) > MAX_RANK:
+        raise Error("IRC422", f"a tensor would have {len(sizes)} dimensions; at most {MAX_RANK} are possible")
     size = math.prod(s for s in sizes if s) * dtype.itemsize  # NumPy counts axes of an empty array, too
     if size > MAX_BYTES:
         raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
@@ -51,7 +56,9 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
 
 
 def ints(values: Array) -> list[int]:
-    """The elements of a 0-d or 1-d tensor of integers."""
+    """The elements of a 0-d or 1-d tensor of integers; Error if it has more dimensions."""
+    if values.ndim > 1:
+        raise Error("IRC421", f"sizes, axes and positions are given as a vector, not as {list(values.shape)}")
     found = values.tolist()
     return found if values.ndim else [found]
 
