@@ -51,7 +51,7 @@ class _Arena:
         found = self._templates.get(planned)
         if found is None:
             found = self._templates[planned] = planned.plan.template.copy()
-            for number, slot in planned.plan.place_slots.items():
+            for slot, number in planned.plan.place_slots.items():
                 place = planned.memory.places[number]
                 if place.source is None:
                     found[slot] = np.ndarray(place.form.shape, place.form.dtype, self.memory, place.offset)
@@ -65,7 +65,7 @@ class _Planned:
         self.memory = memory
         self.plan = plan
         self._sources = [
-            (slot, source) for n, slot in plan.place_slots.items() if (source := memory.places[n].source) is not None
+            (slot, source) for slot, n in plan.place_slots.items() if (source := memory.places[n].source) is not None
         ]
 
     def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
@@ -74,6 +74,8 @@ class _Planned:
             template = template.copy()
             for slot, source in self._sources:
                 template[slot] = inputs[source]
+        if run.watch is not None:
+            run.watch.lend(arena.memory)
         counters = run.counters
         counters.planned += len(self.memory.place_of)
         counters.in_place += self.memory.in_place

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.runtime.kernels.pointwise import ufunc_of
 from irc.runtime.operands import wrong_operands
 from irc.runtime.values import describe
 
@@ -37,9 +38,9 @@ class Counters:
         copies: arrays copied at the boundary, because a result would have shared memory with something the
             caller, the model or another result keeps, or because the plan writes into an input.
         copied_bytes: bytes in those copies.
-        tiled_groups: fusion groups whose pointwise part ran block by block.
         planned: results that were made in memory planned for them.
         arena_bytes: the size of that memory, the arena.
+        tiled_groups: fusion groups whose pointwise part ran block by block.
         tiles: the blocks.
         tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
     """
@@ -49,9 +50,9 @@ class Counters:
     in_place: int = 0
     copies: int = 0
     copied_bytes: int = 0
-    tiled_groups: int = 0
     planned: int = 0
     arena_bytes: int = 0
+    tiled_groups: int = 0
     tiles: int = 0
     tile_bytes: int = 0
 
@@ -71,6 +72,9 @@ class Watch:
     """
 
     in_blocks = False
+
+    def lend(self, memory: Any) -> None:
+        """The run may make results in this array, which was there before it and stays."""
 
     def enter(self) -> None:
         """A block is about to run: that of a graph, a branch, or one trip of a loop."""
@@ -213,37 +217,39 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     return make(kernel, ins, outs[0], dead)
 
 
-def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    (a,) = ins
+def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``."""
+    ufunc = ufunc_of(kernel)
+    if len(ins) == 1 and not dead:
+        (x,) = ins
+        if ufunc is None:
 
-def placed_step(kernel: Kernel, ins: Slots, out: int, place: int, dead: Slots) -> Step:
-    """As `kernel_step`, for one result, which is made in the array in slot ``place``."""
-    if len(ins) == 1:
-        (a,) = ins
+            def unary(frame: Frame) -> None:
+                kernel(frame[x], out=frame[out])
+        else:
 
-        def unary(frame: Frame) -> None:
-            frame[out] = kernel(frame[a], out=frame[place])
-            for s in dead:
-                frame[s] = None
+            def unary(frame: Frame) -> None:
+                ufunc(frame[x], frame[out])
 
         return unary
-    if len(ins) == 2:
-        a, b = ins
+    if ufunc is not None and len(ins) == 2 and not dead:
+        x, y = ins
 
         def binary(frame: Frame) -> None:
-            frame[out] = kernel(frame[a], frame[b], out=frame[place])
-            for s in dead:
-                frame[s] = None
+            ufunc(frame[x], frame[y], frame[out])
 
         return binary
 
     def any_arity(frame: Frame) -> None:
-        frame[out] = kernel(*[frame[s] for s in ins], out=frame[place])
+        kernel(*[frame[s] for s in ins], out=frame[out])
         for s in dead:
             frame[s] = None
 
     return any_arity
 
+
+def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    (a,) = ins
 
     def step(frame: Frame) -> None:
         frame[out] = kernel(frame[a])

@@ -32,7 +32,7 @@ def own_groups(graph: Graph) -> dict[Node, Graph]:
 
 
 def fixed_shapes(graph: Graph, groups: Mapping[Node, Graph]) -> set[Value]:
-    """The values of the top block of ``graph``, and of its fusion ``groups``, whose shapes its inputs' shapes decide."""
+    """The values of the top block of ``graph`` and of its ``groups`` whose shapes the shapes of its inputs decide."""
     known = _Fixed(groups)
     known.shapes.update(graph.inputs)
     known.follow(graph)

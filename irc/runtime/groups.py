@@ -99,5 +99,6 @@ def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
     kept = tuple([s for s in code.returns if s not in made])
     spare = tuple([i for i in range(len(slots)) if lowering.is_free(slots + kept, i)])
-    places = {r: lowering.place(code.nodes[start + r - len(slots)][0].output) for r in outputs}
-    return Tail(slots, operations, outputs, spare, {r: slot for r, slot in places.items() if slot is not None})
+    made_in = {r: code.nodes[start + r - len(slots)][2][0] for r in outputs}
+    places = {r: slot for r, slot in made_in.items() if slot in lowering.place_slots}
+    return Tail(slots, operations, outputs, spare, places)

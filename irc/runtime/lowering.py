@@ -89,7 +89,7 @@ class Lowering:
     Attributes:
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        place_slots: the slots of `places`, where the run puts the arrays.
+        place_slots: the slots of `places`, with those numbers: the run puts the arrays there, and they stay.
     """
 
     def __init__(
@@ -178,6 +178,8 @@ class Lowering:
             self.template.append(None)
             self._regions.append(self._region if region is None else region)
             self._storages.append(self._storage.of(value))
+            if value in self._places:
+                self.place_slots[slots[-1]] = self._places[value]
         return tuple(slots)
 
     def _place(self, node: Node) -> None:
@@ -208,29 +210,16 @@ class Lowering:
                     dead.append(slot)
                 if self._regions[slot] != _NOWHERE:
                     live.update((slot,))
-        code.steps.append(fill_in(tuple(dead)))
+        code.steps.append(fill_in(tuple([s for s in dead if s not in self.place_slots])))
         code.nodes.append((node, ins, outs))
         code.kernels += special is None
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
         kernel = self._bound.kernel(node)
-        place = self.place(node.outputs[0]) if len(outs) == 1 else None
-        if place is not None:
-            return lambda dead: placed_step(kernel, ins, outs[0], place, dead)
+        if len(outs) == 1 and outs[0] in self.place_slots:
+            return lambda dead: placed_step(kernel, ins, outs[0], dead)
         step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
-
-    def place(self, value: Value) -> int | None:
-        """The slot of the array in which ``value`` is to be made, or None."""
-        number = self._places.get(value)
-        if number is None:
-            return None
-        if number not in self.place_slots:
-            self.place_slots[number] = len(self.template)
-            self.template.append(None)
-            self._regions.append(_NOWHERE)
-            self._storages.append(FOREIGN)
-        return self.place_slots[number]
 
     def is_free(self, ins: Slots, index: int) -> bool:
         """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run.

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector registers."""
 
-WORTH = 1 << 10
-"""Bytes from which on a result gets a place; smaller ones NumPy allocates in less time than it takes to hand one in."""
-
 MOST = 1 << 12
 """Places in one plan, the largest; finding them takes a time that grows with the square of their number."""
 
@@ -241,7 +238,7 @@ class Planner:
         if len(node.outputs) != 1 or node.output not in self._fixed or not self._takes_out(node):
             return None
         form = forms.get(node.output)
-        if form is None or form.nbytes < WORTH or self._storage.of(node.output) in self._kept:
+        if form is None or self._storage.of(node.output) in self._kept:
             return None
         if tiled and form.nbytes > TILE_BYTES and not _is_returned(node.output):
             return None  # blocks of it lie in scratch memory

@@ -42,7 +42,7 @@ class Plan:
     Attributes:
         name: the graph's name.
         code: the steps of the graph's top block.
-        place_slots: for each number of a place, the slot for its array.
+        place_slots: slots for arrays in which results are made, with the numbers of the places.
     """
 
     __slots__ = ("_bound", "_lock", "_template", "_unread", "code", "name", "place_slots")

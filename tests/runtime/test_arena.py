@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime import arena, lowering, memory_plan
+from irc.runtime import arena, lowering
 from irc.runtime.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from tests.runtime.test_random_programs import Generator, naive
@@ -37,18 +37,19 @@ def poison(model: CompiledModel) -> None:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small results get places, too, and kernels are held to what they promise of ``out``."""
-    monkeypatch.setattr(memory_plan, "WORTH", 0)
+    """Kernels are held to what they promise of ``out``."""
     real = lowering.placed_step
 
-    def placed_step(kernel: Any, ins: Any, out: int, place: int, dead: Any) -> Any:
-        step = real(kernel, ins, out, place, ())
+    def placed_step(kernel: Any, ins: Any, out: int, dead: Any) -> Any:
+        step = real(kernel, ins, out, dead)
 
         def run(frame: list[Any]) -> None:
+            place, inputs = frame[out], [frame[s] for s in ins]
+            probe = np.empty_like(place)
+            assert kernel(*inputs, out=probe) is probe
             step(frame)
-            assert frame[out] is frame[place]
-            for s in dead:
-                frame[s] = None
+            assert frame[out] is place
+            np.testing.assert_array_equal(place, probe)
 
         return run
 
@@ -222,21 +223,19 @@ def test_groups_end_in_places_too(size: int) -> None:
       %k : Float(N, N) = onnx::Sqrt(%h)
       return (%k)
     """.replace("N, N", f"{size}, {size}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_plan, "WORTH", 0)
-        model = model_of(text)
-        x, w = f32(size, size), f32(size, size)
-        m = x @ w
-        a, b = np.maximum(-m, 0) + x, m * x
-        expected = np.sqrt(np.abs(a @ b @ a)) @ w
-        for _ in range(4):
-            poison(model)
-            got = model.run({"x": x, "w": w})["e"]
-            np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
-        assert model.counters.tiled_groups == (2 if size == 400 else 0)
-        assert model.counters.planned >= 6
-        (plan,) = model._runs.plans()
-        assert plan.nbytes <= 4 * size * size * 4
+    model = model_of(text)
+    x, w = f32(size, size), f32(size, size)
+    m = x @ w
+    a, b = np.maximum(-m, 0) + x, m * x
+    expected = np.sqrt(np.abs(a @ b @ a)) @ w
+    for _ in range(4):
+        poison(model)
+        got = model.run({"x": x, "w": w})["e"]
+        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
+    assert model.counters.tiled_groups == (2 if size == 400 else 0)
+    assert model.counters.planned >= 6
+    (plan,) = model._runs.plans()
+    assert plan.nbytes <= 4 * size * size * 4
 
 
 def test_plans_are_bounded_and_arenas_shared() -> None:

@@ -20,6 +20,8 @@ from irc.runtime.kernels.support import Array, is_half
 
 _NDARRAY = np.ndarray  # looked up at each call
 
+_UFUNC = "ufunc"
+
 BLOCK = 1 << 16
 """Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
 
@@ -36,6 +38,7 @@ def of_one(ufunc: Callable[..., Any]) -> Kernel:
             return result if type(result) is _NDARRAY else np.asarray(result)  # a ufunc of 0-d arrays returns a scalar
         return ufunc(x, out)
 
+    setattr(run, _UFUNC, ufunc)
     return run
 
 
@@ -51,7 +54,14 @@ def of_two(ufunc: Callable[..., Any]) -> Kernel:
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
 
+    if ufunc not in (np.maximum, np.minimum):  # NumPy deprecates `out` as their third argument
+        setattr(run, _UFUNC, ufunc)
     return run
+
+
+def ufunc_of(kernel: Kernel) -> Callable[..., Any] | None:
+    """The ufunc that ``kernel`` is, to be called with the array for the result last, which is the fastest way."""
+    return getattr(kernel, _UFUNC, None)
 
 
 def of_many(ufunc: Callable[..., Any]) -> Kernel:
