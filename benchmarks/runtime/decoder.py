@@ -1,0 +1,211 @@
+"""``python -m benchmarks.runtime.decoder``: a small language model writes 512 tokens.
+
+Two layers, hidden size 256, 8 heads, a vocabulary of 1,000, seeded weights. As
+exporters merge them: one model whose If takes the branch for the first step (a
+prompt, no caches) or the one for all others (a token, and the caches, which the
+branch captures). `irc.Session` keeps the caches; others are given theirs back as
+arrays. All write the same tokens.
+
+Promises: the bytes of caches that irc copies a token do not depend on how many
+tokens there are, but for the doublings; all tokens take at most as long as with
+ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from benchmarks import peers
+from benchmarks.race import race
+from benchmarks.results import Row
+
+LAYERS, HIDDEN, HEADS, VOCABULARY = 2, 256, 8, 1000
+HEAD = HIDDEN // HEADS
+TOKENS = 512
+PROMPT = 16
+TURNS = 3
+
+Array = np.ndarray[Any, Any]
+CACHES = [f"{layer}.{what}" for layer in range(LAYERS) for what in ("key", "value")]
+
+
+class _Branch:
+    """The nodes of one branch; names of its values get a prefix of their own."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.nodes: list[onnx.NodeProto] = []
+
+    def op(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        output = self.prefix + (name or f"{kind}_{len(self.nodes)}")
+        self.nodes.append(helper.make_node(kind, list(inputs), [output], output, **attributes))
+        return output
+
+
+class _Weights:
+    """Seeded weights by name, made when they are first asked for; both branches share them."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, onnx.TensorProto] = {}
+        self._random = np.random.default_rng(0)
+
+    def __call__(self, name: str, *shape: int, scale: float = 0.0) -> str:
+        if name not in self.tensors:
+            values = self._random.standard_normal(shape, np.float32) * np.float32(scale or shape[0] ** -0.5)
+            self.tensors[name] = numpy_helper.from_array(values, name)
+        return name
+
+    def constant(self, name: str, value: Any) -> str:
+        self.tensors.setdefault(name, numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+
+def _norm(b: _Branch, w: _Weights, x: str, name: str) -> str:
+    scale, bias = (
+        w.constant(f"{name}.{what}", np.full(HIDDEN, v, np.float32)) for what, v in (("scale", 1), ("bias", 0))
+    )
+    return b.op("LayerNormalization", x, scale, bias, axis=-1)
+
+
+def _attention(b: _Branch, w: _Weights, x: str, layer: int, mask: str) -> str:
+    split = w.constant("split", np.array([0, 0, HEADS, HEAD]))
+
+    def heads(what: str) -> str:
+        flat = b.op("MatMul", x, w(f"{layer}.{what}", HIDDEN, HIDDEN))
+        return b.op("Transpose", b.op("Reshape", flat, split), perm=[0, 2, 1, 3])
+
+    q, k, v = heads("q"), heads("k"), heads("v")
+    if b.prefix == "with.":
+        k = b.op("Concat", f"past_key_values.{layer}.key", k, axis=2, name=f"{layer}.key")
+        v = b.op("Concat", f"past_key_values.{layer}.value", v, axis=2, name=f"{layer}.value")
+    else:
+        k, v = (b.op("Identity", x, name=f"{layer}.{what}") for x, what in ((k, "key"), (v, "value")))
+    scores = b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = b.op("Mul", scores, w.constant("scale", np.float32(HEAD**-0.5)))
+    if mask:
+        scores = b.op("Add", scores, mask)
+    mixed = b.op("Transpose", b.op("MatMul", b.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    joined = b.op("Reshape", mixed, w.constant("join", np.array([0, 0, HIDDEN])))
+    return b.op("MatMul", joined, w(f"{layer}.out", HIDDEN, HIDDEN))
+
+
+def _branch(w: _Weights, prefix: str) -> onnx.GraphProto:
+    b = _Branch(prefix)
+    x = b.op("Gather", w("tokens", VOCABULARY, HIDDEN, scale=1), "input_ids")
+    x = b.op("Add", x, b.op("Gather", w("positions", 2048, HIDDEN, scale=0.5), "position_ids"))
+    mask = ""
+    if prefix == "no.":  # a token sees those before it
+        length = b.op("Shape", "input_ids", start=1, end=2)
+        lowest = w.constant("lowest", np.array([-1e9], np.float32))
+        square = b.op("Expand", lowest, b.op("Concat", length, length, axis=0))
+        mask = b.op("Trilu", square, w.constant("above", np.int64(1)), upper=1)
+    for layer in range(LAYERS):
+        x = b.op("Add", x, _attention(b, w, _norm(b, w, x, f"{layer}.norm"), layer, mask))
+        inner = b.op("Gelu", b.op("MatMul", _norm(b, w, x, f"{layer}.norm2"), w(f"{layer}.up", HIDDEN, 4 * HIDDEN)))
+        x = b.op("Add", x, b.op("MatMul", inner, w(f"{layer}.down", 4 * HIDDEN, HIDDEN)))
+    b.op("MatMul", _norm(b, w, x, "norm"), w("head", HIDDEN, VOCABULARY), name="logits")
+    outputs = [helper.make_tensor_value_info(prefix + n, TensorProto.FLOAT, None) for n in ("logits", *CACHES)]
+    return helper.make_graph(b.nodes, prefix.rstrip("."), [], outputs)
+
+
+def model() -> onnx.ModelProto:
+    """``input_ids``, ``position_ids``, ``use_cache``, ``past_key_values.*`` to ``logits``, ``present.*``."""
+    w = _Weights()
+    branches = {"then_branch": _branch(w, "with."), "else_branch": _branch(w, "no.")}
+    node = helper.make_node("If", ["use_cache"], ["logits", *(f"present.{c}" for c in CACHES)], "merged", **branches)
+    info = helper.make_tensor_value_info
+    inputs = [info(name, TensorProto.INT64, [1, "sequence"]) for name in ("input_ids", "position_ids")]
+    inputs.append(info("use_cache", TensorProto.BOOL, []))
+    inputs += [info(f"past_key_values.{c}", TensorProto.FLOAT, [1, HEADS, "past", HEAD]) for c in CACHES]
+    outputs = [info("logits", TensorProto.FLOAT, [1, "sequence", VOCABULARY])]
+    outputs += [info(f"present.{c}", TensorProto.FLOAT, [1, HEADS, "total", HEAD]) for c in CACHES]
+    graph = helper.make_graph([node], "decoder", inputs, outputs, list(w.tensors.values()))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+Step = Callable[[dict[str, Any]], Array]
+"""From ids and positions to logits; the step before's caches are known."""
+
+
+def write(step: Step, tokens: int = TOKENS, prompt: int = PROMPT) -> list[int]:
+    """The tokens that a model likes best, one after the other."""
+    ids = (np.arange(prompt) * 37 % VOCABULARY)[None]
+    position = 0
+    found: list[int] = []
+    for _ in range(tokens):
+        positions = np.arange(position, position + ids.shape[1])[None]
+        logits = step({"input_ids": ids, "position_ids": positions, "use_cache": np.array(position > 0)})
+        position += ids.shape[1]
+        found.append(int(logits[0, -1].argmax()))
+        ids = np.array([[found[-1]]])
+    return found
+
+
+def with_session(compiled: irc.CompiledModel, copied: list[int] | None = None) -> Step:
+    """Steps of a new session; the bytes that each copies are noted in ``copied``."""
+    session = irc.Session(compiled)
+
+    def step(feeds: dict[str, Any]) -> Array:
+        logits = session.run(feeds, outputs=["logits"])["logits"]
+        if copied is not None:
+            copied.append(session.counters.copied_bytes)
+        return logits
+
+    return step
+
+
+def with_arrays(run: Callable[[dict[str, Any]], Any]) -> Step:
+    """Steps of ``run``, which is given the caches as arrays and gives logits and longer caches."""
+    caches: dict[str, Any] = {f"past_key_values.{c}": np.empty((1, HEADS, 0, HEAD), np.float32) for c in CACHES}
+
+    def step(feeds: dict[str, Any]) -> Array:
+        logits, *presents = run({**feeds, **caches})
+        caches.update(zip(caches, presents))
+        return logits
+
+    return step
+
+
+def measure(tokens: int = TOKENS, turns: int = TURNS) -> list[Row]:
+    """Milliseconds that ``tokens`` take each contender; of irc's steps, how many copy caches, and the bytes in all."""
+    proto = model()
+    compiled = irc.compile(proto)
+    contenders: dict[str, Callable[[Any], list[int]]] = {
+        "irc": lambda _: write(with_session(compiled), tokens),
+        "irc, caches as arrays": lambda _: write(with_arrays(lambda f: [*compiled.run(f).values()]), tokens),
+    }
+    for name, prepare in peers.installed(peers.RUNNERS).items():
+        if name != "onnx.reference":  # takes minutes
+            run = prepare(proto)
+            contenders[name] = lambda _, run=run: write(with_arrays(run), tokens)
+    seconds, results = race(contenders, lambda _: None, turns)
+    for name, found in results.items():
+        assert found == results["irc"], f"{name} writes something else"
+    copied: list[int] = []
+    write(with_session(compiled, copied), tokens)
+    mine = seconds["irc"]
+    rows = [
+        Row(f"decoder/{n}", s * 1e3, f"ms/{tokens} tokens", None if n == "irc" else mine / s)
+        for n, s in seconds.items()
+    ]
+    return [
+        *rows,
+        Row("decoder/steps that copy caches", sum(n > 0 for n in copied), f"of {tokens}"),
+        Row("decoder/copied in all", sum(copied), "bytes"),
+    ]
+
+
+def main() -> None:
+    for row in measure():
+        against = "" if row.ratio is None else f"   irc takes {row.ratio:.2f} of it"
+        print(f"{row.name:32} {row.value:12,.1f} {row.unit}{against}")
+
+
+if __name__ == "__main__":
+    main()
