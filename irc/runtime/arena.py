@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from irc.ir.bulk import no_collection
 from irc.runtime.execution import Run
 from irc.runtime.groups import may_be_tiled
 from irc.runtime.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
@@ -79,7 +80,7 @@ class _Planned:
         counters = run.counters
         counters.planned += len(self.memory.place_of)
         counters.in_place += self.memory.in_place
-        counters.arena_bytes = self.memory.nbytes
+        counters.arena_bytes, counters.arena_bound = self.memory.nbytes, self.memory.bound
         return self.plan.call(inputs, run, template)
 
 
@@ -155,8 +156,9 @@ class PlannedRuns:
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
-        memory = self._planner.plan(forms, donated)
-        return _Planned(memory, self._lowerer.plan_with(memory.place_of)) if memory.place_of else None
+        with no_collection():
+            memory = self._planner.plan(forms, donated)
+            return _Planned(memory, self._lowerer.plan_with(memory.place_of)) if memory.place_of else None
 
     @cached_property
     def _planner(self) -> Planner:

@@ -40,6 +40,7 @@ class Counters:
         copied_bytes: bytes in those copies.
         planned: results that were made in memory planned for them.
         arena_bytes: the size of that memory, the arena.
+        arena_bound: how much of it is in use at the most at one time: no arena could be smaller.
         tiled_groups: fusion groups whose pointwise part ran block by block.
         tiles: the blocks.
         tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
@@ -52,6 +53,7 @@ class Counters:
     copied_bytes: int = 0
     planned: int = 0
     arena_bytes: int = 0
+    arena_bound: int = 0
     tiled_groups: int = 0
     tiles: int = 0
     tile_bytes: int = 0
