@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node, Tensor, Value
+from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.constants import constant_tensor, constant_value
@@ -29,9 +30,6 @@ MOVERS = frozenset(
 
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
 _PLAIN_BYTES = 64  # a Python number or short list
-
-_MOST_ELEMENTS = 1 << 40
-"""No run makes a tensor of more elements, however they are kept."""
 
 _BOUNDS: dict[str, Callable[[Tensor], int]] = {
     "onnx::Compress": lambda x: x.numel,
@@ -137,7 +135,7 @@ def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any]
     shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
     if any(shape is None for shape in shapes):
         return None
-    if any(math.prod(shape) > _MOST_ELEMENTS for shape in shapes if shape is not None):
+    if any(math.prod(d or 1 for d in shape) > MAX_ELEMENTS for shape in shapes if shape is not None):
         raise Refused("its result is larger than any tensor can be")
     element = _element(node, evaluate)
     if element is None:

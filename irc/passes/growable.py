@@ -43,10 +43,8 @@ class Growable:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Look at every Concat once."""
         changed = False
-        for node in [node for node in graph.walk() if _may_grow(node)]:
+        for node in _coming_back(graph, ctx):
             rewriter = ctx.rewriter(graph)
-            if not _comes_back(node, rewriter):
-                continue
             if is_function(graph):
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
             elif any(writer.kind != APPEND for writer in rewriter.db.writers([node.inputs[0], node.output])):
@@ -79,22 +77,35 @@ def _may_grow(node: Node) -> bool:
     return not (isinstance(type, TensorType) and type.dtype is DType.STRING)
 
 
-def _comes_back(node: Node, rewriter: Rewriter) -> bool:
-    """Whether ``node`` extends what the graph, or the body of a loop around, is given, and that returns the result.
+def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
+    """Every Concat that extends what the graph, or the body of a loop around, is given, and that returns the result.
 
-    Between, it may be extended by others.
+    Between, it may be extended by others: each chain of them is walked once in either direction.
     """
-    db = rewriter.db
-    first = node
-    while (before := first.inputs[0].node) is not None and _extends(before):
-        first = before
-    results = [node.output]
-    for result in results:
-        results += [user.output for user in result.users if _extends(user) and user.inputs[0] is result]
-    return any(
-        db.may_alias(first.inputs[0], list(block.params)) and db.may_alias(results, list(block.returns))
-        for block in _repeated_around(node)
-    )
+    extending = [node for node in graph.walk() if _extends(node)]
+    if not any(node.kind == CONCAT for node in extending):
+        return []
+    db = ctx.rewriter(graph).db
+    started_with: dict[Node, Value] = {}  # definitions come before uses
+    for node in extending:
+        before = node.inputs[0].node
+        started_with[node] = node.inputs[0] if before is None else started_with.get(before, node.inputs[0])
+    returned_by: dict[Node, set[Block]] = {}
+    for node in reversed(extending):
+        blocks = {block for block in _repeated_around(node) if db.may_alias(node.output, list(block.returns))}
+        for user in node.output.users:
+            if user in returned_by and user.inputs[0] is node.output:
+                blocks |= returned_by[user]
+        returned_by[node] = blocks
+    return [
+        node
+        for node in extending
+        if node.kind == CONCAT
+        and any(
+            block in returned_by[node] and db.may_alias(started_with[node], list(block.params))
+            for block in _repeated_around(node)
+        )
+    ]
 
 
 def _repeated_around(node: Node) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
-from irc.runtime.values import is_array, is_mapping, is_sequence
+from irc.runtime.values import describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 def wrong_operands(node: Node, inputs: Sequence[Any]) -> str | None:
     """Which of ``inputs`` has a type that the operator does not allow; None if none has, or it is none of ONNX."""
+    if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
+        odd = next((value for value in inputs if not is_array(value)), None)
+        return None if odd is None else f"{node.kind} takes tensors, not {describe(odd)}"
     return misfit(node.kind, node.version, [_onnx_type(value) for value in inputs])
 
 

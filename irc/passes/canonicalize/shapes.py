@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType
 from irc.passes.canonicalize.match import Match, rewrite, surely_equal
@@ -97,7 +99,7 @@ def constant_of_known_shape(m: Match) -> Value | None:
     """Becomes a splat, which takes no memory whatever its size."""
     type, given = m.output.type, m.types.attr("value")
     sizes = type.static_shape if isinstance(type, TensorType) else None
-    if sizes is None or not m.can_be_constant():
+    if sizes is None or math.prod(d or 1 for d in sizes) > MAX_ELEMENTS or not m.can_be_constant():
         return None
     dtype = DType.FLOAT if given is None else given.dtype
     tensor = Tensor.splat(dtype, sizes, 0 if given is None else given.scalar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
@@ -203,7 +204,7 @@ def resize(c: NodeTypes) -> Type:
 
 
 def _scaled(size: Dim, scale: float) -> Dim:
-    if scale == 1 or not isinstance(size, int):
+    if scale == 1 or not isinstance(size, int) or size > MAX_ELEMENTS:
         return size if scale == 1 else None
     exact = size * scale
     if not math.isfinite(exact):

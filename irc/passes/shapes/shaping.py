@@ -175,7 +175,7 @@ def one_hot(c: NodeTypes) -> Type:
     if x is None:
         return TensorType(c.dtype(2))
     axis = c.axis(c.attr("axis", -1), len(x) + 1)
-    size = None if depth is None else int(depth.reshape(()))
+    size = None if depth is None or depth.size != 1 else int(depth.item())
     return TensorType(c.dtype(2), (*x[:axis], size, *x[axis:]))
 
 
