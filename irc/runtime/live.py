@@ -22,10 +22,11 @@ class LiveBytes:
 
     Attributes:
         now: bytes alive.
+        arrays: how many have been counted so far, those that are gone too; each was an allocation.
     """
 
     def __init__(self, others: Iterable[Any] = ()) -> None:
-        self.now = 0
+        self.now = self.arrays = 0
         self._known: dict[int, weakref.ref[Array]] = {}  # by identity of the array that owns the memory
         self._lock = RLock()  # an array may die, and say so, at any time: inside of these methods too
         self.ignore(others)
@@ -42,6 +43,7 @@ class LiveBytes:
             root = owner(array)
             if array.flags.writeable and id(root) not in self._known:
                 made += self._enter(root, root.nbytes + text_bytes(root))
+                self.arrays += 1
         return made
 
     def _enter(self, root: Array, size: int) -> int:

@@ -41,7 +41,9 @@ class NodeProfile:
         calls: how often it ran; of what runs block by block, blocks count.
         own: time without that of nodes inside it.
         total: time with it. Of a call inside of a call of the same node, only the outer one counts.
-        bytes: memory that its results took and that was nobody's before: none for views and results in place.
+        allocations: how many of its results took memory that was nobody's before: not views, results in place and
+            those in planned memory.
+        bytes: how much they took.
         inputs: element types and shapes of its inputs at the first call.
     """
 
@@ -52,6 +54,7 @@ class NodeProfile:
     calls: int = 0
     own: int = 0
     total: int = 0
+    allocations: int = 0
     bytes: int = 0
     inputs: tuple[str, ...] = ()
 
@@ -65,6 +68,7 @@ class NodeProfile:
             "calls": self.calls,
             "own_ns": self.own,
             "total_ns": self.total,
+            "allocations": self.allocations,
             "bytes": self.bytes,
             "inputs": list(self.inputs),
         }
@@ -110,7 +114,7 @@ class Profile:
         nodes: the nodes that ran, in order of their first calls.
         events: single calls, in order of their ends.
         memory: (time, bytes of intermediate values and results alive) wherever that changed.
-        peak: the most bytes alive at one time, those of nested blocks included.
+        peak: the most bytes alive at one time, those of nested blocks and planned memory included.
         dropped: how many events and changes of memory were left out because there were more than `MOST_EVENTS`.
         counters: what the run counted.
         outputs: what the run returned.
@@ -136,6 +140,11 @@ class Profile:
     def between(self) -> int:
         """Time outside of nodes: checks at the boundary, the loop over steps, copies of results."""
         return self.elapsed - self.following - sum(self.threads[:1])
+
+    @property
+    def allocations(self) -> int:
+        """How many results took memory that was nobody's before."""
+        return sum(node.allocations for node in self.nodes)
 
     def by_operator(self) -> list[OperatorProfile]:
         """A row for each kind of node, what took most first."""
@@ -170,6 +179,7 @@ class Profile:
             "following_ns": self.following,
             "between_ns": self.between,
             "peak_bytes": self.peak,
+            "allocations": self.allocations,
             "counters": self.counters.to_dict(),
             "operators": [row._asdict() for row in self.by_operator()],
             "nodes": [node.to_dict() for node in self.by_node()],
@@ -221,6 +231,11 @@ class Profiler(Watch):
         """The run begins, on ``inputs``, which do not count as memory of it, and counts in ``counters``."""
         self._live.ignore(inputs)
         self._counters = counters
+
+    def lend(self, memory: Any) -> None:
+        """Planned memory is alive from now on, and no result's own."""
+        self._live.count([memory])
+        self._note_memory(self._clock(), self._live.now)
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Begin a call."""
@@ -289,8 +304,10 @@ class Profiler(Watch):
         thread = get_ident()
         stack = self._stacks[thread]
         call = stack.pop()
-        made = self._live.count(results)
         node = call.node
+        known = self._live.arrays
+        made = self._live.count(results)
+        node.allocations += self._live.arrays - known
         own = ended - call.began - call.away
         node.calls += 1
         node.own += own

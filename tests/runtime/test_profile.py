@@ -232,12 +232,33 @@ graph(%x : Tensor, %k : bool):
         assert profile(text, np.ones(3, np.float32), np.array(choice)).peak == 0
 
 
+def test_planned_memory_is_alive_from_the_start_and_no_results_own():
+    model = model_of("""
+graph(%x : Float(8, 8)):
+  %a : Float(8, 8) = onnx::MatMul(%x, %x)
+  %b : Float(8, 8) = onnx::MatMul(%a, %x)
+  %c : Float(8, 8) = onnx::MatMul(%b, %a)
+  return (%c)
+""")
+    feeds = {"x": np.eye(8, dtype=np.float32)}
+    first = model.profile(feeds)
+    assert (first.allocations, first.peak) == (3, 3 * 256)
+    model.run(feeds)
+    planned = model.profile(feeds)
+    assert planned.counters.planned == 2
+    assert planned.allocations == 1  # the output, which leaves
+    assert planned.memory[1][1] >= planned.counters.arena_bytes == 2 * 256
+    assert planned.memory[1][0] <= planned.events[0].start
+    np.testing.assert_array_equal(planned.outputs["c"], first.outputs["c"])
+
+
 def test_live_bytes_follow_arrays():
     live = LiveBytes()
     a, b = np.zeros(10), np.zeros(20)
     live.ignore([b])
     assert live.count([a[2:], [a, (b[::2], "text")], {"k": a}]) == 80
     assert live.count([a]) == 0
+    assert live.arrays == 1
     view = a[5:]
     del a
     gc.collect()

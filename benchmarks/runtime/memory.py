@@ -1,0 +1,98 @@
+"""``python -m benchmarks.runtime.memory [MODEL...]``: memory of runs, in the plan's arena and without it.
+
+The nine classifiers that the onnx package brings along, with random weights.
+Nothing here is timed: bytes and allocations are counted, and are the same on
+every machine. Of each model a run without a memory plan, and the third run of
+the compiled model, whose results lie where its second run has planned. Both run
+groups in blocks on one thread.
+
+Promise: with a plan, what is planned is not allocated.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import irc
+from benchmarks import results
+from benchmarks.results import Row
+from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
+from irc.runtime.execution import Counters, Run
+from irc.runtime.plan import Lowerer
+from irc.runtime.profile import Profile, Profiler
+
+WARM_UP = 2
+"""Runs before the one that counts: the first tells shapes, the second plans."""
+
+
+class Comparison(NamedTuple):
+    """One model: a run that allocates what it needs, and one in planned memory."""
+
+    name: str
+    unplanned: Profile
+    planned: Profile
+
+
+def compare(name: str) -> Comparison:
+    """Measure one model."""
+    model = randomize_weights(bundled_model(name), seed=0)
+    feeds = seeded_inputs(model, seed=1)
+    compiled = irc.compile(model)
+    for _ in range(WARM_UP):
+        compiled.run(feeds)
+    planned = compiled.profile(feeds)
+    unplanned = unplanned_profile(compiled, feeds)
+    for output, value in planned.outputs.items():
+        np.testing.assert_array_equal(unplanned.outputs[output], value, err_msg=f"{name}: {output}")
+    return Comparison(name, unplanned, planned)
+
+
+def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Profile:
+    """A run of the same plan in memory that is allocated result by result."""
+    plan = Lowerer(compiled.graph, guarded=True).plan
+    values = [feeds[v.name].view() for v in compiled.graph.inputs]
+    for value in values:
+        value.flags.writeable = False
+    profiler, counters = Profiler(), Counters()
+    profiler.start(values, counters)
+    with np.errstate(all="ignore"):
+        found = plan.call(values, Run(counters, profiler))
+    return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
+
+
+def rows(found: Comparison) -> list[Row]:
+    """The rows of one model."""
+    name, unplanned, planned = found
+    return [
+        Row(f"{name}/unplanned/peak", unplanned.peak, "bytes"),
+        Row(f"{name}/unplanned/allocations", unplanned.allocations, "arrays"),
+        Row(f"{name}/planned/peak", planned.peak, "bytes"),
+        Row(f"{name}/planned/arena", planned.counters.arena_bytes, "bytes"),
+        Row(f"{name}/planned/allocations", planned.allocations, "arrays"),
+        Row(f"{name}/planned/blocks", planned.counters.tile_bytes, "bytes"),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.runtime.memory", description=__doc__)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"only these, of {', '.join(BUNDLED)}")
+    options = parser.parse_args()
+    if unknown := set(options.models) - set(BUNDLED):
+        parser.error(f"unknown models: {', '.join(sorted(unknown))}")
+    print(f"{'':14}{'unplanned':>24}{'planned':>43}")
+    print(f"{'model':14}{'peak bytes':>14}{'arrays':>10}{'peak bytes':>14}{'arena':>14}{'arrays':>10}{'planned':>10}")
+    made: list[Row] = []
+    for name in options.models or BUNDLED:
+        found = compare(name)
+        a, b = found.unplanned, found.planned
+        arena, planned = b.counters.arena_bytes, b.counters.planned
+        print(f"{name:14}{a.peak:14,}{a.allocations:10,}{b.peak:14,}{arena:14,}{b.allocations:10,}{planned:10,}")
+        made += rows(found)
+    print("", results.save("runtime-memory", made), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
