@@ -39,7 +39,7 @@ def _run(profile: Profile) -> str:
         f"{_ms(profile.elapsed)} ms: {first} in nodes, {_ms(profile.between)} between them and at the ends,"
         f" {_ms(profile.following)} for following them",
         *(f"{time} ms in nodes on another thread meanwhile" for time in others),
-        f"{profile.peak:,} bytes alive at the peak, weights and inputs not counted; {profile.allocations:,} allocations,"
+        f"{profile.peak:,} bytes alive at the peak, without weights and inputs; {profile.allocations:,} allocations,"
         f" {counters.planned:,} results in {counters.arena_bytes:,} bytes of planned memory",
         f"{counters.units:,} units, {counters.kernels:,} kernels, {counters.in_place:,} in place,"
         f" {counters.tiled_groups:,} groups in {counters.tiles:,} blocks,"
