@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, fresh, is_half
+from irc.runtime.kernels.support import MAX_BYTES, Array, check_size, fresh, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -21,6 +21,9 @@ EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""
+
+_SURELY_SMALL = MAX_BYTES // 16
+"""A product of matrices that have so many elements in all combinations is no larger than results may be."""
 
 
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -34,15 +37,22 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
             return result
         np.copyto(out, result)
         return out
-    shape = check_size(_product_shape(a, b), a.dtype)
-    if CURRENT.guard is not None:
-        check_work(math.prod(shape) * a.shape[-1])
-    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and (out is None or out.flags.c_contiguous):
+    if CURRENT.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
+        shape = check_size(_product_shape(a, b), a.dtype)
+        if CURRENT.guard is not None:
+            check_work(math.prod(shape) * a.shape[-1])
+    try:
+        if b.ndim != 2 or a.ndim < 3 or a.size == a.shape[-1] or not a.flags.c_contiguous:
+            return np.asarray(np.matmul(a, b, out=out))
+        if out is not None and not out.flags.c_contiguous:
+            return np.matmul(a, b, out=out)
         # One product of tall matrices instead of a batch of flat ones.
         rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
         product = np.matmul(rows, b, out=None if out is None else out.reshape(len(rows), b.shape[1]))
         return product.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
-    return np.asarray(np.matmul(a, b, out=out))
+    except ValueError:
+        _product_shape(a, b)  # says what is wrong
+        raise
 
 
 def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
