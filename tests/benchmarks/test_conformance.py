@@ -29,7 +29,8 @@ def test_the_page_lists_the_operators_without_kernels() -> None:
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy")
-    opsets = [helper.make_opsetid("", 22), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    versions = {"": 22, "ai.onnx.ml": 4, "ai.onnx.preview.training": 1}
+    opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
     return helper.make_model(helper.make_graph(list(nodes), "g", [x], [y]), opset_imports=opsets)
 
 
@@ -42,26 +43,28 @@ def test_means() -> None:
     gradient = helper.make_node("Gradient", ["x"], ["y"], domain="ai.onnx.preview.training", xs=["x"], y="x")
     assert means.of(model(gradient)).by == means.REFUSED
     branch = helper.make_graph(
-        [helper.make_node("DFT", ["x", "", "a"], ["z"])], "b", [], [helper.make_empty_tensor_value_info("z")]
+        [helper.make_node("SVMRegressor", ["x"], ["z"], domain="ai.onnx.ml")],
+        "b",
+        [],
+        [helper.make_empty_tensor_value_info("z")],
     )
-    axis, yes = (
-        helper.make_node("Constant", [], ["a"], value_int=1),
-        helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True])),
-    )
+    yes = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True]))
     choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    assert means.of(model(axis, yes, choice)) == means.Means(means.REFERENCE, frozenset(("onnx::DFT",)))
+    assert means.of(model(yes, choice)) == means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMRegressor",)))
 
 
 def test_a_page() -> None:
     cases = [Case("node", f"test_{i}", 0, 0, lambda: (onnx.ModelProto(), [])) for i in range(4)]
     passed, mixed = ["passes"] * 4, ["passes", "fails", "ends the process", "passes"]
     table = {"irc": passed, "irc, unoptimised": mixed, "onnx.reference": mixed, "ONNX Runtime": passed}
-    how = [means.Means(means.OWN, frozenset())] * 3 + [means.Means(means.REFERENCE, frozenset(("onnx::DFT",)))]
+    how = [means.Means(means.OWN, frozenset())] * 3 + [
+        means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMRegressor",)))
+    ]
     page = write(versions(), cases, table, how)
     assert "| irc, unoptimised | 2 | 0 | 0 | 0 | 0 | 2 |" in page
     assert "- irc, unoptimised: does not pass `test_1`, `test_2`." in page
     assert "| own kernels | 3 | 0 | 0 | 0 | 0 | 3 | 75.0% |" in page
-    assert "| `DFT` | 1 |" in page
+    assert "| `ai.onnx.ml::SVMRegressor` | 1 |" in page
     assert "onnx.reference 1." in page
 
 

@@ -23,6 +23,7 @@ ONNX = {
         "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sign Sin Sinh "
         "Sqrt Sub Sum Tan Tanh Where Xor"
     ),
+    "fold": "Col2Im Det",
     "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
     "grid_sample": "GridSample",
     "index": "Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND TensorScatter",
@@ -50,13 +51,15 @@ ONNX = {
     ),
     "sequence_models": "CausalConvWithState RotaryEmbedding",
     "shape": ("DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze"),
+    "signal": "DFT MelWeightMatrix STFT",
     "softmax": "Hardmax LogSoftmax Softmax",
+    "strings": "StringConcat StringNormalizer StringSplit",
     "unpool": "MaxUnpool",
 }
 """Module -> the operators of ONNX's own domain that it has kernels for."""
 
 NAMESPACES = {
-    "ai.onnx.ml": ("ml", "ml_trees"),
+    "ai.onnx.ml": ("ml", "ml_features", "ml_trees"),
     "aten": ("aten",),
     "irc": ("append", "index"),
     "prim": ("prim",),

@@ -134,10 +134,10 @@ class Forest:
         """Write what leaves, [rows, trees], say to ``found``, [rows, targets]."""
         votes = self.votes
         times = votes.many[leaves].reshape(-1)
-        if not times.size or not times.sum():
+        total = int(times.sum())
+        if not total:
             return
-        ends = np.cumsum(times)
-        which = np.add(np.repeat(votes.first[leaves].reshape(-1) - ends + times, times), np.arange(ends[-1]))
+        which = np.repeat(votes.first[leaves].reshape(-1) - np.cumsum(times) + times, times) + np.arange(total)
         rows = np.repeat(np.repeat(np.arange(len(leaves)), leaves.shape[1]), times)
         place = rows * found.shape[1] + votes.target[which]
         if aggregate in ("SUM", "AVERAGE"):

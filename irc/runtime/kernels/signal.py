@@ -1,0 +1,133 @@
+"""Fourier transforms, and the matrix from their frequencies to the mel scale.
+
+Complex numbers are pairs along the last axis, real ones vectors of one element there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.bounds import check_work
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, axis_in, check_size, is_half, numpy_dtype, scalar
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+
+def _complex(x: Array) -> Array:
+    """The numbers that ``x`` stands for: real if it has one component, of float32 or float64."""
+    if not x.ndim or x.shape[-1] not in (1, 2):
+        raise Error("IRC421", f"the last axis of the input, of shape {list(x.shape)}, must have 1 or 2 components")
+    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    return wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
+
+
+def _pairs(y: Array, dtype: Any) -> Array:
+    found: Array = np.empty((*y.shape, 2), dtype)
+    found[..., 0], found[..., 1] = y.real, y.imag
+    return found
+
+
+def _transform(x: Array, length: int, axis: int, is_inverse: bool, is_onesided: bool, dtype: Any) -> Array:
+    """The transform of ``x``, cut or filled up with zeros to ``length``."""
+    if length < 1:
+        raise Error("IRC422", f"a Fourier transform of length {length} is not defined")
+    shape = list(x.shape)
+    shape[axis] = length
+    check_size([*shape, 2], np.dtype(np.complex128))
+    check_work(2 * int(np.prod(shape)) * length.bit_length())
+    if is_inverse:
+        if is_onesided:
+            return np.fft.irfft(x, length, axis)[..., None].astype(dtype, order="C")
+        return _pairs(np.fft.ifft(x, length, axis), dtype)
+    if is_onesided and x.dtype.kind != "c":
+        return _pairs(np.fft.rfft(x, length, axis), dtype)
+    found = np.fft.fft(x, length, axis)
+    if is_onesided:
+        found = found[(*(slice(None),) * axis, slice(length // 2 + 1))]
+    return _pairs(found, dtype)
+
+
+def _dft(node: Node, axis_of: Any) -> Kernel:
+    is_inverse, is_onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
+
+    def run(x: Array, length: Array | None = None, *axis: Array) -> Array:
+        signal = _complex(x)
+        at = axis_in(axis_of(*axis), x.ndim)
+        if at == x.ndim - 1:
+            raise Error("IRC420", f"axis {at} is the last one, which holds real and imaginary parts")
+        size = signal.shape[at]
+        default = 2 * (size - 1) if is_inverse and is_onesided else size
+        n = default if length is None else int(scalar(length, "dft_length"))
+        return _transform(signal, n, at, is_inverse, is_onesided, x.dtype)
+
+    return run
+
+
+@kernel("onnx::DFT", since=20)
+def dft(node: Node) -> Kernel:
+    """The axis is an input."""
+
+    def axis_of(axis: Array | None = None) -> int:
+        return -2 if axis is None else int(scalar(axis, "axis"))
+
+    return _dft(node, axis_of)
+
+
+@kernel("onnx::DFT", since=17)
+def dft_along_attribute(node: Node) -> Kernel:
+    axis: int = node.attributes.get("axis", 1)
+    return _dft(node, lambda: axis)
+
+
+@kernel("onnx::STFT")
+def stft(node: Node) -> Kernel:
+    """Transforms of frames: of a signal [batch, length, 1 or 2] the result is [batch, frames, frequencies, 2]."""
+    is_onesided = bool(node.attributes.get("onesided", 1))
+
+    def run(x: Array, step: Array, window: Array | None = None, length: Array | None = None) -> Array:
+        if x.ndim != 3:
+            raise Error("IRC421", f"the signal has shape {list(x.shape)}; it must be [batch, length, 1 or 2]")
+        signal = _complex(x)
+        hop = int(scalar(step, "frame_step"))
+        size = x.shape[1] if window is None else window.size
+        size = size if length is None else int(scalar(length, "frame_length"))
+        if hop < 1 or not 1 <= size <= x.shape[1]:
+            raise Error("IRC424", f"frames of {size}, one every {hop}, cannot be taken of a signal of {x.shape[1]}")
+        if window is not None and window.shape != (size,):
+            raise Error("IRC421", f"the window has shape {list(window.shape)} and frames have {size} positions")
+        frames = np.lib.stride_tricks.sliding_window_view(signal, size, axis=1)[:, ::hop]
+        check_size(frames.shape, np.dtype(np.complex128))
+        weighted = frames if window is None else frames * window.astype(signal.real.dtype)
+        return _transform(weighted, size, 2, False, is_onesided, x.dtype)
+
+    return run
+
+
+@kernel("onnx::MelWeightMatrix")
+def mel_weight_matrix(node: Node) -> Kernel:
+    """Triangles over the frequencies of a transform, evenly spaced in mel: [dft_length // 2 + 1, bins]."""
+    dtype = numpy_dtype(node.attributes.get("output_datatype", 1))
+
+    def run(bins: Array, length: Array, rate: Array, low: Array, high: Array) -> Array:
+        count, size = int(scalar(bins, "num_mel_bins")), int(scalar(length, "dft_length"))
+        samples = int(scalar(rate, "sample_rate"))
+        if samples < 1:
+            raise Error("IRC424", f"the sample rate is {samples}")
+        shape = check_size([size // 2 + 1, count], np.dtype(np.float64))
+        ends = [2595 / np.log(10) * np.log1p(float(scalar(f, "a frequency")) / 700) for f in (low, high)]
+        mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
+        hertz = 700 * np.expm1(mels * (np.log(10) / 2595))
+        edges = np.floor((size + 1) * hertz / samples).astype(np.int64)
+        left, center, right = edges[:-2], edges[1:-1], edges[2:]
+        at = np.arange(shape[0])[:, None]
+        rising = (at - left) / np.maximum(center - left, 1)
+        falling = (right - at) / np.maximum(right - center, 1)
+        inside = [(at >= left) & (at < center), at == center, (at > center) & (at < right)]
+        return np.select(inside, [rising, np.ones(shape), falling], 0.0).astype(dtype)
+
+    return run

@@ -1,0 +1,80 @@
+"""Operators on strings. Tensors of strings are arrays of Python's strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array, check_size
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+TEXT = np.dtype(object)
+
+
+@kernel("onnx::StringConcat")
+def string_concat(node: Node) -> Kernel:
+    """Texts of the second operand behind those of the first, broadcast as NumPy does."""
+
+    def run(x: Array, y: Array) -> Array:
+        try:
+            shape = np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            raise Error("IRC421", f"the shapes {list(x.shape)} and {list(y.shape)} do not broadcast") from None
+        found: Array = np.empty(check_size(shape, TEXT), TEXT)
+        np.add(x, y, out=found)
+        return found
+
+    return run
+
+
+@kernel("onnx::StringSplit")
+def string_split(node: Node) -> Kernel:
+    """The parts of each text, [*shape, most parts], filled up with empty ones; and how many there are, [*shape]."""
+    delimiter: str | None = node.attributes.get("delimiter") or None
+    most: int = node.attributes.get("maxsplit", -1)
+
+    def run(x: Array) -> tuple[Array, Array]:
+        texts: list[str] = x.reshape(-1).tolist()
+        parts = [text.split(delimiter, most) for text in texts]
+        counts = np.array([len(p) for p in parts], np.int64)
+        width = int(counts.max(initial=0))
+        found: Array = np.full(check_size((len(parts), width), TEXT), "", TEXT)
+        for row, words in zip(found, parts, strict=True):
+            row[: len(words)] = words
+        return found.reshape(*x.shape, width), counts.reshape(x.shape)
+
+    return run
+
+
+CASES: dict[str, Any] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+
+
+@kernel("onnx::StringNormalizer")
+def string_normalizer(node: Node) -> Kernel:
+    """Removes texts that are stop words, and changes the case of the others; of [c] or [1, c].
+
+    As in ONNX Runtime texts are compared whole, and keep their accents. The locale changes nothing: the case of
+    letters is Unicode's.
+    """
+    action = node.attributes.get("case_change_action", "NONE")
+    if action not in CASES:
+        raise Error("IRC320", f"case_change_action is {action!r}; it must be one of {', '.join(CASES)}")
+    change = CASES[action]
+    key = str if node.attributes.get("is_case_sensitive", 0) else str.casefold
+    stops = {key(word) for word in node.attributes.get("stopwords", [])}
+
+    def run(x: Array) -> Array:
+        if x.ndim not in (1, 2) or (x.ndim == 2 and len(x) != 1):
+            raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [c] or [1, c]")
+        texts: list[str] = x.reshape(-1).tolist()
+        kept = [change(text) for text in texts if key(text) not in stops] or [""]
+        found: Array = np.empty(len(kept), TEXT)
+        found[:] = kept
+        return found if x.ndim == 1 else found[None]
+
+    return run

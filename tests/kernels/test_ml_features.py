@@ -1,0 +1,75 @@
+"""The operators of ai.onnx.ml that prepare features, against ONNX Runtime, and LinearRegressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.errors import Error
+from tests.kernels.helpers import assert_same, run_kernel, run_ort
+
+ML = "ai.onnx.ml"
+X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+HOLES = np.where(X > 0.5, np.float32(np.nan), X)
+WORDS = np.array(["a", "b", "z"], object)
+
+CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("ArrayFeatureExtractor", [X, np.array([2, 0, 2])], {}),
+    ("ArrayFeatureExtractor", [X[0], np.array([1])], {}),
+    ("ArrayFeatureExtractor", [WORDS, np.array([[1, 1]])], {}),
+    ("Binarizer", [X], {"threshold": -0.25}),
+    ("Binarizer", [X], {}),
+    ("FeatureVectorizer", [X, X[:, :1]], {"inputdimensions": [3, 1]}),
+    ("Imputer", [HOLES], {"imputed_value_floats": [9.0], "replaced_value_float": float("nan")}),
+    ("Imputer", [HOLES], {"imputed_value_floats": [9.0, 8.0, 7.0], "replaced_value_float": float("nan")}),
+    ("Imputer", [np.array([[0, 5], [3, 0]])], {"imputed_value_int64s": [7, 8]}),
+    ("OneHotEncoder", [np.array([[1, 0], [9, 2]])], {"cats_int64s": [0, 1, 2]}),
+    ("OneHotEncoder", [np.array([1.5, 0], np.float32)], {"cats_int64s": [0, 1, 2]}),
+    ("OneHotEncoder", [WORDS], {"cats_strings": ["b", "a"]}),
+    ("Scaler", [X], {"offset": [0.5], "scale": [2.0]}),
+    ("Scaler", [X.astype(np.float64)], {"offset": [0.5, 0.0, -1.0], "scale": [2.0, 1.0, 0.5]}),
+    ("Scaler", [np.array([[4, 5]])], {"offset": [1.0], "scale": [0.5]}),
+    ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0]}),
+    ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0, 1.0, 1.5, 3.0], "targets": 2}),
+    ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0, 1.0, 1.5, 3.0], "intercepts": [0.5, 1.0], "targets": 2,
+                              "post_transform": "SOFTMAX"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes"), CASES)
+def test_against_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
+    expected = run_ort(op, inputs, attributes, 1, 1, ML)
+    assert_same(run_kernel(op, inputs, attributes, 1, 1, ML), expected)
+
+
+def test_vectors_are_cut_and_filled_up() -> None:
+    """As the inputs' widths are said to be, whatever they are."""
+    (found,) = run_kernel("FeatureVectorizer", [X[:2], X[:2, 0].copy()], {"inputdimensions": [2, 3]}, 1, 1, ML)
+    expected = np.zeros((2, 5), np.float32)
+    expected[:, :2], expected[:, 2] = X[:2, :2], X[:2, 0]
+    np.testing.assert_array_equal(found, expected)
+
+
+BAD: list[tuple[str, list[Any], dict[str, Any], str]] = [
+    ("ArrayFeatureExtractor", [X, np.array([3])], {}, "there are 3"),
+    ("ArrayFeatureExtractor", [X, np.array([-1])], {}, "there are 3"),
+    ("ArrayFeatureExtractor", [X[0, 0], np.array([0])], {}, "scalar"),
+    ("FeatureVectorizer", [X, X[:2]], {"inputdimensions": [3, 3]}, "do not make columns"),
+    ("FeatureVectorizer", [X], {"inputdimensions": [3, 3]}, "do not make columns"),
+    ("FeatureVectorizer", [X], {"inputdimensions": [1 << 45]}, "would take more"),
+    ("FeatureVectorizer", [X], {"inputdimensions": [-1]}, "negative"),
+    ("Imputer", [X], {}, "exactly one of"),
+    ("Imputer", [X], {"imputed_value_floats": [1.0, 2.0]}, "2 values"),
+    ("OneHotEncoder", [np.array([5])], {"cats_int64s": [1], "zeros": 0}, "5 is none"),
+    ("Scaler", [X], {"offset": [1.0, 2.0]}, "2 values"),
+    ("LinearRegressor", [X], {"coefficients": [1.0, 2.0]}, "2 coefficients"),
+    ("LinearRegressor", [X], {"coefficients": [1.0, 2.0, 3.0], "targets": 2}, "do not fit 2 targets"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "words"), BAD)
+def test_bad_nodes(op: str, inputs: list[Any], attributes: dict[str, Any], words: str) -> None:
+    with pytest.raises(Error, match=words):
+        run_kernel(op, inputs, attributes, 1, 1, ML)
