@@ -48,13 +48,11 @@ class Answers:
 
     # -- motion ----------------------------------------------------------
 
-    def motion(self, both: Both, node: Node, point: Node, before: bool) -> bool:
-        """``move_before`` and ``move_after``; whether PyTorch has changed its graph."""
+    def motion(self, both: Both, node: Node, point: Node, before: bool) -> None:
+        """``move_before`` and ``move_after``."""
         ours = (both.db.can_move_before if before else both.db.can_move_after)(node, point)
-        theirs = both.they_move(node, point, before)
-        if not self._same("motion", not ours, not theirs):
+        if not self._same("motion", not ours, not both.would_they_move(node, point, before)):
             assert self._explained("motion", Refusal(both, node, point, before).excuses), _tell(both, node, point)
-        return theirs
 
     # -- results ---------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -54,8 +55,27 @@ class Both:
         move = self.their_db.move_before_topologically_valid if before else self.their_db.move_after_topologically_valid
         return move(self.nodes[node], self.nodes[point])
 
+    def would_they_move(self, node: Node, point: Node, before: bool) -> bool:
+        """Whether they move it, which is then taken back: only nodes from one to the other change places."""
+        is_moved = self.they_move(node, point, before)
+        if is_moved:
+            for first, second in pairwise(between(node, point)):
+                self.nodes[second].moveAfter(self.nodes[first])
+        return is_moved
+
     def __getitem__(self, name: str) -> Value:
         return self.graph.value(name)
+
+
+def between(a: Node, b: Node) -> list[Node]:
+    """The nodes from one to the other, both included, in order."""
+    first, last = (a, b) if a.is_before(b) else (b, a)
+    found = [first]
+    while found[-1] is not last:
+        following = found[-1].next
+        assert following is not None
+        found.append(following)
+    return found
 
 
 def run(theirs: Any, *arguments: Any) -> Any:

@@ -14,7 +14,7 @@ from irc.alias.motion import links
 from irc.alias.queries import Queries
 from irc.alias.sets import EMPTY, intersects, members
 from irc.ir import Node, Value
-from tests.differential.both import Both
+from tests.differential.both import Both, between
 
 UNSEEN_SHARING = frozenset({1, 2, 4, 5, 7})
 """The cases in which PyTorch does not see that two values may share memory."""
@@ -113,17 +113,6 @@ class Refusal:
 def cases(numbers: Iterable[int]) -> set[str]:
     """The names of cases."""
     return {f"case {n}" for n in numbers}
-
-
-def between(a: Node, b: Node) -> list[Node]:
-    """The nodes from one to the other, both included, in order."""
-    first, last = (a, b) if a.is_before(b) else (b, a)
-    found = [first]
-    while found[-1] is not last:
-        following = found[-1].next
-        assert following is not None
-        found.append(following)
-    return found
 
 
 def inside(node: Node) -> Iterator[Node]:
