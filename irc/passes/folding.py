@@ -14,7 +14,7 @@ from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.constants import constant_tensor, constant_value
-from irc.passes.shapes.context import NodeTypes, find_rule
+from irc.passes.shapes.context import NodeTypes, apply, find_rule
 from irc.passes.shapes.infer import refine
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def output_types(node: Node) -> list[Type]:
     if rule is None:
         return declared
     try:
-        found = rule(NodeTypes(node, {}))
+        found = apply(rule, NodeTypes(node, {}))
     except Error as e:
         raise Refused(e.message) from None
     inferred = [found] if isinstance(found, Type) else list(found)

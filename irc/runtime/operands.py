@@ -24,10 +24,10 @@ def wrong_operands(node: Node, inputs: Sequence[Any]) -> str | None:
     if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
         odd = next((value for value in inputs if not is_array(value)), None)
         return None if odd is None else f"{node.kind} takes tensors, not {describe(odd)}"
-    return misfit(node.kind, node.version, [_onnx_type(value) for value in inputs])
+    return misfit(node.kind, node.version, [onnx_type(value) for value in inputs])
 
 
-def _onnx_type(value: Any) -> str | None:
+def onnx_type(value: Any) -> str | None:
     """The type of a run-time value as ONNX writes it, ``seq(tensor(float))``; None if that cannot be told."""
     if is_array(value):
         try:
@@ -35,6 +35,6 @@ def _onnx_type(value: Any) -> str | None:
         except KeyError:
             return None
     if is_sequence(value):
-        element = _onnx_type(value[0]) if value else None
+        element = onnx_type(value[0]) if value else None
         return "seq(" if element is None else f"seq({element})"
     return "map(" if is_mapping(value) else None

@@ -47,6 +47,14 @@ def find_rule(kind: str) -> Rule | None:
     return _RULES.get(kind)
 
 
+def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
+    """What ``rule`` says; Error IRC310 if it cannot make sense of the node."""
+    try:
+        return rule(types)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return types.fail(f"its operands and attributes make no sense together ({error!r})")
+
+
 class NodeTypes:
     """Types and known contents of one node's inputs, with what rules share."""
 

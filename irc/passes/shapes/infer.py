@@ -10,7 +10,7 @@ from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, NodeTypes, find_rule, trackable
+from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, trackable
 from irc.passes.shapes.torch_pointwise import keeps_metadata
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class Inference:
         if rule is None:
             return
         context = NodeTypes(node, self.contents, self._trusted)
-        found = rule(context)
+        found = apply(rule, context)
         types = [found] if isinstance(found, Type) else found
         for value, type in zip(node.outputs, types, strict=False):
             self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
-            contents = contents_rule(context)
+            contents = apply(contents_rule, context)
             if contents is not None and self._is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
 

@@ -21,8 +21,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, c_order, is_array
+from irc.runtime.operands import onnx_type
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -104,6 +106,7 @@ class _Reference:
     def __init__(self, node: Node) -> None:
         from onnx import defs
 
+        self.kind = node.kind
         namespace, _, self.op_type = node.kind.rpartition("::")
         self.domain = DOMAINS[namespace]
         newest: Any = defs.get_schema(self.op_type, self.domain)
@@ -120,6 +123,8 @@ class _Reference:
         copies = [_copy(x) for x in inputs]
         feeds = {f"x{i}": x for i, x in enumerate(copies) if x is not None}
         key = tuple(map(_signature, copies))
+        if key not in self.evaluators:
+            self.check(copies)
         with self.lock:
             try:
                 if key not in self.evaluators:
@@ -132,6 +137,12 @@ class _Reference:
             result = _normal(y, self._stated_dtype(i, copies))
             results.append(_copy(result) if any(_may_share(result, r) for r in results) else result)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Error IRC421 if ``inputs`` have types that the operator does not allow: the reference believes them."""
+        wrong = misfit(self.kind, self.version, [onnx_type(x) for x in inputs])
+        if wrong is not None:
+            raise Error("IRC421", wrong)
 
     def make_evaluator(self, inputs: Sequence[Any]) -> Any:
         """An evaluator for inputs of the types of ``inputs``."""

@@ -59,6 +59,8 @@ def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
 def gather_nd(node: Node) -> Kernel:
     """The last dimension of the indices holds index tuples, after ``batch_dims`` dimensions shared with the data."""
     batch_dims: int = node.attributes.get("batch_dims", 0)
+    if batch_dims < 0:
+        raise Error("IRC320", f"batch_dims is {batch_dims}; it must not be negative")
 
     def run(x: Array, indices: Array) -> Array:
         batch = x.shape[:batch_dims]
