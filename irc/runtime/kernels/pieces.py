@@ -115,16 +115,17 @@ def split_by_attribute(node: Node) -> Kernel:
 def concat(node: Node) -> Kernel:
     axis: int = node.attributes.get("axis", 1)  # required from version 4 on
 
-    def run(*inputs: Array) -> Array:
-        return concatenate(inputs, axis)
+    def run(*inputs: Array, out: Array | None = None) -> Array:
+        return concatenate(inputs, axis, out)
 
     return run
 
 
-def concatenate(parts: Sequence[Array], axis: int) -> Array:
-    """The tensors one after the other along ``axis``, in a new array."""
+def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> Array:
+    """The tensors one after the other along ``axis``, in a new array, or in ``out``, which shares with none of them."""
+    axis = axis_in(axis, parts[0].ndim)
     try:
-        return c_order(np.concatenate(parts, axis_in(axis, parts[0].ndim)))
+        return c_order(np.concatenate(parts, axis)) if out is None else np.concatenate(parts, axis, out)
     except ValueError:
         shapes = ", ".join(str(list(p.shape)) for p in parts)
         raise Error("IRC421", f"the shapes {shapes} do not fit together along axis {axis}") from None
