@@ -32,6 +32,7 @@ test: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.yolov3 --ladder
+	$(BIN)/python -m benchmarks.yolov3 --ladder --subjects scripted --copies 2 --turns 1
 
 bench-compare: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
