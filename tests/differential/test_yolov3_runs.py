@@ -14,7 +14,7 @@ import torch
 
 import irc
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import types
+from irc.ir import Module, types
 from irc.ir.types import DType
 from irc.passes import PassManager
 from tests.differential.conftest import Report
@@ -61,13 +61,17 @@ def expected(size: int) -> tuple[np.ndarray, np.ndarray]:
         return image.numpy(), model()(image).numpy()
 
 
-def imported(source: str) -> Any:
+def read(source: str) -> Module:
     if source == "live":
         return import_torchscript(torch.jit.script(model()))
     parts = {f"y{i}": getattr(model(), f"y{i}") for i in (1, 2, 3)}
     numbers = {f"{name}.{x}": getattr(part, x) for name, part in parts.items() for x in ("stride", "no", "na")}
     weights = {name: tensor.numpy() for name, tensor in model().state_dict().items()}
     return import_torchscript((DATA / "yolov3_torchscript.ir").read_text(), weights | numbers)
+
+
+imported = cache(read)
+"""Compiling does not change what it is given."""
 
 
 @pytest.mark.parametrize("passes", PIPELINES)
@@ -98,9 +102,9 @@ TYPED = "freeze,canonicalize,constant-fold,shape-inference"
 
 
 @cache
-def typed(passes: str) -> Any:
+def typed(passes: str) -> Module:
     """The dump with the type of the image given, after ``passes``."""
-    module = imported("dump")
+    module = read("dump")
     (image,) = (value for value in module.main.inputs if value.name == "x")
     image.type = types.tensor(DType.FLOAT, (1, 3, *SIZES * 2))
     PassManager(passes).run(module)
