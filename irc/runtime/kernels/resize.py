@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import COORDINATES, FILTERS, NEAREST, ONE, ZERO, F, Resampler, Side
-from irc.runtime.kernels.support import Array, axes_in
+from irc.runtime.kernels.support import Array, axes_in, vector
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -74,7 +74,7 @@ def resize_10(node: Node) -> Kernel:
     how = Resampler(_choice(node, "mode", "nearest", ("nearest", "linear")))
 
     def run(x: Array, scales: Array) -> Array:
-        return how.resize(x, _by_scales(x, scales.tolist()))
+        return how.resize(x, _by_scales(x, vector(scales)))
 
     return run
 
@@ -113,7 +113,7 @@ def _resize(node: Node, *, fractional: bool) -> Kernel:
         by_scale, by_size = scales is not None and scales.size > 0, sizes is not None and sizes.size > 0
         if by_scale == by_size:
             raise Error("IRC421", "exactly one of scales and sizes must be given")
-        given: list[Any] = (scales if by_scale else sizes).tolist()  # pyright: ignore[reportOptionalMemberAccess]
+        given: list[Any] = vector(scales if by_scale else sizes)  # pyright: ignore[reportArgumentType]
         if len(given) != len(over):
             raise Error("IRC421", f"{'scales' if by_scale else 'sizes'} has {len(given)} entries for {len(over)} axes")
         regions = _regions(roi, len(over)) if how.crops else [(ZERO, ONE)] * len(over)

@@ -55,12 +55,17 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
     return sizes
 
 
-def ints(values: Array) -> list[int]:
-    """The elements of a 0-d or 1-d tensor of integers; Error if it has more dimensions."""
+def vector(values: Array) -> list[Any]:
+    """The elements of a 0-d or 1-d tensor; Error if it has more dimensions."""
     if values.ndim > 1:
         raise Error("IRC421", f"sizes, axes and positions are given as a vector, not as {list(values.shape)}")
     found = values.tolist()
     return found if values.ndim else [found]
+
+
+def ints(values: Array) -> list[int]:
+    """As `vector`, of integers."""
+    return vector(values)
 
 
 def counting(n: int) -> Array:
