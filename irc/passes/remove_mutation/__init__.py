@@ -79,7 +79,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
 
 def _undo(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     """Go through what is refused; return whether anything could be done."""
-    undone = sum(undo(node, graph, ctx) for node in refused)
+    undone = undo(refused, graph, ctx)
     if undone:
         ctx.count("removed", undone)
     return undone > 0

@@ -2,44 +2,69 @@
 
 Such an operator need not be certain what it writes. Whoever may see the
 operand's memory does not look at it again, so a result in memory of its own
-is as good; the pass ``in-place`` itself says whether that is so.
+is as good. The pass ``in-place`` itself says whether that is so: if it would
+make, of the graph without these operators, all of them again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from irc.ir.ops.twins import twin_of
-from irc.passes.in_place import may_overwrite
+from irc.ir import Graph, Node
+from irc.passes.base import PassContext
+from irc.passes.in_place import InPlace
 from irc.passes.remove_mutation.forms import functional_kind
 
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node
-    from irc.passes.base import PassContext
+_ROUNDS = 2
+"""Those that are left of a first round had others beside them, so they are asked once more; then it would take long."""
 
 
-def undo(node: Node, graph: Graph, ctx: PassContext) -> bool:
-    """Replace ``node`` by its functional form if ``in-place`` could make it from that; return whether it could."""
-    kind = functional_kind(node)
-    if kind is None or len(node.outputs) != 1 or not ctx.allow(node):
+def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
+    """Make those of ``nodes`` functional that ``in-place`` could make from that; return how many."""
+    candidates = [node for node in nodes if len(node.outputs) == 1 and functional_kind(node) is not None]
+    names = {node.output.name for node in candidates}
+    for _ in range(_ROUNDS):
+        again = _made_again(names, graph) if names else names
+        if again == names:
+            break
+        names = again
+    else:
+        return 0
+    if not names or not ctx.allow(candidates[0]):
+        return 0
+    _make_functional(names, graph)
+    ctx.alias_db(graph).refresh()
+    return len(names)
+
+
+def _made_again(names: set[str], graph: Graph) -> set[str]:
+    """Which of the results called ``names`` the pass writes in place, as they are, if none is."""
+    copy = graph.copy()
+    _make_functional(names, copy)
+    InPlace().run(copy, PassContext())
+    return {name for name in names if _is_like(copy.value(name).node, graph.value(name).node)}
+
+
+def _is_like(one: Node | None, other: Node | None) -> bool:
+    if one is None or other is None or one.kind != other.kind:
         return False
-    plain = _put(kind, node, ctx)
-    if twin_of(plain) == node.kind and may_overwrite(plain, 0, graph, ctx):
-        return True
-    _put(node.kind, plain, ctx)
-    return False
+    return [value.name for value in one.inputs] == [value.name for value in other.inputs]
 
 
-def _put(kind: str, node: Node, ctx: PassContext) -> Node:
-    """A node of ``kind`` in the place of ``node``, all else being equal."""
-    other = node.graph.create(
-        kind, node.inputs, [node.output.type], attributes=dict(node.attributes), version=node.version, name=node.name
-    )
-    other.scope = node.scope
-    rewriter, name = ctx.rewriter(node.graph), node.output.name
-    with rewriter.db.rewrite():
-        rewriter.insert(other, before=node)
-        rewriter.replace(node.output, other.output)
-        rewriter.erase(node)
-    other.output.name = name
-    return other
+def _make_functional(names: set[str], graph: Graph) -> None:
+    for node in [node for node in graph.walk() if len(node.outputs) == 1 and node.output.name in names]:
+        kind, name = functional_kind(node), node.output.name
+        assert kind is not None
+        plain = graph.create(
+            kind,
+            node.inputs,
+            [node.output.type],
+            attributes=dict(node.attributes),
+            version=node.version,
+            name=node.name,
+        )
+        plain.scope = node.scope
+        plain.insert_before(node)
+        node.output.replace_all_uses_with(plain.output)
+        node.erase()
+        plain.output.name = name
