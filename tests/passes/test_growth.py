@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import irc.compiler  # noqa: F401  # registers the passes
 from irc.alias.facts import Facts
-from irc.ir import parse_graph
+from irc.ir import Value, parse_graph
 from irc.passes import PassManager
 
 
@@ -37,5 +39,46 @@ def test_values_that_may_be_at_thousands_of_places_are_not_listed_for_each_node(
             ]
         graph = parse_graph("\n".join([*lines, f"  return (%p{nests}, %q{nests})", ""]))
         PassManager(pipeline).run(graph)
+        counts.append(looked_at)
+    assert counts[1] <= 5 * counts[0] + 100
+
+
+READERS = {
+    "one list of sizes": (
+        "  %sizes : int[] = prim::ListConstruct(%one, %one, %one, %one)\n",
+        "  %x{next} : Tensor = aten::reshape(%x{i}, %sizes)\n",
+    ),
+    "one constant": (
+        "  %ones : int[] = prim::Constant[value=[1, 1]]()\n  %zeros : int[] = prim::Constant[value=[0, 0]]()\n",
+        "  %x{next} : Tensor = aten::max_pool2d(%x{i}, %ones, %ones, %zeros, %ones, %no)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", READERS)
+def test_of_a_list_that_many_read_not_every_reader_is_looked_at_for_each(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constant pooling leaves one list for thousands of operators that take their sizes or strides from it."""
+    looked_at = 0
+    users, uses = Value.iter_users, Value.uses.fget
+    assert uses is not None
+
+    def counted(found: list[Any]) -> list[Any]:
+        nonlocal looked_at
+        looked_at += len(found)
+        return found
+
+    monkeypatch.setattr(Value, "uses", property(lambda value: counted(uses(value))))
+    monkeypatch.setattr(Value, "iter_users", lambda value: iter(counted(list(users(value)))))
+    counts: list[int] = []
+    for size in (100, 400):
+        looked_at = 0
+        first, each = READERS[which]
+        head = "graph(%x0 : Float(1, 1, 1, 1)):\n  %one : int = prim::Constant[value=1]()\n"
+        body = "".join(each.format(i=i, next=i + 1) for i in range(size))
+        graph = parse_graph(f"{head}  %no : bool = prim::Constant[value=0]()\n{first}{body}  return (%x{size})\n")
+        PassManager("shape-inference").run(graph)
+        assert str(graph.outputs[0].type) == "Float(1, 1, 1, 1)", "it is known by the list"
         counts.append(looked_at)
     assert counts[1] <= 5 * counts[0] + 100

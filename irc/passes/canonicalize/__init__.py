@@ -33,7 +33,7 @@ class Canonicalize:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Apply the rules; types are inferred first, because most rules ask for shapes."""
-        inference = Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value)).run()
+        inference = Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False)).run()
         rewriter = ctx.rewriter(graph)
         changed = False
         work = deque(node for node in graph.walk() if node.kind in RULES)

@@ -58,12 +58,19 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
 class NodeTypes:
     """Types and known contents of one node's inputs, with what rules share."""
 
-    __slots__ = ("contents", "node", "trusted")
+    __slots__ = ("contents", "is_fixed", "node", "trusted")
 
-    def __init__(self, node: Node, contents: dict[Value, Contents], trusted: bool = False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        contents: dict[Value, Contents],
+        trusted: bool = False,
+        is_fixed: Callable[[Value], bool] = lambda value: False,
+    ) -> None:
         self.node = node
         self.contents = contents
         self.trusted = trusted  # whether tensors surely keep the shapes and element types they are made with
+        self.is_fixed = is_fixed  # whether a list or tensor surely stays as it was made, but for what a list holds
 
     # -- the node --------------------------------------------------------
 

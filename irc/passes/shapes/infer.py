@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irc.alias import analyze
@@ -24,8 +25,8 @@ class Inference:
 
     Args:
         graph: the graph; its values get their types.
-        is_written: whether something writes into a value, which then has no fixed contents; by default the alias
-            analysis is asked. Only called if the graph may write at all.
+        is_written: whether something writes into a value itself, which then has no fixed contents; by default the
+            alias analysis is asked. Only called if the graph may write at all.
     """
 
     def __init__(self, graph: Graph, is_written: Callable[[Value], bool] | None = None) -> None:
@@ -59,7 +60,7 @@ class Inference:
         rule = find_rule(node.kind)
         if rule is None:
             return
-        context = NodeTypes(node, self.contents, self._trusted)
+        context = NodeTypes(node, self.contents, self._trusted, self._is_fixed)
         found = apply(rule, context)
         types = [found] if isinstance(found, Type) else found
         for value, type in zip(node.outputs, types, strict=False):
@@ -96,7 +97,7 @@ class Inference:
         if self._pure:
             return True
         if self._is_written is None:
-            self._is_written = analyze(self.graph).has_writers
+            self._is_written = partial(analyze(self.graph).has_writers, contained=False)
         return not self._is_written(value)
 
     # -- control flow ----------------------------------------------------

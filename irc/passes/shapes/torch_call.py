@@ -138,8 +138,8 @@ class Call:
     def _items(self, value: Value) -> list[Any] | None:
         tracked = self.types.contents.get(value)
         if tracked is not None:
-            return list(tracked) if only_read(value) else None
-        if value.node is None or not only_read(value):
+            return list(tracked) if self.types.is_fixed(value) else None
+        if value.node is None or not self.types.is_fixed(value):
             return None
         if value.node.kind == "prim::Constant":
             given = value.node.attributes.get("value")
@@ -157,9 +157,10 @@ class Call:
     def elements(self, name: str) -> list[TensorType] | None:
         """The types of the tensors in a list that is made on the spot."""
         value = self.value(name)
-        if value is None or value.node is None or value.node.kind != "prim::ListConstruct" or not only_read(value):
+        node = value.node if value is not None and self.types.is_fixed(value) else None
+        if node is None or node.kind != "prim::ListConstruct":
             return None
-        types = [v.type for v in value.node.inputs]
+        types = [v.type for v in node.inputs]
         return [t if isinstance(t, TensorType) else TENSOR for t in types]
 
     def axis(self, dim: Any, rank: int) -> int | None:
@@ -179,19 +180,3 @@ class Call:
     def tell(self, value: Value, contents: Any) -> None:
         """Note what an integer, or list of integers, always is."""
         self.types.contents[value] = as_contents(np.array(contents, object))
-
-
-def only_read(value: Value) -> bool:
-    """Whether every use of a list just reads it: nothing writes into it, keeps it or hands it on."""
-    for use in value.uses:
-        node = use.node
-        if node.blocks:
-            return False
-        if node.kind == "prim::ListUnpack":
-            continue
-        schema = resolve(node)
-        formal = None if schema is None else schema.argument(use.index)
-        if formal is None or formal.alias is not None:
-            # A list of tensors that is read for views of them, or written through, keeps its own length and order.
-            return False
-    return True

@@ -8,7 +8,7 @@ from typing import Any
 from irc.ir import types
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, product, shape_rule
-from irc.passes.shapes.torch_call import UNKNOWN, Call, only_read, torch_rule
+from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type
 from irc.passes.shapes.torch_types import NUMBERS, result_type
 
@@ -145,7 +145,7 @@ def _sliced(size: Dim, start: Any, end: Any, step: Any) -> Dim:
 def parts(c: Call) -> Type | tuple[Type, ...]:
     found = c.node.outputs[0]
     is_list = isinstance(found.type, ListType) and isinstance(found.type.elem, TensorType)
-    return ListType(TensorType(c.tensor(0).dtype)) if is_list and only_read(found) else ()
+    return ListType(TensorType(c.tensor(0).dtype)) if is_list and c.types.is_fixed(found) else ()
 
 
 @shape_rule("prim::ListUnpack")
@@ -154,7 +154,7 @@ def unpack(c: NodeTypes) -> Type | tuple[Type, ...]:
     numbers = c.node.inputs[0].type == ListType(types.INT)
     for i, value in enumerate(c.node.outputs):
         c.contents.pop(value, None)
-        if listed is not None and numbers and listed.size == len(c.node.outputs) and only_read(c.node.inputs[0]):
+        if listed is not None and numbers and listed.size == len(c.node.outputs) and c.is_fixed(c.node.inputs[0]):
             c.contents[value] = listed[i : i + 1].reshape(())
     given = c.type(0)
     if not isinstance(given, ListType) or not isinstance(given.elem, TensorType):
