@@ -8,6 +8,7 @@ from irc.errors import Error
 from irc.runtime.file import load
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
 from irc.runtime.session import Session
 
-__all__ = ["CompiledModel", "Error", "Limits", "Session", "__version__", "compile", "load"]
+__all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "load"]

@@ -21,6 +21,7 @@ from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
+from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.plan import without_kernels
 from irc.runtime.report import FusionGroup, Memory, PassTiming, Refusal, Report
 
@@ -42,6 +43,7 @@ def compile(
     passes: str | Sequence[Pass | str] = "default",
     *,
     check: bool = False,
+    options: Options = DEFAULTS,
     instruments: Sequence[Instrument] = (),
     progress: Callable[[str], None] | None = None,
 ) -> CompiledModel:
@@ -52,6 +54,7 @@ def compile(
             ``irc.ir.Graph``. It is not changed. Large weights of a ``ModelProto`` are read by the first run,
             which fails (IRC130) if they were changed meanwhile.
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
+        options: how it runs: on how many threads, say.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
         instruments: what watches the passes, see ``irc.passes.instruments``.
         progress: called with a few words before each stage.
@@ -74,7 +77,7 @@ def compile(
         passed = manager.run(module)
         clock.lap("passes")
         tell("lowering")
-        compiled = CompiledModel(module, report)
+        compiled = CompiledModel(module, report, options)
         clock.lap("lower")
         report.seconds = clock.laps
         _describe(report, module.main, passed)

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.ir.bulk import no_collection
+from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
 from irc.runtime.groups import may_be_tiled
 from irc.runtime.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
@@ -96,6 +97,7 @@ class PlannedRuns:
         self._kinds: OrderedDict[Kind, dict[Value, Form] | _Planned | None] = OrderedDict()
         self._met: dict[Kind, None] = {}
         self._arenas: list[_Arena] = []
+        self._branches = Branches(lowerer)
         self._lock = Lock()
 
     def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), *, again: bool = True) -> list[Any]:
@@ -108,6 +110,10 @@ class PlannedRuns:
             again: whether inputs of the same shapes may come again. (Caches that grow do not.)
         """
         plan = self._lowerer.plan
+        if run.watch is None and run.threads is not None and run.threads > 1:
+            results = self._branches.run(inputs, run, run.threads)
+            if results is not None:
+                return results
         if not again:
             with np.errstate(all="ignore"):
                 return plan.call(inputs, run)

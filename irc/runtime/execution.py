@@ -9,8 +9,8 @@ a call of it costs a third of a loop over tuples of slot numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -32,7 +32,9 @@ class Counters:
     """What one run did.
 
     Attributes:
-        units: dispatches by the interpreter; a fusion group is one, a loop body counts each trip.
+        units: bulks of operators that were dispatched, on this or another thread; a loop body counts each trip.
+        breaks: why units ended before the last operator of their block, and how often.
+        overlaps: units that began while another one ran.
         kernels: calls of kernels, those inside fusion groups included.
         in_place: kernels that wrote into an input that nothing needed any more.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
@@ -48,6 +50,8 @@ class Counters:
     """
 
     units: int = 0
+    breaks: dict[str, int] = field(default_factory=dict[str, int])
+    overlaps: int = 0
     kernels: int = 0
     in_place: int = 0
     copies: int = 0
@@ -59,8 +63,23 @@ class Counters:
     tiles: int = 0
     tile_bytes: int = 0
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def add_breaks(self, breaks: Mapping[str, int]) -> None:
+        """Count these, too."""
+        for cause, count in breaks.items():
+            self.breaks[cause] = self.breaks.get(cause, 0) + count
+
+    def add(self, other: Counters) -> None:
+        """Count what a part of the run has done."""
+        for name, value in vars(other).items():
+            if name == "breaks":
+                self.add_breaks(value)
+            elif name in ("arena_bytes", "tile_bytes"):
+                setattr(self, name, max(getattr(self, name), value))
+            else:
+                setattr(self, name, getattr(self, name) + value)
 
 
 class Watch:
@@ -122,9 +141,10 @@ class Code:
         captured: slots of the outer values that the steps or the returns read.
         kernels: how many steps are kernels (the others run blocks or functions).
         units: how many dispatches one execution counts.
+        breaks: why there are not fewer.
     """
 
-    __slots__ = ("captured", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
+    __slots__ = ("breaks", "captured", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -135,6 +155,7 @@ class Code:
         self.captured: frozenset[int] = frozenset()
         self.kernels = 0
         self.units = 0
+        self.breaks: Mapping[str, int] = {}
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -162,6 +183,8 @@ def execute(code: Code, frame: Frame) -> None:
     run: Run = frame[0]
     counters = run.counters
     counters.units += code.units
+    if code.breaks:
+        counters.add_breaks(code.breaks)
     counters.kernels += code.kernels
     step = None
     try:

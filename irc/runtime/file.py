@@ -25,6 +25,7 @@ from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
 from irc.runtime.model import CompiledModel
 from irc.runtime.object_header import pack, unpack
+from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.report import Report
 from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
 
@@ -89,10 +90,14 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
         file.write(bytes(start + end - position))
 
 
-def load(path: str | os.PathLike[str]) -> CompiledModel:
+def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledModel:
     """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
 
     The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
+
+    Args:
+        path: of the file.
+        options: how the model runs; they are not kept in the file.
 
     Raises:
         Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
@@ -111,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> CompiledModel:
         raise Error("IRC513", f"the file is inconsistent: {error}", where) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Error("IRC513", f"the file's header is malformed ({error!r})", where) from error
-    return CompiledModel(module, report)
+    return CompiledModel(module, report, options)
 
 
 # -- writing -------------------------------------------------------------------

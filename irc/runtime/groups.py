@@ -24,7 +24,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
     code = lowering.region(subgraph.block)
-    code.units = 0  # the group is one unit, which the code around it counts
+    code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
     run = _run_whole(code)
     start = tail_start(code)
     if start < len(code.steps):

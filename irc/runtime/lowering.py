@@ -21,6 +21,7 @@ from irc.runtime.binding import bind, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.reuse import reusing_step
 from irc.runtime.storage import FOREIGN
+from irc.runtime.units import bulks_in_order
 from irc.runtime.values import is_sequence
 
 if TYPE_CHECKING:
@@ -85,11 +86,14 @@ class Lowering:
         function: what a constant of type Function is at run time, by the function's name.
         bound: what earlier lowerings of the graph have made.
         places: for values that are made in memory that the run is given, a number for that memory.
+        bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
         place_slots: the slots of `places`, with those numbers: the run puts the arrays there, and they stay.
+        reads: of the steps of the outermost block, in order: the slots that each reads.
+        overwritten: of the same: the classes of memory that each may overwrite, because nothing needs them later.
     """
 
     def __init__(
@@ -99,10 +103,15 @@ class Lowering:
         function: Callable[[str], Any],
         bound: Bound,
         places: Mapping[Value, int] | None = None,
+        bulk: int | None = None,
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
         self.place_slots: dict[int, int] = {}
+        self.reads: list[frozenset[int]] = []
+        self.overwritten: list[frozenset[int]] = []
+        self._free: set[int] = set()
+        self._bulk = bulk
         self._bound = bound
         self._places = places or {}
         self._placed = frozenset(map(storage.of, self._places))
@@ -151,13 +160,16 @@ class Lowering:
             if node.kind != "prim::Constant":
                 self._lower(node, code)
         unused = tuple(set(code.params) - live.slots)
-        code.units = len(code.steps)
+        code.units, code.breaks = bulks_in_order([node for node, _, _ in reversed(code.nodes)], self._bulk)
         if unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
             code.nodes.append((block.return_node, (), ()))
         code.steps.reverse()
         code.nodes.reverse()
         self._live.pop()
+        if not self._live:
+            self.reads.reverse()
+            self.overwritten.reverse()
         code.captured = frozenset(live.slots - own)
         if self._captured:
             self._captured[-1] |= code.captured
@@ -204,7 +216,12 @@ class Lowering:
         self._captured.append(set())
         special = self._specials.get(node.kind)
         fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
-        for slot in self._captured.pop().union(ins):
+        reads = self._captured.pop().union(ins)
+        if len(self._live) == 1:
+            self.reads.append(frozenset(reads))
+            self.overwritten.append(frozenset(self._free))
+            self._free.clear()
+        for slot in reads:
             if slot not in live.slots:
                 if self._regions[slot] == self._region and not any(slot in outer.slots for outer in self._live):
                     dead.append(slot)
@@ -227,13 +244,20 @@ class Lowering:
         Memory with a place is never free: it is planned what is made there next.
         """
         storage = self._storages[ins[index]]
-        return (
+        free = (
             storage != FOREIGN
             and storage not in self._placed
             and not any(live.storages.get(storage) for live in self._live)
             and not any(self._storages[s] == storage for i, s in enumerate(ins) if i != index)
             and self._storage.captors(storage).isdisjoint(self._bodies)
         )
+        if free:
+            self._free.add(storage)
+        return free
+
+    def storages(self, slots: Iterable[int]) -> frozenset[int]:
+        """The classes of memory of ``slots``."""
+        return frozenset([self._storages[s] for s in slots])
 
 
 class _Live:

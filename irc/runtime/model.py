@@ -19,6 +19,7 @@ from irc.runtime.execution import Counters, Run
 from irc.runtime.growable import plain
 from irc.runtime.limits import Limits, Warden
 from irc.runtime.objects import State, check_known
+from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
 from irc.runtime.profile import Profile, Profiler
 from irc.runtime.values import Array, describe, is_array
@@ -33,11 +34,13 @@ class CompiledModel:
     Args:
         graph: the graph, or a module, whose main graph is then meant. It must not be changed afterwards.
         report: what compiling it did; any object with ``to_dict()``, or None.
+        options: how it runs.
 
     Attributes:
         graph: the (optimised) graph.
         module: the module it is part of.
         report: as given.
+        options: as given.
         inputs: what `run` takes, in order.
         outputs: what `run` returns, in order.
         counters: what the last run to finish did.
@@ -46,10 +49,11 @@ class CompiledModel:
         Error: IRC3xx, the graph cannot be lowered: an operator has no kernel, or an attribute is wrong.
     """
 
-    def __init__(self, graph: Graph | Module, report: Any = None) -> None:
+    def __init__(self, graph: Graph | Module, report: Any = None, options: Options = DEFAULTS) -> None:
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
+        self.options = options
         check_known(self.module, self.graph)
         self._defaults = self.module.defaults if self.graph is self.module.main else {}
         self._state = State(self.module, self.graph)
@@ -60,7 +64,7 @@ class CompiledModel:
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
-            self._runs = PlannedRuns(Lowerer(self.graph, guarded=True))
+            self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
         self._written = written_inputs(self.graph)
 
     def run(
@@ -69,6 +73,7 @@ class CompiledModel:
         outputs: Iterable[str] | None = None,
         donate: Collection[str] = (),
         limits: Limits | None = None,
+        threads: int | None = None,
     ) -> dict[str, Any]:
         """Run the model.
 
@@ -81,6 +86,7 @@ class CompiledModel:
                 results may use their memory.
             limits: how many steps, how much memory and how long the run may take: for models that nobody vouches
                 for. Without limits they cost nothing.
+            threads: how many threads may work at it, instead of those of the model's options.
 
         Returns:
             Output name -> value. No array in it shares memory with anything else: not with inputs that were not
@@ -88,10 +94,12 @@ class CompiledModel:
 
         Raises:
             Error: IRC410 an input is missing or unknown; IRC411 an unknown output; IRC412 to IRC415 a value does not
-                have the input's type and shape; IRC416 a donation that is not possible; IRC441 to IRC443, a limit is
+                have the input's type and shape; IRC416 a donation that is not possible; IRC419 a number of threads
+                that is none; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        return self._run(feeds, self._wanted(outputs), donate, limits)[0]
+        check_threads(threads)
+        return self._run(feeds, self._wanted(outputs), donate, limits, threads=threads)[0]
 
     def profile(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> Profile:
         """Run the model as `run` does, and say where time and memory went.
@@ -139,6 +147,7 @@ class CompiledModel:
         keep: Sequence[int] = (),
         profiler: Profiler | None = None,
         again: bool = True,
+        threads: int | None = None,
     ) -> tuple[dict[str, Any], list[Array]]:
         counters = Counters()
         values = self._accept(feeds, donate, held, counters)
@@ -148,7 +157,8 @@ class CompiledModel:
         with self._state.running(), guarded(warden):
             try:
                 donated = [i for i, name in enumerate(self._order) if name in donate]
-                results = self._runs.run(values, Run(counters, warden or profiler), donated, again=again)
+                run = Run(counters, warden or profiler, threads or self.options.threads)
+                results = self._runs.run(values, run, donated, again=again)
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())

@@ -122,9 +122,12 @@ class Lowerer:
         graph: it must not change afterwards.
         guarded: whether the arrays that the plan will be given are read-only or may be overwritten: those that may
             share no memory with another input.
+        bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
         graph: as given.
+        guarded: as given.
+        bulk: as given.
         storage: which values of the graph are one memory.
         bound: the kernels and constants.
         plan: the plan of the graph.
@@ -134,12 +137,14 @@ class Lowerer:
             is not well-formed or an attribute has a value that a kernel refuses.
     """
 
-    def __init__(self, graph: Graph, guarded: bool = False) -> None:
+    def __init__(self, graph: Graph, guarded: bool = False, bulk: int | None = None) -> None:
         absent = without_kernels(graph)
         deferred = frozenset(node for node in absent if may_stay_out(node))
         if len(deferred) < len(absent):
             raise unsupported(absent)
         self.graph = graph
+        self.guarded = guarded
+        self.bulk = bulk
         self.bound = Bound(deferred)
         self.storage = Storage(graph, guarded)
         self.plan = Plan(graph.name, self.bound)
@@ -154,16 +159,24 @@ class Lowerer:
         self._finish()
         return plan
 
+    def lower_again(self) -> tuple[Plan, Lowering]:
+        """Another plan of the graph, and the lowering that made it."""
+        plan = Plan(self.graph.name, self.bound)
+        lowering = self._fill(plan, self.graph, self.storage)
+        self._finish()
+        return plan, lowering
+
     def _finish(self) -> None:
         while self._pending:
             self._fill(*self._pending.pop())
 
-    def _fill(self, plan: Plan, graph: Graph, storage: Storage, places: Mapping[Value, int] | None = None) -> None:
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places)
+    def _fill(self, plan: Plan, graph: Graph, storage: Storage, places: Mapping[Value, int] | None = None) -> Lowering:
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, self.bulk)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
+        return lowering
 
     def _function(self, name: str) -> Plan:
         module = self.graph.module

@@ -171,7 +171,7 @@ def test_from_a_model():
     found = model.profile(feeds)
     np.testing.assert_array_equal(found.outputs["z"], model.run(feeds)["z"])
     assert found.elapsed > 0
-    assert found.counters.units == model.counters.units == 2
+    assert found.counters.units == model.counters.units == 1
     assert model.profile(feeds, ["z"]).peak <= 3 * 64
     with pytest.raises(Error, match="IRC411"):
         model.profile(feeds, ["y"])

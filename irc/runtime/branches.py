@@ -1,0 +1,77 @@
+"""Graphs whose branches run side by side, on several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.alias import analyze
+from irc.runtime.dispatch import UnitPlan
+from irc.runtime.plan import SPECIAL
+from irc.runtime.units import Dependencies, schedule
+
+if TYPE_CHECKING:
+    from irc.runtime.execution import Run
+    from irc.runtime.plan import Lowerer, Plan
+
+
+class Branches:
+    """The units of a graph, found when they are first wanted.
+
+    Args:
+        lowerer: of the graph.
+    """
+
+    def __init__(self, lowerer: Lowerer) -> None:
+        self._lowerer = lowerer
+        self._lock = Lock()
+        self._found: tuple[Plan, UnitPlan] | None = None
+        self._looked = False
+
+    def run(self, inputs: Sequence[Any], run: Run, threads: int) -> list[Any] | None:
+        """The graph's outputs, in order; None if no two branches of the graph are worth threads of their own.
+
+        Args:
+            inputs: one value for each input.
+            run: the run; it is not watched.
+            threads: how many threads may take part, this one included.
+        """
+        with self._lock:
+            if not self._looked:
+                self._found = find_units(self._lowerer)
+                self._looked = True
+        if self._found is None:
+            return None
+        plan, units = self._found
+        with np.errstate(all="ignore"):
+            return units.call(inputs, run, plan.template, threads)
+
+
+def find_units(lowerer: Lowerer, always: bool = False) -> tuple[Plan, UnitPlan] | None:
+    """The graph lowered for units, and these; None if no two of them are worth threads of their own.
+
+    Args:
+        lowerer: of the graph.
+        always: also give units that are not worth threads.
+    """
+    plan, lowering = lowerer.lower_again()
+    graph, code = lowerer.graph, plan.code
+    nodes = [node for node, _, _ in code.nodes]
+    db = analyze(graph, noalias=graph.inputs if lowerer.guarded else ())
+    needs = Dependencies(db).find(
+        nodes,
+        lowering.reads,
+        [outs for _, _, outs in code.nodes],
+        [lowering.storages(slots) for slots in lowering.reads],
+        lowering.overwritten,
+    )
+    found = schedule(nodes, needs, lowerer.bulk)
+    if not (always or found.is_parallel):
+        return None
+    made = {slot for _, _, outs in code.nodes for slot in outs}
+    constants = frozenset(range(1, len(plan.template))) - made - set(code.params)
+    kernels = [node.kind not in SPECIAL for node in nodes]
+    return plan, UnitPlan(graph.name, code, found, lowering.reads, constants, kernels)

@@ -1,0 +1,221 @@
+"""Units on threads: each begins when those that it needs have run.
+
+A unit has a frame of its own. What it needs from others is put into it first;
+what others need is taken from it at its end, under a lock: so no step that
+empties a slot, and no counter, gets in the way of another thread. After a
+failure no unit begins any more, and the failure is raised once, by the thread
+that has called for the run, when no other thread is at work for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from threading import Condition
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error
+from irc.runtime import blas, workers
+from irc.runtime.execution import Code, Counters, Frame, Run, execute
+
+if TYPE_CHECKING:
+    from irc.runtime.units import Schedule
+
+
+class UnitCode:
+    """A unit, lowered.
+
+    Attributes:
+        code: its steps.
+        imports: the slots that it reads and that others fill: other units, or who calls for the run.
+        exports: the slots that it fills and that others read: other units, or who gets the results.
+        users: the units that need it.
+        needs: how many units it needs.
+    """
+
+    __slots__ = ("code", "exports", "imports", "needs", "users")
+
+    def __init__(self, code: Code, needs: int) -> None:
+        self.code = code
+        self.imports: tuple[int, ...] = ()
+        self.exports: tuple[int, ...] = ()
+        self.users: list[int] = []
+        self.needs = needs
+
+
+class UnitPlan:
+    """The top block of a graph, to be run unit by unit.
+
+    Args:
+        name: the graph's, for messages.
+        code: the block.
+        schedule: its units.
+        reads: for each step the slots that it reads.
+        constants: the slots that a run's template fills.
+        kernels: for each step whether it calls a kernel.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        code: Code,
+        schedule: Schedule,
+        reads: Sequence[frozenset[int]],
+        constants: frozenset[int],
+        kernels: Sequence[bool],
+    ) -> None:
+        self.name = name
+        self.params = code.params
+        self.returns = code.returns
+        self.breaks = schedule.breaks
+        self.units: list[UnitCode] = []
+        self.readers: dict[int, int] = {}  # slot -> how many units import it
+        made: list[set[int]] = []
+        for number, unit in enumerate(schedule.units):
+            part = Code()
+            part.steps = [code.steps[i] for i in unit.members]
+            part.nodes = [code.nodes[i] for i in unit.members]
+            part.kernels = sum(kernels[i] for i in unit.members)
+            part.units = 1
+            lowered = UnitCode(part, len(unit.needs))
+            made.append({slot for _, _, outs in part.nodes for slot in outs})
+            wanted: set[int] = set()
+            for i in unit.members:
+                wanted |= reads[i]
+            lowered.imports = tuple(sorted(wanted - made[-1] - constants))
+            for slot in lowered.imports:
+                self.readers[slot] = self.readers.get(slot, 0) + 1
+            for need in unit.needs:
+                self.units[need].users.append(number)
+            self.units.append(lowered)
+        outside = frozenset(self.readers).union(code.returns)
+        for lowered, slots in zip(self.units, made, strict=True):
+            lowered.exports = tuple(sorted(slots & outside))
+
+    def call(self, inputs: Sequence[Any], run: Run, template: Frame, threads: int) -> list[Any]:
+        """The graph's outputs, in order; as `irc.runtime.plan.Plan.call`.
+
+        Args:
+            inputs: one value for each input.
+            run: the run; it is not watched.
+            template: constants in their slots.
+            threads: how many threads may take part, this one included.
+        """
+        if len(inputs) != len(self.params):
+            raise Error("IRC434", f"{self.name} takes {len(self.params)} values, not {len(inputs)}")
+        frame = template.copy()
+        for slot, value in zip(self.params, inputs, strict=True):
+            frame[slot] = value
+        dispatch = _Dispatch(self, frame, template, run)
+        helpers = min(threads, len(self.units), workers.MOST) - 1
+        if helpers > 0:
+            pool = workers.pool(helpers)
+            for _ in range(helpers):
+                pool.submit(dispatch.help)
+        try:
+            dispatch.work()
+        finally:
+            dispatch.finish()
+        run.counters.add_breaks(self.breaks)
+        return [frame[slot] for slot in self.returns]
+
+
+class _Dispatch:
+    """One run of a plan's units."""
+
+    def __init__(self, plan: UnitPlan, frame: Frame, template: Frame, run: Run) -> None:
+        self._plan = plan
+        self._frame = frame
+        self._template = template
+        self._run = run
+        self._changed = Condition()
+        self._ready = deque(number for number, unit in enumerate(plan.units) if not unit.needs)
+        self._missing = [unit.needs for unit in plan.units]
+        self._readers = dict(plan.readers)
+        self._left = len(plan.units)
+        self._running = 0
+        self._helpers = 0
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._blas = blas.threads()
+
+    def help(self) -> None:
+        """As `work`, on a worker, which must not raise."""
+        with self._changed:
+            if self._closed:
+                return
+            self._helpers += 1
+        try:
+            self.work()
+        except BaseException as error:
+            self._fail(error)
+        with self._changed:
+            self._helpers -= 1
+            self._changed.notify_all()
+
+    def work(self) -> None:
+        """Run units as they become ready, until none is left or one has failed."""
+        while (number := self._next()) is not None:
+            user, counters = object(), Counters()
+            try:
+                self._blas.enter(user)
+                local = self._begin(number, counters)
+                execute(self._plan.units[number].code, local)
+                self._end(number, local, counters)
+            except BaseException as error:  # an interrupt too: nobody may begin anything after it
+                self._fail(error)
+            finally:
+                self._blas.leave(user)
+                with self._changed:
+                    self._running -= 1
+                    self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Let nobody begin any more, wait for those at work, and raise what has failed."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            while self._helpers:  # only this thread is interrupted, so their number is right whatever happens
+                self._changed.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _next(self) -> int | None:
+        with self._changed:
+            while not self._closed and self._failure is None and self._left:
+                if self._ready:
+                    self._run.counters.overlaps += self._running > 0
+                    self._running += 1
+                    return self._ready.popleft()
+                self._changed.wait()
+            self._changed.notify_all()
+            return None
+
+    def _begin(self, number: int, counters: Counters) -> Frame:
+        """The frame of a unit. What nobody else imports any more, the frame of the run lets go of."""
+        local = self._template.copy()
+        local[0] = Run(counters, threads=self._run.threads)
+        with self._changed:
+            for slot in self._plan.units[number].imports:
+                local[slot] = self._frame[slot]
+                self._readers[slot] -= 1
+                if not self._readers[slot] and slot not in self._plan.returns:
+                    self._frame[slot] = None
+        return local
+
+    def _end(self, number: int, local: Frame, counters: Counters) -> None:
+        unit = self._plan.units[number]
+        with self._changed:
+            for slot in unit.exports:
+                self._frame[slot] = local[slot]
+            self._run.counters.add(counters)
+            self._left -= 1
+            for user in unit.users:
+                self._missing[user] -= 1
+                if not self._missing[user]:
+                    self._ready.append(user)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self._failure is None:
+                self._failure = error

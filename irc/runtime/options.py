@@ -1,0 +1,47 @@
+"""How a model is run, as far as users may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irc.errors import Error
+from irc.runtime import workers
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a compiled model runs. Results are the same whatever they are.
+
+    Args:
+        threads: how many threads may work at one run, that of the caller included. Fusion groups on large arrays use
+            them for blocks; with two or more given here, branches of the graph that do not need each other also run
+            side by side. None: as many as pay, for blocks alone. The threads of NumPy's matrix products are shared
+            out among branches that run at the same time.
+        bulk: how many operators may be dispatched as one unit; None for any number.
+
+    Raises:
+        Error: IRC419 if a number is not positive.
+    """
+
+    threads: int | None = None
+    bulk: int | None = None
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+        _check("bulk", self.bulk, None)
+
+
+def check_threads(threads: int | None) -> None:
+    """Error IRC419 if that is no number of threads that a run may have."""
+    _check("threads", threads, workers.MOST)
+
+
+def _check(name: str, value: object, most: int | None) -> None:
+    if value is None:
+        return
+    if type(value) is not int or value < 1 or (most is not None and value > most):
+        limit = "" if most is None else f" of at most {most}"
+        raise Error("IRC419", f"{name} must be a positive integer{limit}, or None, not {value!r}")
+
+
+DEFAULTS = Options()

@@ -1,0 +1,257 @@
+"""Bulks: instructions that are dispatched as one unit, and units that run side by side.
+
+Dispatching costs more than a small operator, and threads are worth their while
+only for work that takes long; so operators that need each other one by one
+form one unit. What a unit needs is found on the graph, once: the values that
+its operators read, and what the alias analysis says of the memory that they
+read and write. So operators on inputs, weights and results of the graph are in
+units like any others.
+
+On one thread a unit is a run of operators as they stand; control flow ends it,
+and the size that the user allows. On several threads it is a chain in which
+nobody else needs what lies in between, so that units of independent branches
+stay apart.
+
+The idea of bulks is MXNet's (pull request 13890); there, operators that touch
+what goes in or comes out mostly were left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from irc.alias.sets import members
+from irc.ir.graph import Graph
+
+if TYPE_CHECKING:
+    from irc.alias import AliasDb
+    from irc.ir import Node
+
+CONTROL_FLOW = frozenset(["prim::If", "prim::Loop", "onnx::Loop", "onnx::Scan", "prim::CallFunction"])
+"""Operators that run blocks or functions: each is a unit of its own, whose inside has units too."""
+
+HEAVY = frozenset(
+    [
+        *(
+            f"onnx::{name}"
+            for name in (
+                "Attention AveragePool BatchNormalization Conv ConvInteger ConvTranspose DeformConv Einsum GRU Gemm "
+                "GridSample GroupNormalization InstanceNormalization LSTM LayerNormalization LpPool MatMul "
+                "MatMulInteger MaxPool QLinearConv QLinearMatMul RNN Resize Softmax"
+            ).split()
+        ),
+        *(
+            f"aten::{name}"
+            for name in (
+                "_convolution addmm baddbmm batch_norm bmm conv1d conv2d conv3d conv_transpose2d einsum gru layer_norm "
+                "linear lstm matmul max_pool2d mm scaled_dot_product_attention softmax"
+            ).split()
+        ),
+    ]
+)
+"""Operators that mostly take long enough for a thread of their own; others are not dispatched for their own sake."""
+
+Breaks = Mapping[str, int]
+"""Why units ended before the last operator, and how often."""
+
+
+def bulks_in_order(nodes: Iterable[Node], most: int | None) -> tuple[int, Breaks]:
+    """How many units operators form that run one after another, and why not fewer.
+
+    Args:
+        nodes: the operators, in order.
+        most: how many a unit may hold; None for any number.
+    """
+    units, held, after_control = 0, 0, False
+    breaks: Counter[str] = Counter()
+    for node in nodes:
+        control = node.kind in CONTROL_FLOW
+        if not units:
+            units = 1
+        elif control or after_control:
+            breaks["control flow"] += 1
+            units, held = units + 1, 0
+        elif held == most:
+            breaks["size"] += 1
+            units, held = units + 1, 0
+        held, after_control = held + 1, control
+    return units, breaks
+
+
+@dataclass
+class Unit:
+    """Operators that one thread runs one after another.
+
+    Attributes:
+        members: their positions in the block.
+        needs: the units that must have run before.
+        heavy: whether it is worth a thread.
+    """
+
+    members: list[int]
+    needs: set[int]
+    heavy: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The units of a block.
+
+    Attributes:
+        units: in an order in which they may run one after another.
+        breaks: why there are not fewer.
+    """
+
+    units: list[Unit]
+    breaks: Breaks
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether two heavy units exist of which neither needs the other."""
+        # Positions of all units that come before, as bits of one number.
+        before: list[int] = []
+        heavy = 0
+        for number, unit in enumerate(self.units):
+            earlier = 0
+            for need in unit.needs:
+                earlier |= before[need] | 1 << need
+            before.append(earlier)
+            if unit.heavy:
+                if heavy & ~earlier:
+                    return True
+                heavy |= 1 << number
+        return False
+
+
+def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int | None) -> Schedule:
+    """Form units of operators for several threads.
+
+    An operator joins the unit of one that it needs if that is the unit's last, if nobody else needs that one, and if
+    whatever else it needs has run before the unit begins: so no unit waits for what only its end needs, and none runs
+    longer than those wait for who need it.
+
+    Args:
+        nodes: the operators of a block, in order.
+        needs: for each the positions of the earlier ones that must have run before it.
+        most: how many a unit may hold; None for any number.
+    """
+    users = [0] * len(nodes)
+    for needed in needs:
+        for position in needed:
+            users[position] += 1
+    units: list[Unit] = []
+    unit_of: list[int] = []
+    breaks: Counter[str] = Counter()
+    for position, node in enumerate(nodes):
+        outside = {unit_of[p] for p in needs[position]}
+        cause: str | None = None
+        for number in sorted(outside, reverse=True):
+            unit = units[number]
+            last = unit.members[-1]
+            if last not in needs[position]:
+                refusal = "fork"
+            elif node.kind in CONTROL_FLOW or nodes[last].kind in CONTROL_FLOW:
+                refusal = "control flow"
+            elif users[last] > 1:
+                refusal = "fork"
+            elif not (outside - {number}) <= unit.needs:
+                refusal = "join"
+            elif len(unit.members) == most:
+                refusal = "size"
+            else:
+                unit.members.append(position)
+                unit.heavy |= is_heavy(node)
+                unit_of.append(number)
+                break
+            cause = cause or refusal
+        else:
+            if position:
+                breaks[cause or "branch"] += 1
+            unit_of.append(len(units))
+            units.append(Unit([position], outside, is_heavy(node)))
+    return Schedule(units, breaks)
+
+
+def is_heavy(node: Node) -> bool:
+    """Whether ``node`` mostly takes long."""
+    group = node.attributes.get("Subgraph")
+    if isinstance(group, Graph):
+        return any(is_heavy(inner) for inner in group.nodes)
+    return node.kind in HEAVY or (node.kind in CONTROL_FLOW and any(map(is_heavy, _inside(node))))
+
+
+def _inside(node: Node) -> Iterable[Node]:
+    for block in node.blocks:
+        yield from block.nodes
+
+
+class Dependencies:
+    """Which operators of a block must run before which.
+
+    Args:
+        db: the analysis of the graph.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+
+    def find(
+        self,
+        nodes: Sequence[Node],
+        reads: Sequence[Collection[int]],
+        makes: Sequence[Collection[int]],
+        touched: Sequence[Collection[int]],
+        overwritten: Sequence[Collection[int]],
+    ) -> list[set[int]]:
+        """For each operator the positions of the earlier ones that must have run before it.
+
+        Args:
+            nodes: the operators, in order.
+            reads: for each the slots that it reads.
+            makes: for each the slots that it fills.
+            touched: for each the classes of memory that it reads.
+            overwritten: for each the classes of memory that it may write over because nothing needs them later, which
+                the graph does not say. Nobody may be reading them any more then.
+        """
+        needs: list[set[int]] = [set() for _ in nodes]
+        maker: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        for position in range(len(nodes)):
+            needs[position].update(maker[slot] for slot in reads[position] if slot in maker)
+            for storage in overwritten[position]:
+                needs[position].update(readers.get(storage, ()))
+            for storage in touched[position]:
+                readers.setdefault(storage, []).append(position)
+            for slot in makes[position]:
+                maker[slot] = position
+        self._add_memory(nodes, needs)
+        return needs
+
+    def _add_memory(self, nodes: Sequence[Node], needs: list[set[int]]) -> None:
+        """Whoever writes waits for who wrote or read the same before; whoever reads, for who wrote it."""
+        db = self._db
+        writers = [position for position, node in enumerate(nodes) if members(db.write_set(node))]
+        if not writers:
+            return
+        barrier: int | None = None
+        writer: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        for position, node in enumerate(nodes):
+            if db.has_side_effects(node):
+                needs[position].update(range(position))
+                barrier = position
+            elif barrier is not None:
+                needs[position].add(barrier)
+            for location in members(db.read_set(node)):
+                if location in writer:
+                    needs[position].add(writer[location])
+                readers.setdefault(location, []).append(position)
+            for location in members(db.write_set(node)):
+                needs[position].update(readers.pop(location, ()))
+                if location in writer:
+                    needs[position].add(writer[location])
+                writer[location] = position
+            needs[position].discard(position)

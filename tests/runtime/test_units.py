@@ -1,0 +1,389 @@
+"""Bulks and units: what forms one, what ends one, and that running them side by side changes nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irc
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Node, types
+from irc.runtime import blas, branches, dispatch, units
+from irc.runtime.execution import Counters, Run
+from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
+from irc.runtime.plan import Lowerer
+from tests.runtime.helpers import f32, graph_of
+from tests.runtime.test_random_programs import Generator
+
+TENSOR = types.tensor(DType.FLOAT)
+WAIT = 60
+"""Seconds until a test that would hang fails."""
+
+
+def chain(operators: int) -> Graph:
+    graph = Graph()
+    value = graph.add_input(types.tensor(DType.FLOAT, (4,)), "x")
+    b = Builder(graph)
+    for i in range(operators):
+        value = b.op(f"onnx::{('Neg', 'Relu', 'Exp')[i % 3]}", value, type=TENSOR)
+    graph.set_outputs([value])
+    return graph
+
+
+def counted(graph: Graph, *inputs: Any, **options: Any) -> Counters:
+    model = CompiledModel(graph, options=Options(**options))
+    model.run({i.name: x for i, x in zip(model.inputs, inputs, strict=True)})
+    return model.counters
+
+
+# -- in order -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bulk", "expected"), [(None, 1), (1000, 1), (999, 2), (15, 67), (1, 1000)])
+def test_a_thousand_operators_with_inputs_and_outputs_are_bulked(bulk, expected):
+    counters = counted(chain(1000), f32(1, 2, 3, 4), bulk=bulk)
+    assert (counters.units, counters.kernels) == (expected, 1000)
+    assert counters.breaks == ({} if expected == 1 else {"size": expected - 1})
+
+
+CONTROL = """
+graph(%c : Bool(), %m : Long(), %x : Float(2)):
+  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2) = onnx::Abs(%a)
+  %d : Float(2) = prim::If(%c)
+    block0():
+      %t : Float(2) = onnx::Exp(%b)
+      %u : Float(2) = onnx::Neg(%t)
+      -> (%u)
+    block1():
+      -> (%a)
+  %y : Float(2) = onnx::Loop(%m, %yes, %d)
+    block0(%i : Long(), %go : Bool(), %v : Float(2)):
+      %w : Float(2) = onnx::Neg(%v)
+      -> (%go, %w)
+  %z : Float(2) = onnx::Relu(%y)
+  return (%z)
+"""
+
+
+def test_control_flow_ends_units():
+    counters = counted(graph_of(CONTROL), np.array(True), np.array(3), f32(1, 2))
+    # Neg, Abs | If: its block | Loop: three trips | Relu
+    assert counters.units == 1 + 1 + 1 + 1 + 3 + 1
+    assert counters.breaks == {"control flow": 3}
+    assert counted(graph_of(CONTROL), np.array(False), np.array(0), f32(1, 2)).units == 4
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, 10_000_000])
+def test_options_are_checked(value):
+    with pytest.raises(Error, match="threads must be a positive integer") as caught:
+        Options(threads=value)
+    assert caught.value.code == "IRC419"
+    with pytest.raises(Error, match="IRC419"):
+        CompiledModel(chain(3)).run({"x": f32(1, 2, 3, 4)}, threads=value)
+    if value != 10_000_000:
+        with pytest.raises(Error, match="bulk must be a positive integer, or None"):
+            Options(bulk=value)
+
+
+# -- schedules ------------------------------------------------------------------
+
+
+def nodes(kinds: str) -> list[Node]:
+    b = Builder(Graph())
+    of = {"c": "onnx::Conv", "p": "onnx::Relu", "i": "prim::If"}
+    return [b.node(of[kind], [], [TENSOR]) for kind in kinds]
+
+
+def members(found: units.Schedule) -> list[list[int]]:
+    return [unit.members for unit in found.units]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "needs", "most", "expected", "breaks", "parallel"),
+    [
+        ("cpcp", [[], [0], [1], [2]], None, [[0, 1, 2, 3]], {}, False),
+        ("cpcp", [[], [0], [1], [2]], 3, [[0, 1, 2], [3]], {"size": 1}, False),
+        ("pcpcpp", [[], [0], [1], [0], [3], [2, 4]], None, [[0], [1, 2], [3, 4], [5]], {"fork": 2, "join": 1}, True),
+        ("cpcp", [[], [0], [], [2]], None, [[0, 1], [2, 3]], {"branch": 1}, True),
+        ("pppp", [[], [0], [], [2]], None, [[0, 1], [2, 3]], {"branch": 1}, False),
+        ("pip", [[], [0], [1]], None, [[0], [1], [2]], {"control flow": 2}, False),
+        ("cpcc", [[], [0], [1], [1]], None, [[0, 1], [2], [3]], {"fork": 2}, True),
+    ],
+    ids=["chain", "size", "diamond", "independent", "light", "control", "fork"],
+)
+def test_units_of_independent_branches_stay_apart(kinds, needs, most, expected, breaks, parallel):
+    found = units.schedule(nodes(kinds), needs, most)
+    assert members(found) == expected
+    assert found.breaks == breaks
+    assert found.is_parallel == parallel
+
+
+@given(st.data())
+def test_schedules_keep_every_need(data):
+    count = data.draw(st.integers(0, 25))
+    needs = [sorted(data.draw(st.sets(st.integers(0, max(0, i - 1)), max_size=min(i, 3)))) for i in range(count)]
+    most = data.draw(st.none() | st.integers(1, 5))
+    found = units.schedule(nodes("".join(data.draw(st.sampled_from("cpi")) for _ in needs)), needs, most)
+    unit_of = {i: number for number, unit in enumerate(found.units) for i in unit.members}
+    assert sorted(unit_of) == list(range(count))
+    assert sum(found.breaks.values()) == max(0, len(found.units) - 1)
+    for number, unit in enumerate(found.units):
+        assert all(need < number for need in unit.needs)
+        assert unit.members == sorted(unit.members) and len(unit.members) <= (most or count)
+        for i in unit.members:
+            assert {unit_of[p] for p in needs[i]} <= unit.needs | {number}
+        for before, after in zip(unit.members, unit.members[1:], strict=False):
+            assert before in needs[after]
+            assert not any(before in needs[i] for i in range(count) if i != after)
+
+
+# -- running side by side -------------------------------------------------------
+
+BRANCHES = """
+graph(%x : Float(4, 4), %w : Float(4, 4)):
+  %s : Float(4, 4) = onnx::Neg(%x)
+  %a : Float(4, 4) = onnx::MatMul(%s, %w)
+  %b : Float(4, 4) = onnx::Relu(%a)
+  %c : Float(4, 4) = onnx::MatMul(%w, %s)
+  %d : Float(4, 4) = onnx::Abs(%c)
+  %y : Float(4, 4) = onnx::Add(%b, %d)
+  return (%y, %d)
+"""
+
+
+def unit_plan(graph: Graph, bulk: int | None = None) -> Any:
+    found = branches.find_units(Lowerer(graph, bulk=bulk), always=True)
+    assert found is not None
+    return found
+
+
+def run_units(graph: Graph, inputs: Sequence[Any], threads: int, bulk: int | None = None) -> tuple[list[Any], Counters]:
+    plan, found = unit_plan(graph, bulk)
+    counters = Counters()
+    with np.errstate(all="ignore"):
+        return found.call(inputs, Run(counters, threads=threads), plan.template, threads), counters
+
+
+def test_two_branches_run_at_the_same_time(monkeypatch):
+    """Each product waits until the other one has begun: one after another they would never end."""
+    barrier = threading.Barrier(2, timeout=WAIT)
+    graph = graph_of(BRANCHES)
+    model = CompiledModel(graph, options=Options(threads=2))
+    x, w = np.random.default_rng(0).standard_normal((2, 4, 4)).astype(np.float32)
+    expected = model.run({"x": x, "w": w}, threads=1)
+    assert model.counters.units == 1 and model.counters.overlaps == 0
+    plain = dispatch.execute
+
+    def waiting(code: Any, frame: Any) -> None:
+        if any(node.kind == "onnx::MatMul" for node, _, _ in code.nodes):
+            barrier.wait()
+        plain(code, frame)
+
+    monkeypatch.setattr(dispatch, "execute", waiting)
+    found = model.run({"x": x, "w": w})
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    counters = model.counters
+    assert (counters.units, counters.kernels, counters.overlaps) == (4, 6, 1)
+    assert counters.breaks == {"fork": 2, "join": 1}
+
+
+def test_a_chain_stays_on_one_thread():
+    model = CompiledModel(chain(20), options=Options(threads=4))
+    model.run({"x": f32(1, 2, 3, 4)})
+    assert (model.counters.units, model.counters.overlaps) == (1, 0)
+
+
+FIVE = """
+graph(%x : Float(2, 2), %w : Float(n, 2)):
+  %a : Float(2, 2) = onnx::MatMul(%x, %x)
+  %b : Float(2, 2) = onnx::MatMul(%x, %x)
+  %s : Float(2, 2) = onnx::Neg(%a)
+  %c : Tensor = onnx::MatMul(%s, %w)
+  %t : Tensor = onnx::Relu(%c)
+  %d : Float(2, 2) = onnx::MatMul(%b, %b)
+  %e : Tensor = onnx::MatMul(%t, %d)
+  %f : Tensor = onnx::MatMul(%c, %c)
+  return (%e, %f)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_failure_in_a_unit_names_the_operator_and_is_raised_once(threads):
+    model = CompiledModel(graph_of(FIVE), options=Options(threads=threads))
+    x = np.eye(2, dtype=np.float32)
+    good = model.run({"x": x, "w": x})
+    kernels = model.counters.kernels
+    for _ in range(3):
+        with pytest.raises(Error) as caught:
+            model.run({"x": x, "w": np.ones((3, 2), np.float32)})
+        assert caught.value.where == "onnx::MatMul '%c'"
+        assert "float32[2, 2], float32[3, 2]" in caught.value.message
+        again = model.run({"x": x, "w": x})
+        for name, value in good.items():
+            np.testing.assert_array_equal(again[name], value)
+        assert model.counters.kernels == kernels == 8
+
+
+def test_nothing_begins_after_a_failure(monkeypatch):
+    plan, found = unit_plan(graph_of(FIVE))
+    begun: list[int] = []
+    plain = dispatch.execute
+
+    def failing(code: Any, frame: Any) -> None:
+        begun.append(found.units.index(next(u for u in found.units if u.code is code)))
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        plain(code, frame)
+
+    x = np.eye(2, dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "execute", failing)
+        with pytest.raises(KeyboardInterrupt):
+            found.call([x, x], Run(Counters()), plan.template, 1)
+    assert len(begun) == 3 < len(found.units)
+    results = found.call([x, x], Run(Counters()), plan.template, 2)
+    assert results[0].tolist() == [[0, 0], [0, 0]]
+
+
+def test_what_is_written_in_place_waits_for_its_readers(monkeypatch):
+    """Relu over %a would be right on one thread, after MatMul has read it: on two it waits."""
+    text = """
+    graph(%x : Float(2, 2)):
+      %a : Float(2, 2) = onnx::Neg(%x)
+      %v : Float(2, 2) = onnx::Transpose(%a)
+      %b : Float(2, 2) = onnx::MatMul(%v, %x)
+      %c : Float(2, 2) = onnx::Relu(%a)
+      %d : Float(2, 2) = onnx::MatMul(%c, %x)
+      return (%b, %d)
+    """
+    plain = dispatch.execute
+
+    def slow(code: Any, frame: Any) -> None:
+        if any(node.kind == "onnx::MatMul" and node.outputs[0].name == "b" for node, _, _ in code.nodes):
+            time.sleep(0.05)  # whoever does not wait has overwritten %a by then
+        plain(code, frame)
+
+    monkeypatch.setattr(dispatch, "execute", slow)
+    x = f32([1, 2], [3, -4])
+    (b, d), _ = run_units(graph_of(text), [x], 3)
+    np.testing.assert_array_equal(b, -x.T @ x)
+    np.testing.assert_array_equal(d, np.maximum(-x, 0) @ x)
+
+
+def test_writes_of_the_graph_are_kept_in_order():
+    text = """
+    graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %p : Float(3) = onnx::Exp(%a)
+      %b : Float(3) = onnx::Relu_(%a)
+      %q : Float(3) = onnx::Exp(%a)
+      %c : Float(3) = onnx::Neg_(%b)
+      %r : Float(3) = onnx::Abs(%b)
+      return (%p, %q, %r)
+    """
+    plan, found = unit_plan(graph_of(text))
+    x = f32(1, -2, 3)
+    expected = plan.run([x])
+    for threads in (1, 2, 4):
+        results = found.call([x], Run(Counters()), plan.template, threads)
+        for got, want in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_random_programs_on_threads(data):
+    """Units in any order that their needs allow, with delays, give what the plan gives."""
+    module = Generator(data).module
+    inputs = [np.float32([[1, -2], [3, 4]]), np.float32([[0, 5], [-1, 2]]), np.float32([[-6, 1], [1, 1]]), np.array(2)]
+    for array in inputs:
+        array.flags.writeable = False
+    lowerer = Lowerer(module.main, guarded=True, bulk=data.draw(st.none() | st.integers(1, 4)))
+    expected = lowerer.plan.run(inputs)
+    found = branches.find_units(lowerer, always=True)
+    assert found is not None
+    plan, unit_plan = found
+    delays = data.draw(st.lists(st.sampled_from([0, 0, 0.0005]), min_size=5, max_size=5))
+    plain = dispatch.execute
+
+    def delayed(code: Any, frame: Any) -> None:
+        time.sleep(delays[len(code.nodes) % 5])
+        plain(code, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatch, "execute", delayed)
+        for threads in (1, 2, 4):
+            counters = Counters()
+            results = unit_plan.call(inputs, Run(counters, threads=threads), plan.template, threads)
+            for got, want in zip(results, expected, strict=True):
+                np.testing.assert_array_equal(got, want)
+            assert counters.overlaps == 0 or threads > 1
+
+
+def test_one_model_runs_from_several_threads_at_once():
+    model = CompiledModel(graph_of(BRANCHES), options=Options(threads=3))
+    rng = np.random.default_rng(1)
+    feeds = [dict(zip("xw", rng.standard_normal((2, 4, 4)).astype(np.float32), strict=True)) for _ in range(16)]
+    expected = [model.run(feed, threads=1) for feed in feeds]
+    found: list[Any] = [None] * len(feeds)
+
+    def one(number: int) -> None:
+        found[number] = model.run(feeds[number])
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(feeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+    for got, want in zip(found, expected, strict=True):
+        for name in want:
+            np.testing.assert_array_equal(got[name], want[name])
+
+
+def test_options_are_taken_by_compile_and_load(tmp_path):
+    options = irc.Options(threads=2, bulk=3)
+    model = irc.compile(graph_of(BRANCHES), "none", options=options)
+    assert model.options is options
+    path = tmp_path / "m.irc"
+    model.save(path)
+    assert irc.load(path).options == Options()
+    assert irc.load(path, options).options is options
+
+
+# -- the threads of the BLAS ------------------------------------------------------
+
+
+def test_blas_threads_are_shared_out_and_given_back():
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    seen: list[int] = []
+    for step, user in [
+        ("enter", 1),
+        ("enter", 2),
+        ("enter", 3),
+        ("leave", 2),
+        ("leave", 1),
+        ("leave", 1),
+        ("leave", 3),
+    ]:
+        getattr(threads, step)(user)
+        seen.append(now[0])
+    assert seen == [8, 4, 2, 4, 8, 8, 8]
+
+
+def test_the_blas_of_numpy_is_as_before_after_a_run():
+    threads = blas.threads()
+    before = threads._get()
+    run_units(graph_of(BRANCHES), [np.ones((4, 4), np.float32)] * 2, 2)
+    assert threads._get() == before
