@@ -11,12 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from irc.alias import facts, heap, memory_dag, memory_types, queries, summaries, write_index
+from irc.alias import facts, heap, memory_dag, memory_types, queries, summaries, updates, write_index
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import RULES, Recorder, Rule
 from irc.alias.sets import LocationSet, members
-from irc.ir import Node, types
+from irc.ir import Node, Value, types
 from irc.ir.ops import registry
+from irc.ir.types import UnionType
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
@@ -171,6 +172,35 @@ def _escapes_unseen() -> Generator[None]:
         yield
 
 
+@contextmanager
+def _updates_half_done() -> Generator[None]:
+    """That a value has become unknown is known of it, and not of what was known of others."""
+
+    def set_wildcard(self: updates.Updates, value: Value) -> None:
+        known = self._solver.dag.known
+        element = self._solver.element(value)
+        before = {e: found for e, found in known.items() if e != element}
+        original(self, value)
+        known.update(before)
+
+    original = updates.Updates.set_wildcard
+    with patch.object(updates.Updates, "set_wildcard", set_wildcard):
+        yield
+
+
+@contextmanager
+def _unions_apart() -> Generator[None]:
+    """What is stored into something unknown as a union, unknown values of its members are not."""
+
+    def store(self: heap.Heap, base: int, source: int, type: Any, field: Any = None) -> None:
+        if not isinstance(type, UnionType):
+            original(self, base, source, type, field)
+
+    original = heap.Heap.store
+    with patch.object(heap.Heap, "store", store):
+        yield
+
+
 # -- calls ---------------------------------------------------------------------
 
 
@@ -214,7 +244,13 @@ PYTORCHS: dict[str, Mutant] = {
         _inside_dropped, "aten::__getitem__", "aten::_set_item", "aten::values", "aten::get"
     ),
 }
-"""By the number of the case. (7, of what is queried being no DAG, has no wrong answer of its own: a union's edge.)"""
+"""By the number of the case. (7, of unions, by an edge that it lacks; see ``UNIONS``.)"""
+
+UNIONS: dict[str, Mutant] = {"7: what escapes as a union is not what its members may be": _unions_apart}
+"""Of unions the random programs have none: one program is written for it."""
+
+UPDATES: dict[str, Mutant] = {"4: updates of wildcards take answers back": _updates_half_done}
+"""What only changing a graph brings to light."""
 
 OTHERS: dict[str, Mutant] = {
     "reshape certainly shares": _row("aten::reshape", "-> Tensor(a)", "-> Tensor(a=)"),
