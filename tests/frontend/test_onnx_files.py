@@ -1,0 +1,126 @@
+"""ONNX models as files: weights inside and beside, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from irc.frontend.onnx import import_model
+from irc.frontend.onnx_export import export_model, files, save_model, weights
+from irc.ir import Module
+
+WEIGHTS = {"a": 4, "b": 100, "c": 1, "d": 300_000, "e": 7}
+
+
+def module() -> Module:
+    """The sum of the sums of all weights, and a string."""
+    nodes = [helper.make_node("ReduceSum", [name], [f"sum_{name}"], keepdims=0) for name in WEIGHTS]
+    nodes.append(helper.make_node("Sum", [f"sum_{name}" for name in WEIGHTS], ["y"]))
+    nodes.append(helper.make_node("Identity", ["s"], ["z"]))
+    outputs = [
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, []),
+        helper.make_tensor_value_info("z", TensorProto.STRING, [40]),
+    ]
+    tensors = [numpy_helper.from_array(np.arange(n, dtype=np.float32), name) for name, n in WEIGHTS.items()]
+    tensors.append(numpy_helper.from_array(np.array(["long"] * 40, object), "s"))
+    graph = helper.make_graph(nodes, "g", [], outputs, tensors)
+    return import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+
+
+def external(proto: onnx.ModelProto) -> dict[str, dict[str, str]]:
+    return {
+        tensor.name: {entry.key: entry.value for entry in tensor.external_data}
+        for tensor in proto.graph.initializer
+        if tensor.data_location == TensorProto.EXTERNAL
+    }
+
+
+def check(path: Path) -> None:
+    """The model is valid, and computes what it should."""
+    onnx.checker.check_model(str(path), full_check=True)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    wanted = sum(np.arange(n, dtype=np.float32).sum() for n in WEIGHTS.values())
+    np.testing.assert_allclose(session.run(None, {})[0], wanted, rtol=1e-5)
+    again = irc.compile(str(path)).run({})
+    np.testing.assert_allclose(again["y"], wanted, rtol=1e-5)
+    assert again["z"].tolist() == ["long"] * 40
+
+
+@pytest.mark.parametrize(
+    ("threshold", "beside"),
+    [(None, ""), (1 << 30, ""), (400, "bd"), (401, "d"), (28, "bde"), (4, "abcde"), (0, "abcde")],
+)
+def test_weights_of_the_threshold_or_more_are_beside_the_model(tmp_path: Path, threshold: Any, beside: str) -> None:
+    path = tmp_path / "m.onnx"
+    size = save_model(module(), path, threshold)
+    assert sorted(os.listdir(tmp_path)) == (["m.onnx", "m.onnx.data"] if beside else ["m.onnx"])
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) == size
+    found = external(onnx.load(path, load_external_data=False))
+    assert "".join(found) == beside
+    assert {entry["location"] for entry in found.values()} <= {"m.onnx.data"}
+    for name, entry in found.items():
+        assert int(entry["length"]) == 4 * WEIGHTS[name]
+        assert int(entry["offset"]) % (65536 if name == "d" else 64) == 0
+    check(path)
+
+
+def test_models_that_are_too_large_for_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is 2 GB; here it is 1 MB, for the sake of the disk."""
+    for target in (files, weights):
+        monkeypatch.setattr(target, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "_ROOM", 1 << 10)
+    with pytest.raises(irc.Error, match=r"IRC352.*by path"):
+        export_model(module())
+    save_model(module(), tmp_path / "m.onnx")
+    assert "".join(external(onnx.load(tmp_path / "m.onnx", load_external_data=False))) == "d"
+    check(tmp_path / "m.onnx")
+    with pytest.raises(irc.Error, match="IRC352"):
+        save_model(module(), tmp_path / "n.onnx", 1 << 30)
+    assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.onnx.data"]
+
+
+def test_a_message_that_protobuf_does_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from google.protobuf.message import EncodeError
+
+    class Large:
+        def SerializeToString(self) -> bytes:
+            raise EncodeError("Failed to serialize proto")
+
+    monkeypatch.setattr(files, "write_model", lambda *_: Large())
+    with pytest.raises(irc.Error, match="IRC352"):
+        save_model(module(), tmp_path / "m.onnx")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("obstacle", ["m.onnx", "m.onnx.data"])
+def test_if_a_file_cannot_be_written_all_stays_as_it_was(tmp_path: Path, obstacle: str) -> None:
+    (tmp_path / obstacle).mkdir()
+    with pytest.raises(irc.Error, match="IRC501"):
+        save_model(module(), tmp_path / "m.onnx", 400)
+    assert os.listdir(tmp_path) == [obstacle]
+
+
+def test_a_model_that_replaces_another(tmp_path: Path) -> None:
+    save_model(module(), tmp_path / "m.onnx", 4)
+    save_model(
+        import_model(tmp_path / "m.onnx"), tmp_path / "m.onnx", 400
+    )  # its weights are read from what it replaces
+    assert "".join(external(onnx.load(tmp_path / "m.onnx", load_external_data=False))) == "bd"
+    check(tmp_path / "m.onnx")
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "m.onnx").symlink_to(tmp_path / "real" / "there.onnx")
+    save_model(module(), tmp_path / "m.onnx", 400)
+    assert (tmp_path / "m.onnx").is_symlink()
+    assert sorted(os.listdir(tmp_path / "real")) == ["there.onnx", "there.onnx.data"]
+    check(tmp_path / "real" / "there.onnx")
