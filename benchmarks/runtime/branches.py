@@ -1,0 +1,90 @@
+"""``python -m benchmarks.runtime.branches``: two branches of convolutions that do not need each other.
+
+Each branch is a chain of 3x3 convolutions with Relu on float32 [1, 64, 56, 56];
+their results are added. On two threads the branches are units that run side by
+side, and NumPy's matrix products get one thread each; on one thread they run
+one after another, and the matrix products get all threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from benchmarks import peers
+from benchmarks.race import race
+from benchmarks.results import Row
+
+DEPTH = 6
+CHANNELS = 64
+SIZE = 56
+TURNS = 11
+
+
+def model(depth: int = DEPTH, channels: int = CHANNELS, size: int = SIZE) -> onnx.ModelProto:
+    """Two chains of ``depth`` convolutions from ``x``, and their sum ``y``."""
+    rng = np.random.default_rng(0)
+    nodes: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
+    ends: list[str] = []
+    for branch in "ab":
+        value = "x"
+        for i in range(depth):
+            name = f"{branch}{i}"
+            weight = rng.standard_normal((channels, channels, 3, 3), np.float32) / (3 * channels**0.5)
+            weights.append(numpy_helper.from_array(weight, f"w_{name}"))
+            nodes.append(helper.make_node("Conv", [value, f"w_{name}"], [f"c_{name}"], pads=[1, 1, 1, 1]))
+            nodes.append(helper.make_node("Relu", [f"c_{name}"], [f"r_{name}"]))
+            value = f"r_{name}"
+        ends.append(value)
+    nodes.append(helper.make_node("Add", ends, ["y"]))
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, channels, size, size]) for n in "xy")
+    graph = helper.make_graph(nodes, "branches", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def measure(turns: int = TURNS) -> list[Row]:
+    """Milliseconds a run; for the others with irc's time on two threads divided by theirs. Units that overlapped."""
+    proto = model()
+    feeds = {"x": np.random.default_rng(1).standard_normal((1, CHANNELS, SIZE, SIZE), np.float32)}
+    compiled = irc.compile(proto)
+    overlaps: list[int] = []
+
+    def on_two(given: Any) -> Any:
+        result = compiled.run(given, threads=2)["y"]
+        overlaps.append(compiled.counters.overlaps)
+        return result
+
+    contenders: dict[str, Callable[[Any], Any]] = {
+        "irc": on_two,
+        "irc, one thread": lambda given: compiled.run(given, threads=1)["y"],
+    }
+    for name, prepare in peers.installed(peers.RUNNERS).items():
+        if name != "onnx.reference":  # which takes minutes
+            run = prepare(proto)
+            contenders[name] = lambda given, run=run: run(given)[0]
+    for contender in contenders.values():
+        contender(feeds)
+    seconds, results = race(contenders, lambda _: feeds, turns)
+    for name, result in results.items():
+        np.testing.assert_allclose(result, results["irc"], rtol=1e-3, atol=1e-4, err_msg=name)
+    assert min(overlaps) >= 1, "the branches ran one after another"
+    mine = seconds["irc"]
+    rows = [Row(f"branches/{n}", v * 1e3, "ms", None if n == "irc" else mine / v) for n, v in seconds.items()]
+    rows.append(Row("branches/overlaps", min(overlaps), "units that began while another ran"))
+    return rows
+
+
+def main() -> None:
+    for row in measure():
+        against = "" if row.ratio is None else f"   irc on two threads takes {row.ratio:.2f} of it"
+        print(f"{row.name:28} {row.value:10,.1f} {row.unit}{against}")
+
+
+if __name__ == "__main__":
+    main()
