@@ -248,3 +248,13 @@ def test_bad_operands_are_errors(case):
     op_type, inputs, attrs, version, message = BAD[case]
     with pytest.raises(Error, match=message):
         run_kernel(op_type, inputs, attrs, version)
+
+
+def test_strings_are_not_interpolated():
+    x = np.array([["a", "b"]], object)
+    scales = np.array([1, 2], np.float32)
+    assert run_kernel("Resize", [x, None, scales], {}, 19)[0].tolist() == [["a", "a", "b", "b"]]
+    with pytest.raises(Error, match="only the mode 'nearest'"):
+        run_kernel("Resize", [x, None, scales], {"mode": "linear"}, 19)
+    with pytest.raises(Error, match="only the mode 'nearest'"):
+        run_kernel("GridSample", [x[None, None], np.zeros((1, 1, 1, 2), np.float32)], {}, 20)

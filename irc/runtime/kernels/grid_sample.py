@@ -13,9 +13,12 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.resampling import mixing_dtype, narrow
+from irc.runtime.kernels.support import Array, check_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from irc.ir import Node
 
 Taps = list[tuple[Array, Array]]
@@ -56,20 +59,39 @@ def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -
         raise Error("IRC421", f"a grid of shape {list(grid.shape)} does not fit an input of {list(x.shape)}")
     if 0 in x.shape[2:]:
         raise Error("IRC421", f"there is nothing to sample in the shape {list(x.shape)}")
-    dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
     points = math.prod(grid.shape[1:-1])
-    out = np.zeros(check_size((*x.shape[:2], points), dtype), dtype)
-    pixels = x.reshape(*x.shape[:2], -1).astype(dtype, copy=False)
+    pixels = x.reshape(*x.shape[:2], -1)
     places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
     taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
+    read = _choose if mode == "nearest" else _mix
+    return read(pixels, x.shape[2:], taps, points).reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def _choose(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: int) -> Array:
+    """The one pixel of each point, of whatever type; 0, or the empty string, outside."""
+    index = np.zeros((len(pixels), points), np.int64)
+    is_inside = np.ones((len(pixels), points), np.bool_)
+    for size, ((place, factor),) in zip(sizes, taps, strict=True):
+        index = index * size + place
+        is_inside &= factor != 0
+    check_size((*pixels.shape[:2], points), pixels.dtype)
+    nothing = "" if pixels.dtype.hasobject else np.zeros((), pixels.dtype)
+    return np.where(is_inside[:, None], np.take_along_axis(pixels, index[:, None], 2), nothing)
+
+
+def _mix(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: int) -> Array:
+    """The weighted sums of pixels, made in float32 at least."""
+    dtype = mixing_dtype(pixels.dtype)
+    wide = pixels.astype(dtype, copy=False)
+    out = np.zeros(check_size((*pixels.shape[:2], points), dtype), dtype)
     for combination in itertools.product(*taps):
-        index = np.zeros((x.shape[0], points), np.int64)
-        weight = np.ones((x.shape[0], points))
-        for size, (place, factor) in zip(x.shape[2:], combination, strict=True):
+        index = np.zeros((len(pixels), points), np.int64)
+        weight = np.ones((len(pixels), points))
+        for size, (place, factor) in zip(sizes, combination, strict=True):
             index = index * size + place
             weight *= factor
-        out += np.take_along_axis(pixels, index[:, None], 2) * weight[:, None].astype(dtype)
-    return out.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+        out += np.take_along_axis(wide, index[:, None], 2) * weight[:, None].astype(dtype)
+    return narrow(out, pixels.dtype)
 
 
 def _taps(place: Array, size: int, mode: str, padding: str, corners: bool) -> Taps:

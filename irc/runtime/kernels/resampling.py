@@ -161,11 +161,10 @@ class Resampler(NamedTuple):
         if self.mode == "nearest":
             result = gather_along(x, {i: self._nearest(at, sides[i]) for i, at in places.items()})
         else:
-            wide = np.dtype(F) if is_half(x.dtype) or (x.dtype.kind in "iu" and x.dtype.itemsize < 4) else x.dtype
-            result = x.astype(np.dtype(np.float64) if wide.kind in "iu" else wide, order="C")
+            result = x.astype(mixing_dtype(x.dtype), order="C")
             for i in sorted(changed, key=lambda i: sides[i].out / sides[i].size):  # what shrinks most comes first
                 result = weigh_along(result, i, *self._taps(places[i], sides[i]))
-            result = _narrow(result, x.dtype)
+            result = narrow(result, x.dtype)
         if self.crops:
             for i, at in places.items():
                 outside = (at < 0) | (at > sides[i].size - 1)
@@ -232,7 +231,16 @@ def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:
     return np.zeros([*x.shape[:i], indices.shape[1], *x.shape[i + 1 :]], x.dtype) if result is None else result
 
 
-def _narrow(x: Array, dtype: np.dtype[Any]) -> Array:
+def mixing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In what elements of ``dtype`` are weighed and added up."""
+    if dtype.hasobject:
+        raise Error("IRC421", "strings cannot be interpolated: only the mode 'nearest' takes them")
+    if is_half(dtype) or dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 4):
+        return np.dtype(F)
+    return np.dtype(np.float64) if dtype.kind in "iu" else dtype
+
+
+def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x`` as ``dtype``; integers are truncated, and held in range where cubic weights overshoot."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

@@ -53,9 +53,12 @@ def unique(node: Node) -> Kernel:
 
     def run(x: Array) -> Any:
         along = None if axis is None else axis_in(axis, x.ndim)
+        # NumPy compares whole parts of an array only if they are numbers: of strings, their ranks.
+        comparable = x if along is None or not x.dtype.hasobject else np.unique(x, return_inverse=True)[1]
         values, first, inverse, counts = np.unique(
-            x, return_index=True, return_inverse=True, return_counts=True, axis=along
+            comparable.reshape(x.shape), return_index=True, return_inverse=True, return_counts=True, axis=along
         )
+        values = values if comparable is x else x.take(first, along)
         inverse = inverse.reshape(-1)
         if in_order:
             order = np.argsort(first)

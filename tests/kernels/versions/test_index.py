@@ -149,6 +149,8 @@ PAIR = np.array([2, 5], np.float32)
         Row("Unique", [NUMBERS], expected=distinct, outputs=4),
         Row("Unique", [NUMBERS], {"sorted": 0}, expected=distinct, outputs=4),
         Row("Unique", [NAMES], expected=distinct, outputs=4),
+        Row("Unique", [NAMES.reshape(2, 2)[[1, 0, 1]]], {"axis": 0}, None,
+            lambda x, axis: (x[[1, 0]], ints(1, 0), ints(1, 0, 1), ints(1, 2)), 4),
         Row("Unique", [np.repeat(TABLE, 2, 1)], {"axis": 1}, expected=lambda x, axis: np.unique(x, axis=1)),
         Row("OneHot", [ints(0, 2, 1), np.array(3), PAIR], expected=one_hot),
         Row("OneHot", [integers(2, 3, low=0, high=4), ints(4), PAIR], {"axis": 1}, expected=one_hot),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.kernels.helpers import run_ort
 from tests.kernels.versions.rows import Row, each, floats, integers, versions_of
 
 X = floats(2, 3, 7, 8)
@@ -170,6 +171,15 @@ def test_regions(row: Row, version: int) -> None:
     row.check(version)
 
 
+LETTERS = np.array(list("abcdef"), object).reshape(1, 1, 3, 2)
+
+
+def halfway(x: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Of integers what there is of the floats, which ONNX Runtime has."""
+    (found,) = run_ort("GridSample", [x.astype(np.float32), grid], {}, 22)
+    return np.trunc(found).astype(x.dtype)
+
+
 GRID = floats(2, 3, 4, 2, seed=5, low=-1.2, high=1.2)
 
 
@@ -179,6 +189,19 @@ GRID = floats(2, 3, 4, 2, seed=5, low=-1.2, high=1.2)
         for names, versions in ((("bilinear", "nearest", "bicubic"), [16]), (("linear", "nearest", "cubic"), [20, 22]))
         for mode in names
         for pad, corners in (("zeros", 0), ("border", 1), ("reflection", 0))
+    ]
+    + [
+        Row("GridSample", [integers(2, 3, 7, 8, dtype=dtype), GRID], {}, None, halfway)
+        for dtype in (np.int32, np.uint8)
+    ]
+    + [
+        Row(
+            "GridSample",
+            [LETTERS, np.array([[[[-1, -1], [1, 0], [9, 9]]]], np.float32)],
+            {"mode": "nearest", "align_corners": 1},
+            None,
+            lambda x, grid, **_: np.array([[[["a", "d", ""]]]], object),
+        )
     ]
     + [Row("GridSample", [floats(1, 2, 3, 4, 5), floats(1, 2, 2, 3, 3, low=-1, high=1)], {}, [20, 22])]
 )
