@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc.errors import Error
 from irc.ir import Node
 from irc.runtime import tiling, workers
 from irc.runtime.execution import Frame, Run, Slots, Watch, located
@@ -216,10 +217,23 @@ class Tiling:
             values = shared + buffers[block.shape]
             for register, _, _, place in self.cut:
                 values[register] = shared[register][block.places[place]]
-            for operation in self.operations:
-                self._call(operation, values, watch, out=values[operation.out])
+            if watch is not None:
+                for operation in self.operations:
+                    self._call(operation, values, watch, out=values[operation.out])
+            else:
+                self._compute(values)
 
         return piece
+
+    def _compute(self, values: Registers) -> None:
+        """All operators on one block."""
+        done = 0
+        try:
+            for _, kernel, ins, out in self.operations:
+                kernel(*[values[r] for r in ins], out=values[out])
+                done += 1
+        except Exception as error:
+            raise self._located(error, self.operations[done]) from error
 
     def _call(self, operation: Operation, values: Registers, watch: Watch | None, **out: Array) -> Any:
         if watch is not None:
@@ -227,11 +241,14 @@ class Tiling:
         try:
             result = operation.kernel(*[values[r] for r in operation.ins], **out)
         except Exception as error:
-            original = next(o for o in self.tail.operations if o.node is operation.node)
-            raise located(error, original.node, [self.values[r] for r in original.ins]) from error
+            raise self._located(error, operation) from error
         if watch is not None:
             watch.end_part(operation.node)
         return result
+
+    def _located(self, error: Exception, operation: Operation) -> Error:
+        original = next(o for o in self.tail.operations if o.node is operation.node)
+        return located(error, original.node, [self.values[r] for r in original.ins])
 
     def _buffers(self, memory: Array, shape: Shape) -> list[Array]:
         """The scratch buffers, cut to the shape of a block."""
