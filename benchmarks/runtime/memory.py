@@ -6,7 +6,8 @@ every machine. Of each model a run without a memory plan, and the third run of
 the compiled model, whose results lie where its second run has planned. Both run
 groups in blocks on one thread.
 
-Promise: with a plan, what is planned is not allocated.
+"least" is how much of the arena is in use at one time: no arena could be smaller. Arrays are what was allocated for
+results; with a plan, these are results that leave, whose kernels cannot be given where to write, or whose shapes vary.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from irc.runtime.profile import Profile, Profiler
 
 WARM_UP = 2
 """Runs before the one that counts: the first tells shapes, the second plans."""
+
+WIDTHS = (14, 10, 14, 10, 10, 14, 14)
+"""Of the columns of the table."""
 
 
 class Comparison(NamedTuple):
@@ -71,6 +75,7 @@ def rows(found: Comparison) -> list[Row]:
         Row(f"{name}/unplanned/allocations", unplanned.allocations, "arrays"),
         Row(f"{name}/planned/peak", planned.peak, "bytes"),
         Row(f"{name}/planned/arena", planned.counters.arena_bytes, "bytes"),
+        Row(f"{name}/planned/bound", planned.counters.arena_bound, "bytes"),
         Row(f"{name}/planned/allocations", planned.allocations, "arrays"),
         Row(f"{name}/planned/blocks", planned.counters.tile_bytes, "bytes"),
     ]
@@ -82,14 +87,16 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.models) - set(BUNDLED):
         parser.error(f"unknown models: {', '.join(sorted(unknown))}")
-    print(f"{'':14}{'unplanned':>24}{'planned':>43}")
-    print(f"{'model':14}{'peak bytes':>14}{'arrays':>10}{'peak bytes':>14}{'arena':>14}{'arrays':>10}{'planned':>10}")
+    print(f"{'':14}{'unplanned':>24}{'planned':>24}")
+    headings = ("peak bytes", "arrays", "peak bytes", "arrays", "in arena", "arena bytes", "least")
+    print(f"{'model':14}{''.join(f'{h:>{w}}' for h, w in zip(headings, WIDTHS))}")
     made: list[Row] = []
     for name in options.models or BUNDLED:
         found = compare(name)
         a, b = found.unplanned, found.planned
-        arena, planned = b.counters.arena_bytes, b.counters.planned
-        print(f"{name:14}{a.peak:14,}{a.allocations:10,}{b.peak:14,}{arena:14,}{b.allocations:10,}{planned:10,}")
+        counters = b.counters
+        shown = (a.peak, a.allocations, b.peak, b.allocations, counters.planned, counters.arena_bytes)
+        print(f"{name:14}{''.join(f'{n:{w},}' for n, w in zip((*shown, counters.arena_bound), WIDTHS))}")
         made += rows(found)
     print("", results.save("runtime-memory", made), sep="\n")
 
