@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType,
 
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
 OURS = [row for kind in kinds() if kind.startswith(("aten::", "prim::")) for row in schemas(kind)]
+
+DOCS = Path(__file__).parents[2] / "docs" / "schemas.md"
 
 COMPUTED = {"prim::shape", "prim::isinstance"}
 """Operators that PyTorch's printer and interpreter know, but that have no schema there."""
@@ -164,3 +168,12 @@ def test_what_is_said_is_said_so(row: Schema) -> None:
     assert unknown == (Says.WHERE in known.says)
     writes = [sum(info.write for a in s.arguments if a.alias for info in a.alias.walk()) for s in (row, written)]
     assert writes[0] == writes[1] - (Says.WRITES_LESS in known.says)
+
+
+def test_rows_that_the_documentation_shows_as_pytorchs_are() -> None:
+    shown = re.findall(r"^PyTorch {2}(.*)\nirc {6}(.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(shown) >= 5
+    rows = set(map(str, THEIRS.values()))
+    for theirs, ours in shown:
+        assert theirs in rows
+        assert ours not in rows and ours.partition("(")[0] == theirs.partition("(")[0]
