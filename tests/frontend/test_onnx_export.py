@@ -406,6 +406,38 @@ def test_types_that_onnx_does_not_have() -> None:
     refused("IRC350", module, "int", "%n")
 
 
+def test_types_that_are_not_known() -> None:
+    module = from_text("graph(%x : Tensor):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n")
+    refused("IRC350", module, "element type", "%x")
+
+
+def test_functions_that_are_not_there() -> None:
+    module = from_text(
+        """graph(%x : Float(2)):
+  %f : Function = prim::Constant[name="g"]()
+  %y : Float(2) = prim::CallFunction(%f, %x)
+  return (%y)
+"""
+    )
+    refused("IRC350", module, "those of the model", "%f")
+
+
+def test_versions_of_the_future() -> None:
+    module = from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu[since_version=99](%x)\n  return (%y)\n")
+    refused("IRC351", module, "99", "%y")
+
+
+@pytest.mark.parametrize("value", ['"s"', "[1, 2]"])
+def test_attributes_that_the_operator_does_not_have_so(value: str) -> None:
+    module = from_text(f"graph(%x : Float(2)):\n  %y : Float(2) = onnx::LeakyRelu[alpha={value}](%x)\n  return (%y)\n")
+    refused("IRC350", module, "'alpha'", "%y")
+
+
+def test_names_that_are_no_text() -> None:
+    module = from_text('graph(%x : Float(2)):\n  %"y\\ud800" : Float(2) = onnx::Relu(%x)\n  return (%"y\\ud800")\n')
+    refused("IRC350", module, "UTF-8")
+
+
 # -- any model -----------------------------------------------------------------
 
 UNARY, BINARY = ("Relu", "Neg", "Abs", "Identity", "Floor"), ("Add", "Sub", "Max", "Min", "Mul")

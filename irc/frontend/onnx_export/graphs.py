@@ -139,8 +139,8 @@ class GraphWriter:
     def _call(self, node: Node, proto: NodeProto) -> None:
         function = node.inputs[0].node
         name = None if function is None else function.attributes.get("name")
-        if not isinstance(name, str):
-            raise Error("IRC350", "ONNX calls no functions but those that are known", f"%{node.outputs[0].name}")
+        if not isinstance(name, str) or self._graph.module is None or name not in self._graph.module.graphs:
+            raise Error("IRC350", "ONNX calls no functions but those of the model", f"%{node.inputs[0].name}")
         proto.op_type, proto.domain = function_name(name), FUNCTION_DOMAIN
         proto.name = self._names.node(node.name)
         proto.input.extend(self._inputs(node.inputs[1:], 0))

@@ -23,8 +23,10 @@ needs their ranks. No other value in a nested graph is declared with a shape, wh
 
 
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
-    """Give ``proto`` the name and the type. Raises IRC350 if ONNX has no such type."""
+    """Give ``proto`` the name and the type. Raises IRC350 if ONNX has no such type, or it is not known."""
     proto.name = name
+    if not _is_complete(type):
+        raise Error("IRC350", f"ONNX needs its element type, but all that is known is {type}", f"%{name}")
     try:
         proto.type.CopyFrom(to_proto(type))
     except TypeError as error:
@@ -33,9 +35,9 @@ def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
 
 def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
     """The same in a nested graph, where what is not known need not be said."""
-    proto.name = name
     if _is_complete(type):
         declare(proto, name, type)
+    proto.name = name
 
 
 def parameter_types(block: Block) -> list[Type]:
@@ -81,8 +83,9 @@ def _completed(type: Type, declared: Type) -> Type:
     shape = declared.shape if type.shape is None else type.shape
     if len(shape) != len(declared.shape):
         return type
+    dtype = type.dtype or declared.dtype
     sizes = [known if isinstance(known, int) else said for known, said in zip(shape, declared.shape, strict=True)]
-    return TensorType(type.dtype, tuple(sizes))
+    return TensorType(dtype, tuple(sizes))
 
 
 def _ranked(type: Type) -> Type:

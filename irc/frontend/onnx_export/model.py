@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
 from irc.frontend.onnx_export.prepare import prepare
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, Type
@@ -40,6 +41,13 @@ def write_model(module: Module, weights: Weights, metadata: Mapping[str, str]) -
     Raises:
         Error: IRC350, IRC351; others as of ``weights``.
     """
+    try:
+        return _write(module, weights, metadata)
+    except UnicodeEncodeError as error:
+        raise Error("IRC350", f"names and strings of ONNX are UTF-8, but this cannot be: {error.object!r}") from None
+
+
+def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> ModelProto:
     from onnx import ModelProto
 
     given = module.metadata

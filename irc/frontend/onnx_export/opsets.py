@@ -47,7 +47,7 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
 
 
 def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
-    newest = newest_opset(domain)
+    newest = newest_opset(domain)  # 1 for domains that the onnx package does not know: as good as any
     first = max(bounds, key=lambda bound: bound[0], default=None)
     last = min(bounds, key=lambda bound: bound[1], default=None)
     if first is None or last is None:
@@ -60,6 +60,13 @@ def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) 
             f"(%{old.outputs[0].name}) and {new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})",
             new.name,
         )
+    if first[0] > newest:
+        raise Error(
+            "IRC351",
+            f"{first[2].kind} is bound to version {first[0]}, but the installed onnx knows no operator set of "
+            f"{domain or 'ai.onnx'} after {newest}",
+            f"%{first[2].outputs[0].name}",
+        )
     if wanted is None:
         wanted = DEFAULT if domain == "" else newest
-    return min(max(wanted, first[0]), last[1], max(newest, first[0]))
+    return min(max(wanted, first[0]), last[1], newest)
