@@ -49,6 +49,7 @@ class Room:
         "_around",
         "_before",
         "_dtype",
+        "_fits",
         "_latest",
         "_lock",
         "_whole",
@@ -70,6 +71,7 @@ class Room:
         self.__array_interface__ = self._whole.__array_interface__
         self._before = (_ALL,) * axis
         self._around = shape[:axis], shape[axis + 1 :]
+        self._fits: tuple[int, ...] | None = None
         self._dtype = self._whole.dtype
         self.axis = axis
         self.capacity = shape[axis]
@@ -85,7 +87,6 @@ class Room:
             end = start + part.shape[self.axis]
             self._whole[(*self._before, slice(start, end))] = part
             start = end
-        self.used = start
         return self._view(np.asarray(self), start)
 
     def extend(self, old: Array, new: Array) -> Array | None:
@@ -94,31 +95,36 @@ class Room:
         None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long.
         """
         writable = old.flags.writeable
-        axis, added = self.axis, new.shape
-        if (
-            not (writable or self.append_only)
-            or (new.dtype is not self._dtype and new.dtype != self._dtype)
-            or (added[:axis], added[axis + 1 :]) != self._around
-        ):
+        if not (writable or self.append_only) or not self._takes(new):
             return None
-        start = old.shape[axis]
-        end = start + added[axis]
         with self._lock:  # two holders of one prefix may append at once: the first takes the place
-            if start != self.used or end > self.capacity or (self._latest() is not old and not self._shows(old)):
+            start = self.used
+            end = start + new.shape[self.axis]
+            if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
-            self.used = end
+            both = self._view(old.base, end)
         self._whole[(*self._before, slice(start, end))] = new
-        both = self._view(old.base, end)
         if not writable:
             both.flags.writeable = False
         return both
 
+    def _takes(self, new: Array) -> bool:
+        """Whether the room has space for arrays like ``new``, if enough is left."""
+        shape = new.shape
+        if shape != self._fits:
+            axis = self.axis
+            if (shape[:axis], shape[axis + 1 :]) != self._around:
+                return False
+            self._fits = shape
+        return new.dtype is self._dtype or new.dtype == self._dtype
+
     def _view(self, face: Any, end: int) -> Array:
-        """The first ``end`` positions; ``face`` is an array of all memory whose base is the room."""
+        """The first ``end`` positions, which are all that is used; ``face``: an array of all whose base is the room."""
         view: Array = face[(*self._before, slice(end))]
         # NumPy's array interface does not know all element types.
         if view.dtype is not self._dtype and view.dtype != self._dtype:
             view = view.view(self._dtype)
+        self.used = end
         self._latest = weakref.ref(view)
         return view
 
@@ -208,7 +214,8 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
             start = frame[old]
-            frame[out], in_place = append(start, frame[new], axis)
+            both, in_place = append(start, frame[new], axis)
+            frame[out] = both
             counters = frame[0].counters
             if in_place:
                 counters.in_place += 1

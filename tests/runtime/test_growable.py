@@ -152,6 +152,12 @@ def test_a_view_of_all_that_is_used_is_extended():
     assert address(both) == address(whole)
 
 
+def test_a_view_without_the_axis_has_none():
+    flat = GrowableArray(np.ones((1, 2, 3), np.float32), 2, capacity=8).array[0, 0]
+    with pytest.raises(Error, match="axis 2 is out of range"):
+        append(flat, np.ones((1, 2, 1), np.float32), 2)
+
+
 def test_read_only_memory_is_copied_and_gets_no_reserve():
     view = GrowableArray(f32(1, 2), 0, capacity=8).array.view()
     view.flags.writeable = False
