@@ -1,0 +1,83 @@
+"""What planned memory relies on: kernels write where they are told, and operands decide shapes as the table says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.frontend.onnx import import_model
+from irc.ir import Node
+from irc.ir.ops.shape_operands import SHAPE_OPERANDS
+from irc.runtime.binding import bind, takes_out
+from irc.runtime.kernels import means
+from irc.runtime.kernels.registry import Kernel
+from tests.alias.test_node_suite import suite, value
+
+
+def single_nodes() -> Iterator[tuple[Node, Kernel, list[Any]]]:
+    """The cases of ONNX's node suite that are one operator with a kernel, and its inputs."""
+    for case in suite():
+        try:
+            module = import_model(case.model)
+        except Error:
+            continue
+        nodes = [n for n in module.main.nodes if n.kind != "prim::Constant"]
+        if len(nodes) != 1 or nodes[0].blocks or means(nodes[0]) is None:
+            continue
+        (node,) = nodes
+        given = {v: value(x) for v, x in zip(module.main.inputs, case.data_sets[0][0])}
+        if all(v in given or v.node is not None for v in node.inputs):
+            inputs = [given[v] if v in given else v.node.attributes.get("value") for v in node.inputs]
+            yield node, bind(node), [x.numpy() if hasattr(x, "numpy") else x for x in inputs]
+
+
+def test_kernels_write_out_and_operands_decide_shapes_as_the_table_says() -> None:
+    rng = np.random.default_rng(0)
+    written: set[str] = set()
+    decided: set[str] = set()
+    with np.errstate(all="ignore"):
+        for node, kernel, inputs in single_nodes():
+            if takes_out(kernel) and writes_out(node, kernel, inputs):
+                written.add(node.kind)
+            if node.kind in SHAPE_OPERANDS and decides_as_it_should(node, kernel, inputs, rng):
+                decided.add(node.kind)
+    assert {"onnx::Conv", "onnx::MatMul", "onnx::Gemm", "onnx::Concat", "onnx::Relu", "onnx::Where"} <= written
+    assert len(written) > 60
+    assert len(decided) > 120
+
+
+def writes_out(node: Node, kernel: Kernel, inputs: list[Any]) -> bool:
+    """Fail if ``out`` is not the result, or is not all written; False if there is nothing to be seen."""
+    wanted = kernel(*inputs)
+    if len(node.outputs) != 1 or wanted.dtype.hasobject or not wanted.size:
+        return False
+    memory = np.full(wanted.nbytes, 0xFF, np.uint8)
+    out = np.ndarray(wanted.shape, wanted.dtype, memory)
+    assert kernel(*inputs, out=out) is out, node
+    assert out.tobytes() == np.ascontiguousarray(wanted).tobytes(), node
+    return True
+
+
+def decides_as_it_should(node: Node, kernel: Kernel, inputs: list[Any], rng: np.random.Generator) -> bool:
+    """Fail if shapes change with operands that do not decide them; False if those cannot be changed."""
+    deciding = SHAPE_OPERANDS[node.kind]
+    changed = [x if i in deciding else other_contents(x, rng) for i, x in enumerate(inputs)]
+    try:
+        wanted, got = kernel(*inputs), kernel(*changed)
+    except (Error, ValueError, IndexError):
+        return False  # the operator does not take any contents
+    pairs = zip(wanted, got) if isinstance(wanted, tuple | list) else [(wanted, got)]
+    assert all(a is b is None or (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs), node
+    return True
+
+
+def other_contents(x: Any, rng: np.random.Generator) -> Any:
+    """An array of the same shape and type with other contents; small ones, which are good as indices, too."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiub":
+        return x
+    if x.dtype.kind == "f":
+        return rng.standard_normal(x.shape).astype(x.dtype)
+    return rng.integers(0, 2, x.shape).astype(x.dtype)
