@@ -43,14 +43,14 @@ def test_means() -> None:
     gradient = helper.make_node("Gradient", ["x"], ["y"], domain="ai.onnx.preview.training", xs=["x"], y="x")
     assert means.of(model(gradient)).by == means.REFUSED
     branch = helper.make_graph(
-        [helper.make_node("SVMRegressor", ["x"], ["z"], domain="ai.onnx.ml")],
+        [helper.make_node("SVMClassifier", ["x"], ["", "z"], domain="ai.onnx.ml")],
         "b",
         [],
         [helper.make_empty_tensor_value_info("z")],
     )
     yes = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True]))
     choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    assert means.of(model(yes, choice)) == means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMRegressor",)))
+    assert means.of(model(yes, choice)) == means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMClassifier",)))
 
 
 def test_a_page() -> None:
@@ -58,13 +58,13 @@ def test_a_page() -> None:
     passed, mixed = ["passes"] * 4, ["passes", "fails", "ends the process", "passes"]
     table = {"irc": passed, "irc, unoptimised": mixed, "onnx.reference": mixed, "ONNX Runtime": passed}
     how = [means.Means(means.OWN, frozenset())] * 3 + [
-        means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMRegressor",)))
+        means.Means(means.REFERENCE, frozenset(("ai.onnx.ml::SVMClassifier",)))
     ]
     page = write(versions(), cases, table, how)
     assert "| irc, unoptimised | 2 | 0 | 0 | 0 | 0 | 2 |" in page
     assert "- irc, unoptimised: does not pass `test_1`, `test_2`." in page
     assert "| own kernels | 3 | 0 | 0 | 0 | 0 | 3 | 75.0% |" in page
-    assert "| `ai.onnx.ml::SVMRegressor` | 1 |" in page
+    assert "| `ai.onnx.ml::SVMClassifier` | 1 |" in page
     assert "onnx.reference 1." in page
 
 

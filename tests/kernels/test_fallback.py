@@ -14,7 +14,6 @@ import pytest
 from irc.errors import Error
 from irc.runtime import kernels
 from irc.runtime.kernels import fallback
-from irc.runtime.kernels.registry import find_binder
 from tests.kernels import helpers
 from tests.kernels.helpers import NodeStandIn
 
@@ -34,7 +33,7 @@ def values(*shape: int) -> np.ndarray:
 def test_means():
     assert kernels.means(node("onnx::Relu", 1)) == "own"
     assert kernels.means(node("onnx::RegexFullMatch", 1, pattern="a")) == "reference"
-    assert kernels.means(node("ai.onnx.ml::SVMRegressor", 1, version=1)) == "reference"
+    assert kernels.means(node("ai.onnx.ml::SVMClassifier", 1, 2, version=1)) == "reference"
     assert kernels.means(node("onnx::NoSuchOperator", 1)) is None
     assert kernels.means(node("acme::Det", 1)) is None
 
@@ -69,33 +68,6 @@ def test_nodes_with_blocks_are_refused():
 def test_packages_that_are_missing(monkeypatch):
     monkeypatch.setattr(fallback, "find_spec", lambda name: None)
     assert "PIL" in str(fallback.refusal(node("onnx::ImageDecoder", 1)))
-
-
-KNOWN_WRONG = {
-    "one score for two classes": node(
-        "ai.onnx.ml::LinearClassifier", 1, 2, coefficients=[0.1, 0.2], intercepts=[0.1], classlabels_ints=[0, 1]
-    ),
-    "probit": node(
-        "ai.onnx.ml::LinearClassifier",
-        1,
-        2,
-        coefficients=[0.1, 0.2, 0.3],
-        intercepts=[0.1, 0.2, 0.3],
-        classlabels_ints=[0, 1, 2],
-        post_transform="PROBIT",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN_WRONG)
-def test_what_is_known_wrong_is_refused(name):
-    assert "onnx.reference is wrong" in str(fallback.refusal(KNOWN_WRONG[name]))
-
-
-def test_every_entry_of_the_table_of_wrong_nodes_is_needed():
-    for wrong in fallback.WRONG:
-        assert find_binder(wrong.kind, None) is None, "irc has its own kernel; the entry says nothing"
-        assert any(wrong.kind == n.kind and wrong.when(n) for n in KNOWN_WRONG.values())
 
 
 def test_every_operator_is_served_or_refused():

@@ -1,4 +1,4 @@
-"""The operators of ai.onnx.ml that prepare features, against ONNX Runtime, and LinearRegressor."""
+"""The operators of ai.onnx.ml that prepare features, and linear models, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("Scaler", [X.astype(np.float64)], {"offset": [0.5, 0.0, -1.0], "scale": [2.0, 1.0, 0.5]}),
     ("Scaler", [np.array([[4, 5]])], {"offset": [1.0], "scale": [0.5]}),
     ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0]}),
+    ("SVMRegressor", [X], {"coefficients": [0.5, -1.0, 2.0], "rho": [0.25], "kernel_params": [0.0, 0.0, 0.0]}),
+    ("SVMRegressor", [X], {"coefficients": [0.5, -1.0, 2.0], "rho": [0.25], "kernel_params": [0.0, 0.0, 0.0],
+                           "one_class": 1}),
+    *(("SVMRegressor", [X], {"coefficients": [0.5, -1.0], "n_supports": 2, "rho": [0.25], "kernel_type": kind,
+                             "support_vectors": [0.1, 0.2, 0.3, -1.0, 1.0, 0.5], "kernel_params": [0.5, 0.25, 3.0]})
+      for kind in ("LINEAR", "POLY", "RBF", "SIGMOID")),
     ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0, 1.0, 1.5, 3.0], "targets": 2}),
     ("LinearRegressor", [X], {"coefficients": [0.5, -1.0, 2.0, 1.0, 1.5, 3.0], "intercepts": [0.5, 1.0], "targets": 2,
                               "post_transform": "SOFTMAX"}),
@@ -42,6 +48,22 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
 def test_against_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     expected = run_ort(op, inputs, attributes, 1, 1, ML)
     assert_same(run_kernel(op, inputs, attributes, 1, 1, ML), expected)
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize(("classes", "single"), [(2, False), (2, True), (3, False)])
+@pytest.mark.parametrize("has_intercepts", [False, True])
+def test_linear_classifiers(transform: str, classes: int, single: bool, has_intercepts: bool) -> None:
+    models = 1 if single else classes
+    rng = np.random.default_rng(models)
+    attributes = {"coefficients": rng.standard_normal(3 * models).tolist(), "post_transform": transform}
+    attributes["classlabels_strings"] = list("abc")[:classes]
+    # ONNX Runtime needs intercepts.
+    attributes["intercepts"] = (rng.standard_normal(models) * has_intercepts).tolist()
+    expected = run_ort("LinearClassifier", [X], attributes, 1, 2, ML)
+    if not has_intercepts:
+        del attributes["intercepts"]
+    assert_same(run_kernel("LinearClassifier", [X], attributes, 1, 2, ML), expected)
 
 
 def test_vectors_are_cut_and_filled_up() -> None:
@@ -65,8 +87,17 @@ BAD: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("OneHotEncoder", [np.array([5])], {"cats_int64s": [1], "zeros": 0}, "5 is none"),
     ("Scaler", [X], {"offset": [1.0, 2.0]}, "2 values"),
     ("LinearRegressor", [X], {"coefficients": [1.0, 2.0]}, "2 coefficients"),
+    ("SVMRegressor", [X], {"coefficients": [1.0, 2.0], "rho": [1.0]}, r"must be \[n, 2\]"),
+    ("SVMRegressor", [X], {"coefficients": [1.0, 2.0]}, "0 of rho"),
+    ("SVMRegressor", [X], {"coefficients": [1.0] * 3, "rho": [1.0], "kernel_params": [1.0]}, "must have 3"),
+    ("SVMRegressor", [X], {"coefficients": [1.0], "rho": [1.0], "n_supports": 1, "support_vectors": [1.0] * 3,
+                           "kernel_type": "CUBE"}, "kernel_type"),
+    ("LinearClassifier", [X], {"coefficients": [1.0] * 5, "classlabels_ints": [1, 2]}, "5 coefficients"),
+    ("LinearClassifier", [X], {"coefficients": [1.0] * 3}, "exactly one of classlabels_ints"),
+    ("LinearClassifier", [X], {"coefficients": [1.0] * 3, "classlabels_ints": [1, 2], "post_transform": "PROBIT"},
+     "PROBIT"),
     ("LinearRegressor", [X], {"coefficients": [1.0, 2.0, 3.0], "targets": 2}, "do not fit 2 targets"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "inputs", "attributes", "words"), BAD)

@@ -2,9 +2,8 @@
 
 The reference implementation is slow, and in some cases wrong, not least as one
 implementation serves several versions of an operator. Where that is known,
-irc has a kernel of its own, or the node is refused (`WRONG`). The adapter states
-the defaults of the node's own version, as the reference would take the newest
-one's. It hands over copies, since the reference returns inputs, or views of
+irc has a kernel of its own. The adapter states the defaults of the node's own
+version, as the reference would take the newest one's. It hands over copies, since the reference returns inputs, or views of
 them: so a result never shares memory with an input, nor with another result.
 
 onnx is imported when the first such operator is bound, not before.
@@ -13,9 +12,9 @@ onnx is imported when the first such operator is bound, not before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,34 +35,6 @@ NEEDS = {"onnx::ImageDecoder": "PIL"}
 """Packages that onnx.reference imports for a kind of node, and that onnx does not install."""
 
 
-class Wrong(NamedTuple):
-    """Nodes that onnx.reference computes wrong."""
-
-    kind: str
-    when: Callable[[Node], bool]
-    reason: str
-
-
-def _one_score_for_two_classes(node: Node) -> bool:
-    labels: Any = node.attributes.get("classlabels_ints") or node.attributes.get("classlabels_strings") or []
-    return len(labels) == 2 and len(node.attributes.get("intercepts", [0.0])) == 1
-
-
-def _by_probit(node: Node) -> bool:
-    return node.attributes.get("post_transform") == "PROBIT"
-
-
-WRONG = (
-    Wrong(
-        "ai.onnx.ml::LinearClassifier",
-        _one_score_for_two_classes,
-        "the score of the first of two classes is the negative of the other's, not what is left to 1",
-    ),
-    Wrong("ai.onnx.ml::LinearClassifier", _by_probit, "the class is chosen before the transformation PROBIT"),
-)
-"""What ONNX Runtime and the specification contradict, among the operators without a kernel of irc's own."""
-
-
 def serves(node: Node) -> bool:
     """Whether `bind` can bind ``node``."""
     return refusal(node) is None
@@ -76,9 +47,6 @@ def refusal(node: Node) -> str | None:
         return "there is no kernel for it"
     if node.kind in NEEDS and find_spec(NEEDS[node.kind]) is None:
         return f"onnx.reference computes it by the package {NEEDS[node.kind]}, which is not installed"
-    for wrong in WRONG:
-        if wrong.kind == node.kind and wrong.when(node):
-            return f"irc has no kernel of its own for it, and onnx.reference is wrong: {wrong.reason}"
     try:
         from onnx.reference.op_run import RuntimeContextError
     except ImportError as error:

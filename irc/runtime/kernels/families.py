@@ -59,7 +59,8 @@ ONNX = {
 """Module -> the operators of ONNX's own domain that it has kernels for."""
 
 NAMESPACES = {
-    "ai.onnx.ml": ("ml", "ml_features", "ml_trees"),
+    "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_trees"),
+    "ai.onnx.preview.training": ("optimizers",),
     "aten": ("aten",),
     "irc": ("append", "index"),
     "prim": ("prim",),

@@ -1,4 +1,4 @@
-"""The operators of ``ai.onnx.ml`` that prepare features, and LinearRegressor."""
+"""The operators of ``ai.onnx.ml`` that prepare features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.ml_scores import TRANSFORMS, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 DOMAIN = "ai.onnx.ml"
 
 
-def _rows(x: Array) -> Array:
+def as_rows(x: Array) -> Array:
     """``x`` as [n, features]: a vector is one row."""
     if x.ndim not in (1, 2):
         raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, features] or [features]")
@@ -91,7 +90,7 @@ def imputer(node: Node) -> Kernel:
     values = np.array(floats or numbers)
 
     def run(x: Array) -> Array:
-        _rows(x)
+        as_rows(x)
         is_missing = np.isnan(x) if missing != missing else x == missing
         return c_order(np.where(is_missing, _per_feature(values, "imputed_value", x).astype(x.dtype), x))
 
@@ -124,31 +123,8 @@ def scaler(node: Node) -> Kernel:
     offset, scale = (np.array(node.attributes.get(n, [d]), np.float32) for n, d in (("offset", 0.0), ("scale", 1.0)))
 
     def run(x: Array) -> Array:
-        _rows(x)
+        as_rows(x)
         moved = x - _per_feature(offset, "offset", x).astype(np.float64)
         return (moved * _per_feature(scale, "scale", x)).astype(np.float32, order="C")
-
-    return run
-
-
-@kernel(f"{DOMAIN}::LinearRegressor")
-def linear_regressor(node: Node) -> Kernel:
-    """Of x [n, features] the transformed ``x @ coefficients + intercepts``, [n, targets], as float32."""
-    targets: int = node.attributes.get("targets", 1)
-    coefficients = np.array(node.attributes.get("coefficients", []), np.float64)
-    intercepts = np.array(node.attributes.get("intercepts") or [0.0], np.float64)
-    if targets < 1 or coefficients.size % targets or intercepts.size not in (1, targets):
-        given = f"{coefficients.size} coefficients and {intercepts.size} intercepts"
-        raise Error("IRC320", f"{given} do not fit {targets} targets")
-    weights = coefficients.reshape(targets, -1).T
-    transform = TRANSFORMS[post_transform(node)]
-
-    def run(x: Array) -> Array:
-        rows = _rows(x)
-        if rows.shape[1] != len(weights):
-            raise Error(
-                "IRC421", f"an input of shape {list(x.shape)} does not fit {len(weights)} coefficients a target"
-            )
-        return transform(rows.astype(np.float64) @ weights + intercepts).astype(np.float32, order="C")
 
     return run
