@@ -45,7 +45,7 @@ class Counters:
         arena_bytes: the size of that memory, the arena.
         arena_bound: how much of it is in use at the most at one time: no arena could be smaller.
         tiled_groups: fusion groups whose pointwise part ran block by block.
-        tiles: the blocks.
+        tiles: the blocks, and those of rows of softmax and normalisations.
         tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
     """
 

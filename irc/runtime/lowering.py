@@ -20,6 +20,7 @@ from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.reuse import reusing_step
+from irc.runtime.rows import rows_step
 from irc.runtime.storage import FOREIGN
 from irc.runtime.units import bulks_in_order
 from irc.runtime.values import is_sequence
@@ -236,6 +237,7 @@ class Lowering:
         if len(outs) == 1 and outs[0] in self.place_slots:
             return lambda dead: placed_step(kernel, ins, outs[0], dead)
         step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
+        step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
     def is_free(self, ins: Slots, index: int) -> bool:

@@ -1,0 +1,108 @@
+"""Softmax and normalisations in blocks of rows give exactly what they give whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.errors import Error
+from irc.runtime import rows, tiles
+from irc.runtime.execution import Counters, Run
+from irc.runtime.plan import Plan, lower
+from tests.runtime.helpers import graph_of
+
+SHAPES = [(40, 24), (2, 3, 40, 8), (1, 1, 64), (64, 1), (7, 100), (5, 0, 4), (0, 40), (960,), (3, 4, 5, 6, 2)]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    monkeypatch.setattr(rows, "WORTH_BYTES", 512)
+
+
+def plan(operator: str, parameters: str = "%x : Tensor", outputs: str = "%y") -> Plan:
+    names = ", ".join(p.split()[0] for p in parameters.split(", "))
+    typed = ", ".join(f"{name} : Tensor" for name in outputs.split(", "))
+    return lower(
+        graph_of(f"graph({parameters}):\n  {typed} = onnx::{operator}({names})\n  return ({outputs})", verify=False)
+    )
+
+
+def run(found: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
+    counters = Counters()
+    with np.errstate(all="ignore"):
+        return found.call(inputs, Run(counters, threads=threads)), counters
+
+
+def whole(found: Plan, *inputs: Any) -> list[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "WORTH_BYTES", 1 << 60)
+        results, counters = run(found, *inputs)
+    assert counters.tiles == 0
+    return results
+
+
+def check(found: Plan, *inputs: Any) -> Counters:
+    expected = whole(found, *inputs)
+    assert run(found, *inputs)[1].tiles == 0
+    for threads in (2, 4):
+        results, counters = run(found, *inputs, threads=threads)
+        for got, want in zip(results, expected, strict=True):
+            assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
+    return counters
+
+
+@given(
+    st.sampled_from(["Softmax", "LogSoftmax"]),
+    st.sampled_from(SHAPES),
+    st.integers(-3, 3),
+    st.sampled_from([np.float32, np.float64, np.float16, ml_dtypes.bfloat16]),
+    st.integers(0, 99),
+)
+def test_softmax(operator, shape, axis, dtype, seed):
+    if not -len(shape) <= axis < len(shape):
+        axis = -1
+    x = (4 * np.random.default_rng(seed).standard_normal(shape)).astype(dtype)
+    check(plan(f"{operator}[axis={axis}]"), x)
+
+
+@given(st.sampled_from(SHAPES), st.integers(-3, -1), st.integers(0, 99), st.sampled_from([np.float32, np.float16]))
+def test_normalisations(shape, axis, seed, dtype):
+    axis = max(axis, -len(shape))
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(dtype)
+    scale, bias = rng.standard_normal((2, *shape[axis:])).astype(dtype)
+    of_three = "%x : Tensor, %s : Tensor, %b : Tensor"
+    check(plan(f"LayerNormalization[axis={axis}]", of_three), x, scale, bias)
+    check(plan(f"LayerNormalization[axis={axis}]", of_three, "%y, %m, %i"), x, scale, bias)
+    check(plan(f"RMSNormalization[axis={axis}]", "%x : Tensor, %s : Tensor"), x, scale)
+
+
+def test_blocks_are_counted():
+    x = np.ones((40, 24), np.float32)
+    assert check(plan("Softmax"), x).tiles == 15
+    assert check(plan("Softmax[axis=0]"), x).tiles == 0
+    assert check(plan("Softmax"), x[:, ::2]).tiles == 0
+    assert check(plan("Softmax"), x[:2]).tiles == 0
+
+
+def test_a_scale_that_differs_from_row_to_row_is_not_cut():
+    x, scale = np.random.default_rng(0).standard_normal((2, 40, 24)).astype(np.float32)
+    found = plan("LayerNormalization", "%x : Tensor, %s : Tensor")
+    assert check(found, x, scale).tiles == 0
+    assert check(found, x, scale[0]).tiles == 15
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_failures_are_those_of_the_whole(threads):
+    found = plan("LayerNormalization", "%x : Tensor, %s : Tensor")
+    with pytest.raises(Error, match=r"do not broadcast.*inputs: float32\[40, 24\], float32\[7\]") as caught:
+        run(found, np.ones((40, 24), np.float32), np.ones(7, np.float32), threads=threads)
+    assert caught.value.where == "onnx::LayerNormalization '%y'"
+    with pytest.raises(Error, match="axis"):
+        run(plan("Softmax[axis=5]"), np.ones((40, 24), np.float32), threads=threads)
