@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, is_half, numpy_dtype
+from irc.runtime.kernels.support import Array, axes_in, axis_in, converted, is_half, numpy_dtype
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def lrn(node: Node) -> Kernel:
     if size < 1:
         raise Error("IRC320", f"size is {size}: it must be at least 1")
 
-    def run(x: Array) -> Array:
+    def run(x: Array, out: Array | None = None) -> Array:
         _check_channels(x)
         wide = _wide(x)
         before = (size - 1) // 2
@@ -194,6 +194,7 @@ def lrn(node: Node) -> Kernel:
             divisor = np.multiply(root, np.sqrt(root), out=sums)
         else:
             divisor = np.power(sums, wide.dtype.type(beta), out=sums)
-        return np.divide(wide, divisor, out=divisor).astype(x.dtype, copy=False)
+        quotient = np.divide(wide, divisor, out=divisor if out is None or is_half(x.dtype) else out)
+        return converted(quotient, x.dtype, out)
 
     return run

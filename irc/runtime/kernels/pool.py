@@ -17,34 +17,35 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.support import Array, check_size, converted, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 
-def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any) -> Array:
+def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any, out: Array | None = None) -> Array:
     """Reduce ``x`` (N, C, spatial...) over the windows of ``axes``; the padding counts as ``identity``.
 
-    Returns ``x`` itself if every window is one element.
+    Returns ``x`` itself if every window is one element; else a new array, or ``out``, which shares no memory with it.
     """
     check_spatial(x)
     if all(a.out == 1 and a.kernel > 1 for a in axes):  # one window: NumPy's own reduction is the fastest
         reads = ((a.taps.start * a.dilation - a.begin, a.taps.stop * a.dilation - a.begin, a.dilation) for a in axes)
         seen = x[(slice(None), slice(None), *(slice(*r) for r in reads))]
-        return ufunc.reduce(seen, axis=tuple(range(2, x.ndim)), keepdims=True, initial=identity)
-    for i, axis in enumerate(axes, 2):
-        if not axis.trivial:
-            x = reduce_along(x, i, axis, ufunc, identity)
+        return ufunc.reduce(seen, axis=tuple(range(2, x.ndim)), keepdims=True, initial=identity, out=out)
+    reduced = [(i, axis) for i, axis in enumerate(axes, 2) if not axis.trivial]
+    for i, axis in reduced:
+        x = reduce_along(x, i, axis, ufunc, identity, out if i == reduced[-1][0] else None)
     return x
 
 
-def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any) -> Array:
-    """Reduce over the windows of ``axis`` along dimension ``i`` alone; a new array."""
+def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any, out: Array | None = None) -> Array:
+    """Reduce over the windows of ``axis`` along dimension ``i`` alone; a new array, or ``out``."""
     lead = (slice(None),) * i
     pairs = [axis.reads(t) for t in axis.taps]
-    result = np.empty(check_size((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype), x.dtype)
+    shape = check_size((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
+    result = np.empty(shape, x.dtype) if out is None else out
     full = next((t for t, (to, _) in enumerate(pairs) if to == slice(0, axis.out)), None)
     if full is None:
         result.fill(identity)
@@ -74,10 +75,10 @@ def max_pool(node: Node) -> Kernel:
     resolve = resolver(Window.of(node))
     by_columns = bool(node.attributes.get("storage_order", 0))
 
-    def run(x: Array) -> Array:
+    def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
-        result = reduce_windows(x, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype))
-        return result.copy() if result is x else result
+        result = reduce_windows(x, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype), out)
+        return converted(x.copy() if out is None else x, x.dtype, out) if result is x else result
 
     def run_with_indices(x: Array) -> tuple[Array, Array]:
         check_spatial(x)
@@ -117,14 +118,14 @@ def average_pool(node: Node) -> Kernel:
     resolve = resolver(Window.of(node))
     include = bool(node.attributes.get("count_include_pad", 0))
 
-    def run(x: Array) -> Array:
+    def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
         axes = resolve(x.shape[2:], None)
         sums = reduce_windows(x.astype(np.float32) if is_half(x.dtype) else x, axes, np.add, 0)
         counts = np.array(1, sums.dtype)
         for axis in axes:
             counts = np.multiply.outer(counts, count_taps(axis, include).astype(sums.dtype))
-        return (sums / counts).astype(x.dtype, copy=False)
+        return converted(np.divide(sums, counts, None if is_half(x.dtype) else out), x.dtype, out)
 
     return run
 
@@ -181,19 +182,19 @@ def _spatial(x: Array) -> tuple[int, ...]:
 
 @kernel("onnx::GlobalMaxPool")
 def global_max_pool(node: Node) -> Kernel:
-    def run(x: Array) -> Array:
-        return np.max(x, axis=_spatial(x), keepdims=True, initial=lowest(x.dtype))
+    def run(x: Array, out: Array | None = None) -> Array:
+        return np.max(x, axis=_spatial(x), keepdims=True, initial=lowest(x.dtype), out=out)
 
     return run
 
 
 @kernel("onnx::GlobalAveragePool")
 def global_average_pool(node: Node) -> Kernel:
-    def run(x: Array) -> Array:
+    def run(x: Array, out: Array | None = None) -> Array:
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        sums = np.sum(x, axis=_spatial(x), keepdims=True, dtype=wide)
+        sums: Array = np.sum(x, axis=_spatial(x), keepdims=True, dtype=wide, out=out if wide == x.dtype else None)
         sums /= wide.type(math.prod(x.shape[2:]))
-        return sums.astype(x.dtype, copy=False)
+        return converted(sums, x.dtype, out)
 
     return run
 

@@ -19,18 +19,21 @@ from irc.runtime.kernels.support import Array, axis_in, is_half
 if TYPE_CHECKING:
     from irc.ir import Node
 
+_Compute = Callable[[Array, int, Array | None], Array]
+"""Gives the result of an array along an axis, in an array that may be given for it."""
 
-def softmax(x: Array, axis: int) -> Array:
+
+def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
-    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
     result /= _sum(result, axis)
     return result
 
 
-def log_softmax(x: Array, axis: int) -> Array:
+def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
-    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf), out)
     result -= np.log(_sum(np.exp(result), axis))
     return result
 
@@ -42,28 +45,32 @@ def _sum(x: Array, axis: int) -> Array:
     return np.sum(x, axis=axis, keepdims=True, dtype=np.float32).astype(x.dtype)
 
 
-def hardmax(x: Array, axis: int) -> Array:
+def hardmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """1 at the first maximum along ``axis``, 0 elsewhere."""
-    result = np.zeros_like(x, order="C")
+    result = np.empty_like(x, order="C") if out is None else out
+    result.fill(0)
     if x.size:
         np.put_along_axis(result, np.argmax(x, axis=axis, keepdims=True), 1, axis)
     return result
 
 
-def _bind(node: Node, compute: Callable[[Array, int], Array], *, as_matrix: bool) -> Kernel:
+def _bind(node: Node, compute: _Compute, *, as_matrix: bool) -> Kernel:
     axis = int(node.attributes.get("axis", 1 if as_matrix else -1))
 
-    def run(x: Array) -> Array:
+    def run(x: Array, out: Array | None = None) -> Array:
         along = axis_in(axis, x.ndim)
-        wide = np.ascontiguousarray(x)
+        wide, whole = np.ascontiguousarray(x), out
         if as_matrix:
-            wide, along = wide.reshape(math.prod(x.shape[:along]), math.prod(x.shape[along:])), 1
-        return compute(wide, along).reshape(x.shape)
+            matrix = math.prod(x.shape[:along]), math.prod(x.shape[along:])
+            wide, along = wide.reshape(matrix), 1
+            whole = None if out is None else out.reshape(matrix)
+        result = compute(wide, along, whole)
+        return result.reshape(x.shape) if out is None else out
 
     return run
 
 
-def _register(op_type: str, compute: Callable[[Array, int], Array]) -> None:
+def _register(op_type: str, compute: _Compute) -> None:
     kernel(f"onnx::{op_type}")(lambda node: _bind(node, compute, as_matrix=True))
     kernel(f"onnx::{op_type}", since=13)(lambda node: _bind(node, compute, as_matrix=False))
 

@@ -105,6 +105,15 @@ def is_array(value: Any) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
+def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
+    """``x`` with elements of type ``dtype``, in ``out`` if that is given; it may be ``x`` itself."""
+    if out is None:
+        return x.astype(dtype, copy=False)
+    if x is not out:
+        np.copyto(out, x, casting="unsafe")
+    return out
+
+
 def is_half(dtype: AnyDType) -> bool:
     """Whether arithmetic on ``dtype`` is to be done in float32: float16, bfloat16 and smaller floats."""
     return (dtype.kind == "f" and dtype.itemsize < 4) or dtype.kind == "V"
