@@ -3,8 +3,9 @@
 The reference implementation is slow, and in some cases wrong, not least as one
 implementation serves several versions of an operator. Where that is known,
 irc has a kernel of its own. The adapter states the defaults of the node's own
-version, as the reference would take the newest one's. It hands over copies, since the reference returns inputs, or views of
-them: so a result never shares memory with an input, nor with another result.
+version, as the reference would take the newest one's. It hands over copies,
+since the reference returns inputs, or views of them: so a result never shares
+memory with an input, nor with another result.
 
 onnx is imported when the first such operator is bound, not before.
 """
