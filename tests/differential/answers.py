@@ -8,7 +8,7 @@ from typing import Any
 
 from irc.ir import Node, Value
 from tests.differential.both import Both
-from tests.differential.refusals import UNSEEN_SHARING, UNSEEN_WRITES, Refusal, cases, written_inputs
+from tests.differential.refusals import UNSEEN_SHARING, UNSEEN_WRITES, Refusal, reasons, written_inputs
 
 
 class Answers:
@@ -30,8 +30,8 @@ class Answers:
         for a, b in pairs:
             ours = both.db.may_contain_alias(a, b)
             if not self._same("sharing", ours, both.they_contain(a, b)):
-                found = {fact.case for fact in both.db.why(a, b)}
-                assert self._explained("sharing", cases(found & UNSEEN_SHARING)), _tell(both, a, b)
+                found = reasons(both.db.why(a, b), UNSEEN_SHARING)
+                assert self._explained("sharing", found), _tell(both, a, b)
 
     # -- writes ----------------------------------------------------------
 
@@ -41,10 +41,10 @@ class Answers:
             ours = both.db.has_writers(value)
             if not self._same("writes", ours, both.they_write(value)):
                 for node in both.db.writers(value):  # PyTorch misses every one of them
-                    found = set[int]()
+                    found = set[str]()
                     for written in written_inputs(both.db, node):
-                        found |= {fact.case for fact in both.db.why(written, value)}
-                    assert self._explained("writes", cases(found & UNSEEN_WRITES)), _tell(both, value, node)
+                        found |= reasons(both.db.why(written, value), UNSEEN_WRITES)
+                    assert self._explained("writes", found), _tell(both, value, node)
 
     # -- motion ----------------------------------------------------------
 

@@ -6,10 +6,12 @@ in the way: without that, the planner has to allow the move too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from irc.alias import facts as f
+from irc.alias.explain import Fact
 from irc.alias.motion import links
 from irc.alias.queries import Queries
 from irc.alias.sets import EMPTY, intersects, members
@@ -108,6 +110,19 @@ class Refusal:
     def _cases(self, written: Value, read: Value) -> Iterator[str]:
         unseen = {fact.case for fact in self._db.why(written, read)} & UNSEEN_WRITES
         yield min(cases(unseen), default="memory")  # one that is not seen is enough for all not to be seen
+
+
+CLASS = "unknown class"
+"""PyTorch knows which attributes a class has; irc is not told, and takes them for anything, so that case 4 applies."""
+
+
+def reasons(facts: Sequence[Fact], unseen: Collection[int]) -> set[str]:
+    """What of ``facts`` PyTorch does not see: cases, or ``CLASS`` if 4 only is one because of what objects hold."""
+    found = {fact.case for fact in facts} & set(unseen)
+    before = [held.subject for held, fact in pairwise([Fact("", ""), *facts]) if fact.case == 4]
+    if 4 in found and all(subject.startswith("unknown : __torch__.") for subject in before):
+        return cases(found - {4}) | {CLASS}
+    return cases(found)
 
 
 def cases(numbers: Iterable[int]) -> set[str]:

@@ -10,6 +10,7 @@ from tests.differential import report as reports
 from tests.differential.answers import Answers
 from tests.differential.conftest import Report
 from tests.differential.dumps import DUMPS
+from tests.differential.refusals import CLASS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # TorchScript is deprecated
 
@@ -20,6 +21,7 @@ def test_irc_is_more_cautious_only_where_pytorch_is_wrong(name: str, report: Rep
     for known, answers in found.items():
         report(*answers.report(f"{name}, {known}"))
         assert answers.theirs("sharing") or name in ("numbers", "texts"), "nothing was compared"
+    assert not found["owned"].reasons["sharing", CLASS], "all objects are known"
     denied = {known: answers.denied("sharing") for known, answers in found.items()}
     assert denied["owned"] >= denied["alone"], "to know more tells more apart"
 
