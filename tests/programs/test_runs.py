@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
 from tests.programs.generator import Program, programs
 from tests.programs.running import check_same, copied, examples, expected
 
 PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
+BULKS = (None, 1, 3)
 RUNS = 4  # as it comes, watched for shapes, planned, planned again
 
 
-def compiled(program: Program, pipeline: str) -> CompiledModel:
+def compiled(program: Program, pipeline: str, bulk: int | None) -> CompiledModel:
     module = program.module.copy()
     if pipeline:
         PassManager(pipeline).run(module)
-    return CompiledModel(module)
+    return CompiledModel(module, options=Options(bulk=bulk))
 
 
 def feeds_of(program: Program, memory: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -36,10 +38,12 @@ def poison(model: CompiledModel) -> None:
 
 
 @examples(150)
-@given(programs(), st.sampled_from(PIPELINES), st.data())
-def test_results_do_not_depend_on_how_a_program_is_run(program: Program, pipeline: str, data: st.DataObject) -> None:
+@given(programs(), st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.data())
+def test_results_do_not_depend_on_how_a_program_is_run(
+    program: Program, pipeline: str, bulk: int | None, data: st.DataObject
+) -> None:
     wanted = expected(program)
-    model = compiled(program, pipeline)
+    model = compiled(program, pipeline, bulk)
     earlier: list[tuple[Any, Any]] = []
     for _ in range(RUNS):
         memory = program.memory()
@@ -51,7 +55,8 @@ def test_results_do_not_depend_on_how_a_program_is_run(program: Program, pipelin
         ]
         donated = data.draw(st.sets(st.sampled_from(apart)) if apart else st.just(set()))
         lent = {name: x.copy() for name, x in feeds.items() if name not in donated}
-        results = list(model.run(feeds, donate=sorted(donated)).values())
+        threads = data.draw(st.integers(1, 4))
+        results = list(model.run(feeds, donate=sorted(donated), threads=threads).values())
         check_same(wanted.run.outputs, results, "outputs", wanted.largest)
         for name, kept in lent.items():
             np.testing.assert_array_equal(feeds[name], kept, err_msg="a kept input was changed")
@@ -64,13 +69,15 @@ def test_results_do_not_depend_on_how_a_program_is_run(program: Program, pipelin
 
 
 @examples(40)
-@given(programs(), st.sampled_from(PIPELINES))
-def test_one_model_runs_on_several_threads_at_once(program: Program, pipeline: str) -> None:
+@given(programs(), st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.integers(1, 3))
+def test_one_model_runs_on_several_threads_at_once(
+    program: Program, pipeline: str, bulk: int | None, threads: int
+) -> None:
     wanted = expected(program)
-    model = compiled(program, pipeline)
+    model = compiled(program, pipeline, bulk)
 
     def run(_: int) -> list[Any]:
-        return list(model.run(feeds_of(program, program.memory())).values())
+        return list(model.run(feeds_of(program, program.memory()), threads=threads).values())
 
     with ThreadPoolExecutor(4) as pool:
         for results in pool.map(run, range(12)):
