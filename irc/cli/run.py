@@ -35,6 +35,8 @@ def add_commands(commands: options.Commands) -> None:
     profile = "run three times and say where time and memory of the third run go"
     parser.add_argument("--profile", action="store_true", help=profile)
     parser.add_argument("--trace", metavar="OUT.json", help="write that as a trace file, for Chrome or Perfetto")
+    threads = "how many threads may work at it: with 2 or more, branches run side by side"
+    parser.add_argument("--threads", type=options.whole_number, metavar="N", help=threads)
     options.add_pipeline(parser)
     options.add_limits(parser)
     parser.set_defaults(run=run)
@@ -43,6 +45,7 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
     from irc.cli.arrays import complete, dimensions, read_inputs, summary, write_outputs
+    from irc.runtime.options import Options
 
     if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)
@@ -51,6 +54,8 @@ def run(given: argparse.Namespace) -> int:
     limits = options.limits(given)
     with progress() as tell:
         model = models.compiled(given.model, given.passes, tell)
+        if given.threads is not None:
+            model.options = Options(given.threads)
         feeds = read_inputs(model, given.input)
         sizes = dimensions(model, given.dim)
         if given.seed is not None:

@@ -371,3 +371,13 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
     assert re.search(r"dce +250 +1 +- ", err)
     assert "onnx::Det (2)" in err
     assert "a note" in err
+
+
+def test_threads_change_no_result(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    results = [irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *more) for more in ([], ["--threads", "2"])]
+    assert [r.status for r in results] == [0, 0], results
+    assert results[0].out == results[1].out != ""
+    many = irc("run", "m.onnx", "--seed", "0", "--threads", "1000")
+    assert many.status == 1 and "IRC419" in many.err
+    assert irc("run", "m.onnx", "--seed", "0", "--threads", "0").status == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, types
 from irc.runtime import blas, branches, dispatch, units
-from irc.runtime.execution import Counters, Run
+from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer
@@ -387,3 +388,63 @@ def test_the_blas_of_numpy_is_as_before_after_a_run():
     before = threads._get()
     run_units(graph_of(BRANCHES), [np.ones((4, 4), np.float32)] * 2, 2)
     assert threads._get() == before
+
+
+# -- interrupts and callbacks ------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+def test_an_interrupt_while_another_thread_works_leaves_the_model_usable(monkeypatch):
+    """Ctrl-C reaches the caller while it waits for a worker: it waits until that has ended, and no longer."""
+    model = CompiledModel(graph_of(BRANCHES), options=Options(threads=2))
+    x, w = np.random.default_rng(3).standard_normal((2, 4, 4)).astype(np.float32)
+    expected = model.run({"x": x, "w": w})
+    working, go_on = threading.Event(), threading.Event()
+    ended: list[str] = []
+    plain = dispatch.execute
+
+    def slow(code: Any, frame: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            working.set()
+            assert go_on.wait(WAIT)
+            ended.append("worker")
+        elif any(node.kind == "onnx::MatMul" for node, _, _ in code.nodes):
+            assert working.wait(WAIT)
+        plain(code, frame)
+
+    def interrupt() -> None:
+        assert working.wait(WAIT)
+        time.sleep(0.1)  # so that the caller has nothing left to do but wait; it would not matter
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.05)
+        go_on.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "execute", slow)
+        timer = threading.Thread(target=interrupt)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            model.run({"x": x, "w": w})
+        assert ended == ["worker"]
+        timer.join(WAIT)
+    for _ in range(2):
+        found = model.run({"x": x, "w": w})
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("method", ["enter", "before", "after"])
+def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
+    class Raising(Watch):
+        pass
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a callback")
+
+    setattr(Raising, method, fail)
+    plan = Lowerer(graph_of(BRANCHES)).plan
+    x = np.eye(4, dtype=np.float32)
+    with pytest.raises(Exception, match="a callback"):
+        plan.run([x, x], watch=Raising())
+    y, d = plan.run([x, x])
+    np.testing.assert_array_equal(y, d)
