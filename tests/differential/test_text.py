@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, Graph, Tensor, Type, parse_graph, structurally_equal, types
+from irc.ir.clone import copy_module
 from irc.ir.types import ListType
 from irc.passes import PassManager
 from tests.alias.programs import random_choices
@@ -29,6 +32,7 @@ from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
 from tests.ir import strategies
 
 PROGRAMS = 400
+OPTIMISE = "canonicalize,constant-fold,remove-mutation,cse,dce,in-place,shape-inference"
 NOTE = re.compile("# : [^#\n]*")
 """Tells types that PyTorch has no words for; like all comments, it is lost there."""
 
@@ -67,53 +71,53 @@ def lift_tensors(graph: Graph) -> int:
     return len(held)
 
 
-def test_random_programs(report: Report) -> None:
+@pytest.mark.parametrize("passes", ["", OPTIMISE])
+def test_random_programs(passes: str, report: Report) -> None:
     kinds = Counter[str]()
     for seed in range(PROGRAMS):
         graph = program(random_choices(seed))
+        PassManager(passes).run(graph)
         assert_reads_back(graph)
         kinds.update(node.kind for node in graph.walk())
-    report(f"{PROGRAMS} random programs, {kinds.total()} nodes of {len(kinds)} kinds: PyTorch reads irc's text")
-    assert kinds["prim::Loop"] > PROGRAMS // 4
+    what = f"{PROGRAMS} random programs{', optimised' if passes else ''}"
+    report(f"{what}: PyTorch reads irc's text of {kinds.total()} nodes of {len(kinds)} kinds")
+    assert kinds["prim::Loop"] > PROGRAMS // 5
 
 
-@pytest.mark.parametrize("simplified", ["", "canonicalize,cse,dce"])
-def test_scripted_yolov3(simplified: str) -> None:
+@pytest.mark.parametrize("passes", ["", OPTIMISE])
+def test_scripted_yolov3(passes: str) -> None:
     graph = parse_graph(FILE.read_text())
     without_classes(graph)
-    PassManager(simplified).run(graph)
+    PassManager(passes).run(graph)
     assert sum(1 for _ in graph.walk()) > 1000
     assert_reads_back(graph)
 
 
-ZOO = [
-    *(pytest.param(lambda n=name: scripted(SCRIPTED[n][0]), id=f"scripted {name}") for name in SCRIPTED),
-    *(
-        pytest.param(lambda n=name: traced(TRACED[n][0], *copy.deepcopy(TRACED[n][1])), id=f"traced {name}")
-        for name in TRACED
-    ),
-]
-
+ZOO: dict[str, Callable[[], Any]] = {
+    **{f"scripted {name}": partial(scripted, made) for name, (made, _) in SCRIPTED.items()},
+    **{f"traced {name}": partial(traced, made, *copy.deepcopy(inputs)) for name, (made, inputs) in TRACED.items()},
+}
 
 WORDLESS = {
-    **{f"scripted {name}": "class type" for name in ("cache", "counter", "objects", "made when called")},
-    "scripted texts": "tuple or dictionary",
+    **{f"scripted {name}": {"class type"} for name in ("cache", "counter", "objects", "made when called")},
+    "scripted texts": {"tuple or dictionary"},
 }
 """Modules that set attributes, make objects, or hold constants that have no words."""
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", ZOO)
-def test_modules(make: Any, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", ZOO)
+def test_modules(name: str) -> None:
     """Weights frozen into constants, then inputs: their contents have no words."""
-    graph = import_torchscript(make()).main
-    PassManager("freeze,inline,dce").run(graph)
-    lift_tensors(graph)
-    if all(n.kind not in ("prim::SetAttr", "prim::CreateObject") for n in graph.walk()):
-        without_classes(graph)
-    missing = WORDLESS.get(request.node.callspec.id)
-    assert wordless(graph) == ({missing} if missing else set())
-    assert_reads_if_it_can_be(graph)
+    module = import_torchscript(ZOO[name]())
+    for passes in ("freeze,inline,dce", OPTIMISE):
+        PassManager(passes).run(module)
+        graph = copy_module(module).main
+        lift_tensors(graph)
+        if all(n.kind not in ("prim::SetAttr", "prim::CreateObject") for n in graph.walk()):
+            without_classes(graph)
+        assert wordless(graph) <= WORDLESS.get(name, set())
+        assert_reads_if_it_can_be(graph)
 
 
 def is_normal(t: Type) -> bool:

@@ -180,9 +180,8 @@ class _Printer:
 
     @cached_property
     def _is_for_pytorch(self) -> bool:
-        """Whether the graph is one of TorchScript's operators."""
-        kinds = {node.kind.partition("::")[0] for node in self.graph.walk()}
-        return "aten" in kinds <= {"aten", "prim"}
+        """Whether the graph is one of TorchScript's."""
+        return any(node.kind.startswith("aten::") for node in self.graph.walk())
 
     def _types_told(self, values: Sequence[Value]) -> str:
         """A note of the types of ``values``, which have been printed, if of one of them another type was."""
