@@ -14,8 +14,11 @@ MAX_SUBGRAPH_DEPTH = 16
 MAX_TYPE_DEPTH = 64
 """Types nested in each other: ``int[][]`` is 3 deep."""
 
-MAX_ELEMENTS = 1 << 40
-"""Elements of a tensor that a pass makes, zeros among its sizes not counted: no run could make it, either."""
+MAX_ELEMENTS = 1 << 58
+"""Elements of a tensor that a pass makes, zeros among its sizes not counted: NumPy's views have no more."""
+
+MAX_RANK = 64
+"""Dimensions of a tensor: NumPy's arrays have no more."""
 
 MAX_LITERAL_DEPTH = 64
 """Lists, tuples and dictionaries nested in each other in an attribute's value."""

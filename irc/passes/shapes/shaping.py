@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from irc.ir.limits import MAX_RANK
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, product, shape_rule
 
@@ -21,13 +22,22 @@ def size(c: NodeTypes) -> Type:
     return TensorType(DType.INT64, ())
 
 
+def _unknown_sizes(c: NodeTypes, rank: Dim) -> Shape | None:
+    """The shape of which only the rank is known, if that is; IRC310 if no tensor can have it."""
+    if not isinstance(rank, int):
+        return None
+    if rank > MAX_RANK:
+        c.fail(f"a tensor cannot have {rank} dimensions")
+    return (None,) * rank
+
+
 @shape_rule("Reshape")
 def reshape(c: NodeTypes) -> Type:
     target = list(c.attr("shape", ())) if c.version < 5 else c.dims(1)
     if target is None:
         count = c.shape(1)
         rank = count[0] if count else None
-        return TensorType(c.dtype(0), (None,) * rank if isinstance(rank, int) else None)
+        return TensorType(c.dtype(0), _unknown_sizes(c, rank))
     return TensorType(c.dtype(0), reshaped(c, c.shape(0), target, bool(c.attr("allowzero", 0))))
 
 
@@ -127,7 +137,7 @@ def expand(c: NodeTypes) -> Type:
         count = c.shape(1)
         x = c.shape(0)
         if count and isinstance(count[0], int) and x is not None:
-            return TensorType(c.dtype(0), (None,) * max(count[0], len(x)))
+            return TensorType(c.dtype(0), _unknown_sizes(c, max(count[0], len(x))))
         return TensorType(c.dtype(0))
     return TensorType(c.dtype(0), c.broadcast([c.shape(0), tuple(target)]))
 
@@ -151,7 +161,7 @@ def constant_of_shape(c: NodeTypes) -> Type:
     if target is None:
         count = c.shape(0)
         rank = count[0] if count else None
-        return TensorType(dtype, (None,) * rank if isinstance(rank, int) else None)
+        return TensorType(dtype, _unknown_sizes(c, rank))
     if any(isinstance(d, int) and d < 0 for d in target):
         c.fail(f"{target} is no shape: sizes must not be negative")
     return TensorType(dtype, tuple(target))

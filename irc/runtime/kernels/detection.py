@@ -134,6 +134,7 @@ def roi_align(node: Node) -> Kernel:
         wide = x.astype(np.float32) if is_half(x.dtype) else x
         out = np.zeros(check_size((len(rois), x.shape[1], *bins), wide.dtype), wide.dtype)
         regions = rois.astype(np.float64) * spatial_scale - (0.5 if half_pixel else 0.0)
+        _check_finite(regions)
         for i, (left, top, right, bottom) in enumerate(regions.tolist()):
             height, width = bottom - top, right - left
             if not half_pixel:
@@ -145,6 +146,11 @@ def roi_align(node: Node) -> Kernel:
         return out.astype(x.dtype, copy=False)
 
     return run
+
+
+def _check_finite(regions: Array) -> None:
+    if not np.isfinite(regions).all():
+        raise Error("IRC424", "a corner of a region is infinite, or no number")
 
 
 def _average(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
@@ -193,6 +199,7 @@ def max_roi_pool(node: Node) -> Kernel:
         if ((images < 0) | (images >= x.shape[0])).any():
             raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
         scaled = rois[:, 1:].astype(np.float64) * spatial_scale
+        _check_finite(scaled)
         corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
         out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
         for i, (left, top, right, bottom) in enumerate(corners.tolist()):

@@ -101,7 +101,7 @@ class _Weights:
         self.hidden = r.shape[1]
         zero = np.zeros(r.shape[0], w.dtype)
         self.input_bias, self.recurrent_bias = (zero, zero) if b is None else np.split(b, 2)
-        self.peepholes = np.zeros((3, self.hidden), w.dtype) if peepholes is None else peepholes.reshape(3, -1)
+        self.peepholes = np.zeros((3, self.hidden), w.dtype) if peepholes is None else peepholes.reshape(3, self.hidden)
 
 
 Cell = Callable[["Node", _Weights, list[Callable[[Array], Array]]], tuple[Array, Step]]
@@ -165,8 +165,8 @@ def _run(
         time = counting(steps)[:, None]
         order = (np.where(time < lengths, lengths - 1 - time, time), counting(batch))
     source = x[order] if backward else x
-    share = source.reshape(steps * batch, -1) @ weights.w.T + bias
-    share = share.reshape(steps, batch, -1)
+    share = source.reshape(steps * batch, x.shape[2]) @ weights.w.T + bias
+    share = share.reshape(steps, batch, len(bias))
     out = np.empty((steps, batch, weights.hidden), x.dtype)
     for t in range(steps):
         following = step(share[t], state)

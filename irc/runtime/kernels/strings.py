@@ -21,6 +21,8 @@ def string_concat(node: Node) -> Kernel:
     """Texts of the second operand behind those of the first, broadcast as NumPy does."""
 
     def run(x: Array, y: Array) -> Array:
+        if not x.dtype == y.dtype == TEXT:  # the sum of numbers would be no text
+            raise Error("IRC421", f"onnx::StringConcat cannot be {x.dtype} and {y.dtype}: it joins strings")
         try:
             shape = np.broadcast_shapes(x.shape, y.shape)
         except ValueError:

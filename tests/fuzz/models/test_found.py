@@ -1,0 +1,251 @@
+"""What mutated models have found: each is refused with a code that fits, or computed."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from irc.alias import AliasDb
+from tests.kernels.helpers import run_kernel
+
+FLOAT, INT, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+
+
+def run(op: str, *inputs: Any, outputs: int = 1, opset: int = 20, passes: str = "none", **attributes: Any) -> Any:
+    """One operator on inputs that are given at run time; absent ones are None."""
+    return run_known(op, *inputs, outputs=outputs, opset=opset, passes=passes, known=(), **attributes)
+
+
+def run_known(
+    op: str,
+    *inputs: Any,
+    known: tuple[int, ...],
+    outputs: int = 1,
+    opset: int = 20,
+    passes: str = "default",
+    **attributes: Any,
+) -> Any:
+    """As `run`, on inputs that are constants where ``known`` says so."""
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    given = {name: np.asarray(x) for name, x in zip(names, inputs) if name}
+    constants = {names[i] for i in known}
+    node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], name="it", **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), [None] * x.ndim)
+            for name, x in given.items()
+            if name not in constants
+        ],
+        [onnx.ValueInfoProto(name=name) for name in node.output],
+        [numpy_helper.from_array(x, name) for name, x in given.items() if name in constants],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    compiled = irc.compile(model, passes)
+    return compiled.run({name: x for name, x in given.items() if name not in constants})
+
+
+def refused(code: str, words: str, action: Any, *arguments: Any, **options: Any) -> None:
+    with pytest.raises(irc.Error) as caught:
+        action(*arguments, **options)
+    assert caught.value.code == code, caught.value
+    assert words in str(caught.value)
+
+
+X = np.ones((2, 3), np.float32)
+MATRIX = np.ones((1, 1), np.int64)
+
+
+@pytest.mark.parametrize(
+    ("op", "others", "attributes"),
+    [
+        ("Reshape", [MATRIX * 6], {}),
+        ("Expand", [MATRIX], {}),
+        ("Squeeze", [MATRIX], {}),
+        ("Unsqueeze", [MATRIX], {}),
+        ("ReduceSum", [MATRIX], {}),
+        ("Tile", [np.ones((2, 1), np.int64)], {}),
+        ("Slice", [np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64), MATRIX], {}),
+        ("Resize", [None, None, np.ones((2, 1), np.int64)], {}),
+    ],
+)
+def test_sizes_and_axes_are_vectors(op: str, others: list[Any], attributes: dict[str, Any]) -> None:
+    refused("IRC421", "as a vector", run, op, X, *others, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "words"),
+    [
+        ("Reshape", [X, np.float32(6)], "input 1 (shape) of onnx::Reshape cannot be tensor(float)"),
+        ("MatMul", [X, np.array([["a"], ["b"], ["c"]], object)], "onnx::MatMul"),
+        ("Add", [X, np.array("a", object)], "onnx::Add"),
+        ("StringConcat", [np.arange(2), np.arange(2)], "onnx::StringConcat cannot be int64"),
+    ],
+)
+def test_operands_of_types_that_the_operator_does_not_allow(op: str, inputs: list[Any], words: str) -> None:
+    refused("IRC421", words, run, op, *inputs)
+
+
+def test_sequences_where_tensors_are_meant() -> None:
+    """The importer knows no type of what a function gives, so that this comes to the kernels."""
+    for op, passes in (("MatMul", "none"), ("Concat", "none"), ("Concat", "default")):
+        body = [
+            helper.make_node("SequenceConstruct", ["a", "a"], ["s"]),
+            helper.make_node(op, ["s", "s"], ["b"], **({"axis": 0} if op == "Concat" else {})),
+        ]
+        function = helper.make_function("local", "F", ["a"], ["b"], body, [helper.make_opsetid("", 20)])
+        graph = helper.make_graph(
+            [helper.make_node("F", ["x"], ["y"], domain="local")],
+            "g",
+            [helper.make_tensor_value_info("x", FLOAT, [2, 3])],
+            [onnx.ValueInfoProto(name="y")],
+        )
+        imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
+        model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=9)
+        with pytest.raises(irc.Error) as caught:
+            irc.compile(model, passes).run({"x": X})
+        assert caught.value.code != "IRC401", caught.value
+
+
+def test_no_more_dimensions_than_arrays_have() -> None:
+    x = np.ones([1] * 40, np.float32)
+    refused("IRC422", "64", run, "Unsqueeze", x, np.arange(30))
+    refused("IRC422", "64", run, "Expand", X, np.ones(70, np.int64))
+    assert run("Unsqueeze", x, np.arange(24))["y0"].ndim == 64
+
+
+def test_bounds_of_several_elements() -> None:
+    refused("IRC421", "one element", run, "Clip", X, np.float32([1, 2]))
+    refused("IRC421", "one element", run, "Clip", X, None, np.float32([1, 2]))
+
+
+def test_biases_and_peepholes_of_other_sizes() -> None:
+    x, w, r = np.ones((3, 2, 4), np.float32), np.ones((1, 12, 4), np.float32), np.ones((1, 12, 3), np.float32)
+    refused("IRC421", "B has the shape", run, "LSTM", x, w, r, np.ones((1, 48), np.float32), hidden_size=3)
+    peepholes = [None, None, None, None, np.ones((1, 6), np.float32)]
+    refused("IRC421", "P has the shape", run, "LSTM", x, w, r, *peepholes, hidden_size=3)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 4), (0, 2, 4)])
+def test_recurrent_layers_over_nothing(shape: tuple[int, ...]) -> None:
+    w, r = np.ones((1, 12, 4), np.float32), np.ones((1, 12, 3), np.float32)
+    y, h, c = run_kernel("LSTM", [np.ones(shape, np.float32), w, r], {"hidden_size": 3}, 14, 3)
+    assert y.shape == (shape[0], 1, shape[1], 3)
+    assert h.shape == c.shape == (1, shape[1], 3)
+    assert not h.any()
+
+
+def test_trip_counts_are_integers() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [helper.make_tensor_value_info("i", INT, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, [])],
+    )
+    body.node.append(helper.make_node("Cast", ["i"], ["row"], to=FLOAT))
+    body.output.add().name = "row"
+    for count in (np.float32(np.inf), np.float32(2.5)):
+        refused("IRC430", "integer", run, "Loop", count, None, body=body)
+
+
+def test_attributes_of_scans_that_are_not_as_many_as_what_they_are_about() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Abs", ["a"], ["c"])],
+        "body",
+        [helper.make_tensor_value_info("a", FLOAT, [3])],
+        [helper.make_tensor_value_info("b", FLOAT, [3]), helper.make_tensor_value_info("c", FLOAT, [3])],
+    )
+    node = helper.make_node("Scan", ["x"], ["y", ""], body=body, num_scan_inputs=1, scan_output_directions=[0, 0, 1])
+    info = [helper.make_tensor_value_info(name, FLOAT, [2, 3]) for name in "xy"]
+    model = helper.make_model(helper.make_graph([node], "g", info[:1], info[1:]), ir_version=9)
+    refused("IRC215", "scan_output_directions", irc.compile, model)
+
+
+def test_shapes_larger_than_any_tensor() -> None:
+    for op, inputs in (("ConstantOfShape", [[2**62]]), ("Expand", [X, [2**62, 2, 3]]), ("Tile", [X, [2**40, 2**40]])):
+        known = (0,) if op == "ConstantOfShape" else (0, 1)
+        refused("IRC422", "", run_known, op, *map(np.asarray, inputs), known=known)
+    refused("IRC422", "", run_known, "ConstantOfShape", np.array([2**62, 0, 2**62]), known=(0,))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "known", "attributes"),
+    [
+        ("Resize", [X, None, np.float32([np.nan, 1])], (2,), {}),
+        ("Resize", [X, None, np.float32([np.inf, 1])], (2,), {}),
+        ("OneHot", [np.arange(2), np.zeros(0, np.int64), np.float32([0, 1])], (1,), {}),
+        ("Range", [np.array(0), np.zeros(0, np.int64), np.array(1)], (1,), {}),
+        ("Range", [np.array([0, 1]), np.array(3), np.array([1, 1])], (0, 2), {}),
+        ("ConvTranspose", [np.ones((1, 1, 3, 3), np.float32)] * 2, (1,), {"kernel_shape": [3]}),
+        ("GatherND", [X, np.zeros((2, 1), np.int64)], (), {"batch_dims": -(2**31)}),
+        ("ConstantOfShape", [np.zeros(100, np.int64)], (), {}),
+        ("RoiAlign", [np.ones((1, 1, 4, 4), np.float32), np.float32([[np.nan] * 4]), np.zeros(1, np.int64)], (), {}),
+        (
+            "MaxRoiPool",
+            [np.ones((1, 1, 4, 4), np.float32), np.float32([[0] + [np.inf] * 4])],
+            (),
+            {"pooled_shape": [1, 1]},
+        ),
+        ("LSTM", [X, np.ones((1, 12, 4), np.float32), np.ones((1, 12, 3), np.float32)], (), {"hidden_size": 3}),
+    ],
+)
+def test_rules_for_shapes_say_what_is_wrong(
+    op: str, inputs: list[Any], known: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    with pytest.raises(irc.Error) as caught:
+        run_known(op, *inputs, known=known, **attributes)
+    assert caught.value.code != "IRC401", caught.value
+
+
+@pytest.mark.parametrize("op", ["Reshape", "Expand", "ConstantOfShape"])
+def test_shapes_that_claim_to_have_very_many_sizes(op: str) -> None:
+    """The length of a shape is a rank, which no rule may take for the length of a list."""
+    inputs = ["s"] if op == "ConstantOfShape" else ["x", "s"]
+    graph = helper.make_graph(
+        [helper.make_node(op, inputs, ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", FLOAT, [2]), helper.make_tensor_value_info("s", INT, [2**40])],
+        [onnx.ValueInfoProto(name="y")],
+    )
+    refused("IRC310", "dimensions", irc.compile, helper.make_model(graph, ir_version=9))
+
+
+def test_scales_of_sizes_beyond_what_floats_hold() -> None:
+    large = np.ones((1, 1), np.float32)
+    nodes = [helper.make_node("Expand", ["x", f"s{i}"], [f"e{i}"]) for i in range(1)]
+    nodes.append(helper.make_node("Resize", ["e0", "", "scales"], ["y"]))
+    weights = [
+        numpy_helper.from_array(np.array([2**62, 2**62]), "s0"),
+        numpy_helper.from_array(np.float32([3e38, 3e38]), "scales"),
+    ]
+    info = [helper.make_tensor_value_info("x", FLOAT, [1, 1]), onnx.ValueInfoProto(name="y")]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], weights), ir_version=9)
+    with pytest.raises(irc.Error) as caught:
+        irc.compile(model).run({"x": large})
+    assert caught.value.code == "IRC422"
+
+
+def test_long_chains_of_concats_compile_in_linear_time() -> None:
+    """Every chain was once walked from each of its nodes."""
+
+    def queries(count: int) -> int:
+        nodes = [helper.make_node("Concat", [f"x{i}", "w"], [f"x{i + 1}"], axis=0) for i in range(count)]
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("x0", FLOAT, ["n", 3]), helper.make_tensor_value_info("w", FLOAT, ["m", 3])],
+            [helper.make_tensor_value_info(f"x{count}", FLOAT, None)],
+        )
+        source = helper.make_model(graph, ir_version=9)
+        with patch.object(AliasDb, "may_alias", autospec=True, side_effect=AliasDb.may_alias) as asked:
+            irc.compile(source, "growable")
+        return asked.call_count
+
+    assert 0 < queries(400) <= 10 * queries(40) + 10
