@@ -5,7 +5,8 @@ reachable if a model whose opset irc supports in full (6 on) can ask for it.
 `ROWS` and `covers` say which pairs a module tests; ``test_complete.py`` asks
 for all of them. Each row runs through `irc.compile`: without passes, at the
 first opset in which its version holds; with the default ones, at the last; and
-with all inputs but the first as weights, since passes bind to versions too.
+with all inputs but the first as weights, since passes bind to versions too. The
+last way with `shape-inference` alone, too, whose types must be true of results.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from onnx import TensorProto, defs, helper, numpy_helper
 
 import irc
 from irc.frontend.onnx.opsets import LOWEST_OPSET
+from irc.ir.types import TensorType, Type
 from tests.kernels.helpers import assert_same, run_ort_model
 
 Pair = tuple[str, str, int]
@@ -93,7 +95,7 @@ class Row:
         graph = helper.make_graph(
             [node],
             "g",
-            [helper.make_value_info(n, type_of(x)) for n, x in given if n not in fixed],
+            [helper.make_value_info(n, type_of(x, weights)) for n, x in given if n not in fixed],
             [onnx.ValueInfoProto(name=n) for n in out if n],
             [numpy_helper.from_array(x, n) for n, x in given if n in fixed],
         )
@@ -112,11 +114,15 @@ class Row:
             (opsets[0], "none", False),
             (opsets[-1], "default", False),
             (opsets[0], "default", True),
+            (opsets[-1], "shape-inference", True),
         ):
             model, feeds = self.model(opset, weights)
-            found = list(irc.compile(model, passes=passes).run(feeds).values())
+            compiled = irc.compile(model, passes=passes)
+            found = list(compiled.run(feeds).values())
             try:
                 assert_same(found, want, self.rtol, self.atol)
+                for output, value in zip(compiled.graph.outputs, found, strict=True):
+                    assert is_true_of(output.type, value), f"{output.type} was inferred of {value.dtype}{value.shape}"
             except AssertionError as error:
                 how = ", inputs as weights" if weights else ""
                 raise AssertionError(f"opset {opset}, passes {passes!r}{how}: {error}") from None
@@ -132,8 +138,20 @@ class Row:
         return list(found) if isinstance(found, tuple) else [found]
 
 
-def type_of(value: Any) -> onnx.TypeProto:
-    """The type of a run-time value. It says no sizes, so that shapes are found out in runs; in sequences no ranks."""
+def is_true_of(inferred: Type, value: Any) -> bool:
+    """Whether nothing in the type of a tensor contradicts a run-time value."""
+    if not isinstance(inferred, TensorType):
+        return True
+    if inferred.dtype is not None and inferred.dtype.numpy != value.dtype:
+        return False
+    if inferred.shape is None:
+        return True
+    pairs = zip(inferred.shape, value.shape, strict=False)
+    return inferred.rank == value.ndim and all(d == n for d, n in pairs if isinstance(d, int))
+
+
+def type_of(value: Any, sized: bool = False) -> onnx.TypeProto:
+    """The type of a run-time value: with its sizes if ``sized``; elements of sequences have not even ranks."""
     if isinstance(value, dict):
         ((key, element), *_) = value.items()
         key_type = TensorProto.STRING if isinstance(key, str) else TensorProto.INT64
@@ -143,7 +161,7 @@ def type_of(value: Any) -> onnx.TypeProto:
         element.tensor_type.ClearField("shape")
         return helper.make_sequence_type_proto(element)
     element_type = helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
-    return helper.make_tensor_type_proto(element_type, [None] * value.ndim)
+    return helper.make_tensor_type_proto(element_type, value.shape if sized else [None] * value.ndim)
 
 
 def each(rows: Sequence[Row]) -> pytest.MarkDecorator:
