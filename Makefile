@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench bench-compare conformance fuzz lint format clean
+.PHONY: help demo test bench bench-compare conformance fuzz fuzz-models lint format clean
 .NOTPARALLEL:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where something is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
+	@echo "make fuzz-models   N models that SEED mutates: refused, or computed as ONNX Runtime does, within limits"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv, caches and what benchmarks wrote"
@@ -47,6 +48,9 @@ SEED ?= 0
 
 fuzz: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(N) $(SEED)
+
+fuzz-models: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.models $(N) $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

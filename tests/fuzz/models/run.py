@@ -16,7 +16,8 @@ import numpy as np
 import onnx
 
 from irc.passes import registry
-from tests.fuzz.models.mutate import mutant, nodes
+from tests.fuzz.models.mutate import mutant
+from tests.fuzz.models.mutations import nodes
 from tests.fuzz.models.seeds import SEEDS, serialized
 from tests.fuzz.models.worker import SECONDS, Answer, serve_irc, serve_onnxruntime
 
