@@ -185,6 +185,6 @@ class _Printer:
 
     def _types_told(self, values: Sequence[Value]) -> str:
         """A note of the types of ``values``, which have been printed, if of one of them another type was."""
-        if self._hidden.isdisjoint([id(v.type) for v in values]):
+        if not self._hidden or self._hidden.isdisjoint([id(v.type) for v in values]):
             return ""
         return f" # : {', '.join(str(v.type) for v in values)}"
