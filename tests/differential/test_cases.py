@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+import irc
 from irc.ir import parse_graph
 from irc.ir.schema_parser import parse_schema
 from tests.differential.both import Both, run
@@ -70,6 +71,32 @@ graph(%n : int, %x : Tensor):
     assert before != after, "the second trip writes %k"
     before, after = jit(both.theirs, 2, torch.ones(1))
     assert before == after, "PyTorch merges what is different"
+
+
+def test_1_constants_are_not_written() -> None:
+    """What a loop swaps and writes is made anew in each call. (PyTorch's issue 75794.)"""
+    both = Both("""
+graph(%n : int):
+  %t : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %s : int[] = prim::Constant[value=[1]]()
+  %a : Tensor = aten::zeros(%s, %none, %none, %none, %none)
+  %b : Tensor = aten::zeros(%s, %none, %none, %none, %none)
+  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %a, %b)
+    block0(%i : int, %u : Tensor, %v : Tensor):
+      %w : Tensor = aten::add_(%u, %one, %one)
+      -> (%t, %v, %u)
+  %both : (Tensor, Tensor) = prim::TupleConstruct(%p, %q)
+  return (%both)
+""")
+    assert both.db.has_writers(both["b"]) and not both.they_write(both["b"])
+    torch._C._jit_pass_constant_propagation(both.theirs)
+    function = torch._C._create_function_from_graph("f", both.theirs)
+    with torch.jit.optimized_execution(False):
+        assert [[t.item() for t in function(2)] for _ in range(2)] == [[1, 1], [1, 2]], "PyTorch writes a constant"
+    compiled = irc.compile(both.graph, "constant-fold,cse,dce")
+    assert [[t.item() for t in compiled.run({"n": 2})["both"]] for _ in range(2)] == [[1, 1], [1, 1]]
 
 
 def test_2_a_loop_may_make_no_trip() -> None:
