@@ -166,6 +166,8 @@ def test_run_says_where_time_and_memory_go(irc: Command) -> None:
     alone = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--trace", "t.json")
     assert (alone.err, (irc.folder / "t.json").exists()) == ("", True)
     assert "IRC441" in irc("run", "m.onnx", "--seed", "0", "--profile", "--max-steps", "1").err
+    assert "IRC503" in irc("run", "m.onnx", "--seed", "0", "--trace", "t.txt").err
+    assert "IRC501" in irc("run", "m.onnx", "--seed", "0", "--trace", "no/t.json").err
 
 
 def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
