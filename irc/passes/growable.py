@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.alias.sets import intersects
 from irc.ir.types import DType, TensorType
 from irc.passes.registry import register
 from irc.passes.walking import is_function
@@ -43,11 +44,14 @@ class Growable:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Look at every Concat once."""
         changed = False
-        for node in _coming_back(graph, ctx):
-            rewriter = ctx.rewriter(graph)
+        nodes = _coming_back(graph, ctx)
+        rewriter = ctx.rewriter(graph)
+        writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []
+        for node in nodes:
+            shared = node.inputs[0], node.output
             if is_function(graph):
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
-            elif any(writer.kind != APPEND for writer in rewriter.db.writers([node.inputs[0], node.output])):
+            elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
                 ctx.note(node, f"copies: %{node.inputs[0].name} or the result is written in place")
             elif ctx.allow(node):
                 _append(node, rewriter)
@@ -61,7 +65,7 @@ def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
     appends = [node for node in graph.walk() if node.kind == APPEND]
     rewriter = ctx.rewriter(graph)
     done = 0
-    for node in appends:
+    for node in reversed(appends):  # the last first, so that no other append's result changes with it
         if ctx.allow(node):
             _replace(node, CONCAT, node.inputs, rewriter)
             done += 1
@@ -86,13 +90,17 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
     if not any(node.kind == CONCAT for node in extending):
         return []
     db = ctx.rewriter(graph).db
+    loops = dict.fromkeys(block for node in extending for block in _repeated_around(node))
+    given = {block: db.location_set(block.params) for block in loops}
+    returned = {block: db.location_set(block.returns) for block in loops}
     started_with: dict[Node, Value] = {}  # definitions come before uses
     for node in extending:
         before = node.inputs[0].node
         started_with[node] = node.inputs[0] if before is None else started_with.get(before, node.inputs[0])
     returned_by: dict[Node, set[Block]] = {}
     for node in reversed(extending):
-        blocks = {block for block in _repeated_around(node) if db.may_alias(node.output, list(block.returns))}
+        memory = db.location_set(node.output)
+        blocks = {block for block in _repeated_around(node) if intersects(memory, returned[block])}
         for user in node.output.users:
             if user in returned_by and user.inputs[0] is node.output:
                 blocks |= returned_by[user]
@@ -102,7 +110,7 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
         for node in extending
         if node.kind == CONCAT
         and any(
-            block in returned_by[node] and db.may_alias(started_with[node], list(block.params))
+            block in returned_by[node] and intersects(db.location_set(started_with[node]), given[block])
             for block in _repeated_around(node)
         )
     ]
