@@ -28,6 +28,7 @@ ONNX = {
     "grid_sample": "GridSample",
     "index": "Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND TensorScatter",
     "matmul": "Einsum Gemm MatMul",
+    "ngrams": "TfIdfVectorizer",
     "normalization": (
         "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization "
         "MeanVarianceNormalization RMSNormalization"
