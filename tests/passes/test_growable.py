@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irc.alias.queries import Queries
 from irc.ir import parse_graph
-from irc.passes import Growable, PassContext
+from irc.passes import Growable, PassContext, PassManager
 from tests.passes.helpers import (
     assert_becomes,
     assert_same_results,
@@ -197,3 +198,28 @@ def test_what_a_limit_forbids_is_not_done():
     ctx.limit = 0
     assert not Growable().run(graph, ctx)
     assert kinds(graph) == ["Concat"]
+
+
+@pytest.mark.parametrize("shape", ["a chain", "side by side"])
+def test_work_grows_with_the_number_of_caches(shape, monkeypatch):
+    asked = 0
+    location_set = Queries.location_set
+
+    def counting(self, values):
+        nonlocal asked
+        asked += 1
+        return location_set(self, values)
+
+    monkeypatch.setattr(Queries, "location_set", counting)
+    counts = []
+    for n in (50, 200):
+        olds = ["%p0", *(f"%q{i}" for i in range(n - 1))] if shape == "a chain" else [f"%p{i}" for i in range(n)]
+        lines = [f"  %q{i} : Float(*) = onnx::Concat[axis=0]({old}, %x)" for i, old in enumerate(olds)]
+        inputs = ", ".join(f"%p{i} : Float(*)" for i in range(n))
+        results = ", ".join(f"%q{i}" for i in range(n))
+        graph = parse_graph(f"graph({inputs}, %x : Float(1)):\n" + "\n".join(lines) + f"\n  return ({results})")
+        asked = 0
+        PassManager("growable").run(graph)
+        assert kinds(graph) == ["append_"] * n
+        counts.append(asked)
+    assert counts[1] <= 5 * counts[0]
