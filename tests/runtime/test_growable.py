@@ -359,3 +359,13 @@ def test_a_node_that_is_not_well_formed_is_refused():
     with pytest.raises(Error, match="attribute") as caught:
         CompiledModel(graph_of("graph(%a : Tensor, %b : Tensor):\n  %c = irc::append_(%a, %b)\n  return (%c)"))
     assert caught.value.code == "IRC215"
+
+
+def test_arrays_donated_run_after_run_are_copied_twice_their_length_at_most():
+    model = CompiledModel(graph_of(APPEND))
+    past, copied = np.ones((1, 2), np.float32), 0
+    for i in range(200):
+        past = model.run({"past": past, "x": f32([i, i])}, donate=["past"])["present"]
+        copied += model.counters.copied_bytes
+    np.testing.assert_array_equal(past[1:, 0], np.arange(200))
+    assert copied <= 2 * past.nbytes
