@@ -37,25 +37,63 @@ def reusing_step(
     own = [i for i in range(len(ins)) if free(i)]
     if not own:
         return None
-    out = outs[0]
 
     def fill_in(dead: Slots) -> Step:
         candidates = tuple(i for i in own if ins[i] in dead)
         if not candidates:
             return kernel_step(kernel, ins, outs, dead)
-
-        def step(frame: Frame) -> None:
-            inputs = [frame[s] for s in ins]
-            for i in candidates:
-                if fits(inputs[i], inputs, like):
-                    frame[out] = kernel(*inputs, out=inputs[i])
-                    frame[0].counters.in_place += 1
-                    break
-            else:
-                frame[out] = kernel(*inputs)
-            for s in dead:
-                frame[s] = None
-
+        step = _any_arity(kernel, ins, outs[0], dead, candidates, like)
+        if like == 0 and candidates[0] == 0 and len(ins) <= 2:
+            return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
 
     return fill_in
+
+
+def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        x = frame[a]
+        if x.flags.writeable:
+            frame[out] = kernel(x, out=x)
+            frame[0].counters.in_place += 1
+        else:
+            frame[out] = kernel(x)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+    """Over the first operand, if the second is of its shape."""
+    a, b = ins
+
+    def step(frame: Frame) -> None:
+        x, y = frame[a], frame[b]
+        if x.flags.writeable and x.shape == y.shape:
+            frame[out] = kernel(x, y, out=x)
+            frame[0].counters.in_place += 1
+            for s in dead:
+                frame[s] = None
+        else:
+            otherwise(frame)
+
+    return step
+
+
+def _any_arity(
+    kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...], like: int | None
+) -> Step:
+    def step(frame: Frame) -> None:
+        inputs = [frame[s] for s in ins]
+        for i in candidates:
+            if fits(inputs[i], inputs, like):
+                frame[out] = kernel(*inputs, out=inputs[i])
+                frame[0].counters.in_place += 1
+                break
+        else:
+            frame[out] = kernel(*inputs)
+        for s in dead:
+            frame[s] = None
+
+    return step
