@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _EFFORT = 256
 """Steps to find out whether a reader depends on an operator. What is farther apart stays as it is."""
 
-_GROWS = "onnx::Concat"
-"""Appends to its first input where that has room, which it must be the last to read."""
-
 
 @register
 @dataclass(frozen=True)
@@ -144,8 +141,6 @@ def _can_take(node: Node, value: Value) -> bool:
 
     The runtime lets a pointwise operator take any operand of the result's type and shape; others take the first.
     """
-    if node.kind == _GROWS:
-        return value is node.inputs[0]
     if is_pointwise(node):
         if RESULT_LIKE.get(node.kind, 0) is None:
             return False

@@ -110,17 +110,6 @@ return (%b, %s)
     assert (stats["reorder.in_place"], stats["reorder.in_place_if_donated"]) == (0, 1)
 
 
-def test_what_appends_comes_last():
-    before = """
-%y : Float(4, 4) = onnx::Concat[axis=0](%x, %x2)
-%s : Long(2) = onnx::Shape(%x)
-%t : Long(2) = onnx::Shape(%x2)
-return (%y, %s, %t)
-"""
-    graph = transform(body(before, inputs="%x : Float(2, 4), %x2 : Float(2, 4)"), "reorder")
-    assert kinds(graph) == ["Shape", "Concat", "Shape"]
-
-
 def test_nested_blocks_each_by_itself():
     before = """
 %t : bool = prim::Constant[value=1]()
