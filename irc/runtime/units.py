@@ -111,18 +111,16 @@ class Schedule:
     @property
     def is_parallel(self) -> bool:
         """Whether two heavy units exist of which neither needs the other."""
-        # Positions of all units that come before, as bits of one number.
+        # Until two are found, the heavy units form a chain: so those before a unit are the first ones, up to a number.
+        chain = 0
         before: list[int] = []
-        heavy = 0
-        for number, unit in enumerate(self.units):
-            earlier = 0
-            for need in unit.needs:
-                earlier |= before[need] | 1 << need
-            before.append(earlier)
+        for unit in self.units:
+            earlier = max((before[need] for need in unit.needs), default=0)
             if unit.heavy:
-                if heavy & ~earlier:
+                if earlier < chain:
                     return True
-                heavy |= 1 << number
+                earlier = chain = chain + 1
+            before.append(earlier)
         return False
 
 

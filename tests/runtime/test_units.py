@@ -146,6 +146,15 @@ def test_schedules_keep_every_need(data):
         for before, after in zip(unit.members, unit.members[1:], strict=False):
             assert before in needs[after]
             assert not any(before in needs[i] for i in range(count) if i != after)
+    assert found.is_parallel == _has_two_heavy_units_apart(found)
+
+
+def _has_two_heavy_units_apart(found: units.Schedule) -> bool:
+    before: list[set[int]] = []
+    for unit in found.units:
+        before.append(unit.needs.union(*(before[need] for need in unit.needs)))
+    heavy = [number for number, unit in enumerate(found.units) if unit.heavy]
+    return any(a not in before[b] for b in heavy for a in heavy if a < b)
 
 
 # -- running side by side -------------------------------------------------------
@@ -330,6 +339,45 @@ def test_random_programs_on_threads(data):
             for got, want in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(got, want)
             assert counters.overlaps == 0 or threads > 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_random_writes_on_threads(data):
+    """Operators that write in place, and views of what they write, in units of all sizes, with delays."""
+    graph = Graph()
+    values = [graph.add_input(types.tensor(DType.FLOAT, (2, 2)), name) for name in "xyz"]
+    b = Builder(graph)
+    for _ in range(data.draw(st.integers(2, 12))):
+        one, two = (data.draw(st.sampled_from(values[-6:])) for _ in range(2))
+        kind = data.draw(st.sampled_from(["Neg", "Neg_", "Relu_", "Transpose", "Identity", "Add", "Add_", "Sub_"]))
+        operands = (one, two) if kind.startswith(("Add", "Sub")) else (one,)
+        values.append(b.op(f"onnx::{kind}", *operands, type=types.tensor(DType.FLOAT, (2, 2))))
+    graph.set_outputs(data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=4)))
+    lowerer = Lowerer(graph, bulk=data.draw(st.none() | st.integers(1, 3)))
+    found = branches.find_units(lowerer, always=True)
+    assert found is not None
+    plan, unit_plan = found
+
+    def inputs() -> list[np.ndarray]:
+        return [f32([1, -2], [3, 4]), f32([0, 5], [-1, 2]), f32([-6, 1], [1, 1])]
+
+    given = inputs()
+    expected = [np.copy(x) for x in lowerer.plan.run(given)]
+    delays = data.draw(st.lists(st.sampled_from([0, 0, 0.001]), min_size=3, max_size=3))
+    plain = dispatch.execute
+
+    def delayed(code: Any, frame: Any) -> None:
+        time.sleep(delays[len(code.nodes[0][0].kind) % 3])
+        plain(code, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatch, "execute", delayed)
+        for threads in (1, 3):
+            mine = inputs()
+            results = unit_plan.call(mine, Run(Counters(), threads=threads), plan.template, threads)
+            for got, want in zip((*results, *mine), (*expected, *given), strict=True):
+                np.testing.assert_array_equal(got, want)
 
 
 def test_one_model_runs_from_several_threads_at_once():
