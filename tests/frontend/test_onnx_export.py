@@ -267,6 +267,15 @@ def test_functions(passes: str) -> None:
 
 PIPELINES = ("none", "default", "default,in-place", "cse,dce,reorder,in-place", "canonicalize,growable,fuse,in-place")
 
+
+def test_calls_name_the_arguments_that_are_absent() -> None:
+    """ONNX Runtime would take them as absent anyhow, onnx.reference would not."""
+    before = with_functions("y = local.F(x)", "F (a, lo, hi) => (b) { b = Clip(a, lo, hi) }")
+    after = exported(before, "none")
+    assert list(after.graph.node[0].input) == ["x", "", ""]
+    assert_same(before, after, x=X)
+
+
 LOOP = """
     n = Constant<value = int64 {3}>() k = Constant<value = bool {1}>()
     y, z = Loop(n, k, x) <body = b (int64 i, bool c, float[2,3] s) => (bool d, float[2,3] r, float[2,3] p) {

@@ -143,7 +143,7 @@ class GraphWriter:
             raise Error("IRC350", "ONNX calls no functions but those of the model", f"%{node.inputs[0].name}")
         proto.op_type, proto.domain = function_name(name), FUNCTION_DOMAIN
         proto.name = self._names.node(node.name)
-        proto.input.extend(self._inputs(node.inputs[1:], 0))
+        proto.input.extend(self._inputs(node.inputs[1:], len(node.inputs)))  # absent ones too: some want them all
         proto.output.extend(self._names(value) for value in node.outputs)
 
     def _operator(self, node: Node, proto: NodeProto) -> None:
