@@ -27,7 +27,11 @@ def known_contents(m: Match) -> Value | None:
         return None
     if not all(isinstance(d, int) for d in contents.flat) or not m.can_be_constant():
         return None
-    return m.new_constant(Tensor.of(np.array(contents.tolist(), type.dtype.numpy), dtype=type.dtype))
+    try:
+        array = np.array(contents.tolist(), type.dtype.numpy)
+    except OverflowError:  # a run wraps around
+        return None
+    return m.new_constant(Tensor.of(array, dtype=type.dtype))
 
 
 @rewrite("Transpose")

@@ -217,6 +217,21 @@ def test_shapes_that_claim_to_have_very_many_sizes(op: str) -> None:
     refused("IRC310", "dimensions", irc.compile, helper.make_model(graph, ir_version=9))
 
 
+def test_sizes_that_wrap_around() -> None:
+    """What shapes are computed to is known before the run, but only as far as integers go."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Mul", ["s", "large"], ["t"]),
+        helper.make_node("Mul", ["t", "large"], ["y"]),
+    ]
+    large = numpy_helper.from_array(np.array([2**62, 3]), "large")
+    info = [helper.make_tensor_value_info("x", FLOAT, [2, 3]), helper.make_tensor_value_info("y", INT, [2])]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], [large]), ir_version=9)
+    expected = np.array([2, 3]) * np.array([2**62, 3]) * np.array([2**62, 3])
+    for passes in ("none", "default"):
+        assert irc.compile(model, passes).run({"x": X})["y"].tolist() == expected.tolist()
+
+
 def test_scales_of_sizes_beyond_what_floats_hold() -> None:
     large = np.ones((1, 1), np.float32)
     nodes = [helper.make_node("Expand", ["x", f"s{i}"], [f"e{i}"]) for i in range(1)]
