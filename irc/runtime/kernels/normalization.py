@@ -32,7 +32,7 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
     Returns the result (R, C), the means (R, 1) and the inverse standard deviations (R, 1).
     """
     count = rows.dtype.type(max(1, rows.shape[1]))
-    mean = np.sum(rows, axis=1, keepdims=True) / count
+    mean = np.add.reduce(rows, axis=1, keepdims=True) / count
     result = rows - mean
     variance = np.vecdot(result, result)[:, None] / count
     inverse = 1 / np.sqrt(variance + rows.dtype.type(epsilon))

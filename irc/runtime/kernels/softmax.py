@@ -25,7 +25,7 @@ _Compute = Callable[[Array, int, Array | None], Array]
 
 def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
-    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf), out)
+    result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
     result /= _sum(result, axis)
     return result
@@ -33,7 +33,7 @@ def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 
 def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
-    result = np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf), out)
+    result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     result -= np.log(_sum(np.exp(result), axis))
     return result
 
@@ -41,7 +41,7 @@ def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 def _sum(x: Array, axis: int) -> Array:
     """Sums of ``x``'s type that were added up in float32 at least."""
     if not is_half(x.dtype):
-        return np.sum(x, axis=axis, keepdims=True)
+        return np.add.reduce(x, axis=axis, keepdims=True)
     return np.sum(x, axis=axis, keepdims=True, dtype=np.float32).astype(x.dtype)
 
 
