@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir import Graph, Module
-from irc.runtime.kernels.fallback import WRONG
 from irc.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
@@ -154,8 +153,9 @@ def _onnxruntime(proto: ModelProto, folder: str) -> Oracle:
 FIRST_RIGHT_OPSET = 14
 """Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
 
-WRONG_IN_REFERENCE = {"LRN", *(wrong.kind.rpartition("::")[2] for wrong in WRONG)}
-"""Operators that onnx.reference may compute wrong in every version; LRN sums over the batch."""
+WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsembleClassifier"])
+"""Operators that onnx.reference may compute wrong in every version: LRN sums over the batch, classifiers choose a class
+before they transform the scores."""
 
 
 def _reference(proto: ModelProto, folder: str) -> Oracle:
