@@ -235,7 +235,8 @@ class Lowering:
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
         kernel = self._bound.kernel(node)
         if len(outs) == 1 and outs[0] in self.place_slots:
-            return lambda dead: placed_step(kernel, ins, outs[0], dead)
+            step = rows_step(node, kernel, ins, outs, placed=True)
+            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead))
         step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
         step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))

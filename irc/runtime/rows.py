@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +35,18 @@ WORTH_BYTES = 1 << 20
 """A smaller operand is not cut."""
 
 
-def rows_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callable[[Slots], Step] | None:
-    """A maker of a step that calls ``kernel`` on blocks of rows if the operand is large; None if it has no rows."""
+def rows_step(
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, placed: bool = False
+) -> Callable[[Slots], Step] | None:
+    """A maker of a step that calls ``kernel`` on blocks of rows if the operand is large; None if it has no rows.
+
+    Args:
+        node: the operator.
+        kernel: its kernel.
+        ins: the slots of its inputs.
+        outs: the slots of its results.
+        placed: whether its one result is to be made in the array that is in its slot.
+    """
     since = ROWWISE.get(node.kind)
     if since is None or (node.version is not None and node.version < since):
         return None
@@ -44,12 +55,16 @@ def rows_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callable[[
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
             inputs = [frame[s] for s in ins]
-            results = _in_blocks(kernel, inputs, axis, frame[0])
-            if results is None:
-                results = kernel(*inputs)
-                results = (results,) if len(outs) == 1 else results
-            for s, value in zip(outs, results, strict=True):
-                frame[s] = value
+            blocks = _blocks(inputs, axis, frame[0])
+            if placed:
+                if blocks is None:
+                    kernel(*inputs, out=frame[outs[0]])
+                else:
+                    blocks.fill(kernel, frame[outs[0]])
+            else:
+                results = kernel(*inputs) if blocks is None else blocks.results(kernel)
+                for s, value in zip(outs, _several(results), strict=True):
+                    frame[s] = value
             for s in dead:
                 frame[s] = None
 
@@ -58,8 +73,55 @@ def rows_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callable[[
     return fill_in
 
 
-def _in_blocks(kernel: Kernel, inputs: Sequence[Any], axis: int, run: Run) -> list[Array] | None:
-    """The results of ``kernel``; None if the operand is not for blocks: then nothing was done."""
+@dataclass(frozen=True)
+class _Blocks:
+    """Blocks of rows of an operand.
+
+    Attributes:
+        rows: the operand: one axis for all axes before a row, then others of size 1, so that there are as many as
+            before (kernels count them), then those of a row.
+        lead: the shape of all axes before a row.
+        others: the other inputs, the same for every row.
+        ends: where blocks begin and end.
+        threads: how many threads may take blocks.
+    """
+
+    rows: Array
+    lead: tuple[int, ...]
+    others: Sequence[Any]
+    ends: Sequence[int]
+    threads: int
+
+    def fill(self, kernel: Kernel, out: Array) -> None:
+        """Write the result to ``out``."""
+        target = out.reshape(self.rows.shape)
+
+        def piece(number: int) -> None:
+            block = slice(self.ends[number], self.ends[number + 1])
+            kernel(self.rows[block], *self.others, out=target[block])
+
+        workers.share(lambda: piece, len(self.ends) - 1, self.threads)
+
+    def results(self, kernel: Kernel) -> list[Array]:
+        """The results; their types and the shapes of their rows are those of the first block's."""
+        first = _several(kernel(self.rows[: self.ends[1]], *self.others))
+        whole = [np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in first]
+
+        def put(number: int, parts: Sequence[Array]) -> None:
+            for result, part in zip(whole, parts, strict=True):
+                result[self.ends[number] : self.ends[number + 1]] = part
+
+        def piece(number: int) -> None:
+            block = slice(self.ends[number + 1], self.ends[number + 2])
+            put(number + 1, _several(kernel(self.rows[block], *self.others)))
+
+        put(0, first)
+        workers.share(lambda: piece, len(self.ends) - 2, self.threads)
+        return [result.reshape(self.lead + result.shape[len(self.lead) :]) for result in whole]
+
+
+def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
+    """The blocks of the first of ``inputs``; None if it is nothing for blocks."""
     x, others = inputs[0], inputs[1:]
     if not is_array(x) or x.nbytes < WORTH_BYTES or not x.flags.c_contiguous or not -x.ndim <= axis < x.ndim:
         return None
@@ -74,23 +136,10 @@ def _in_blocks(kernel: Kernel, inputs: Sequence[Any], axis: int, run: Run) -> li
     blocks = min(count, x.nbytes // max(1, tiles.TILE_BYTES, size))
     if blocks < 2:
         return None
-    rows = x.reshape(count, *(1,) * (first - 1), *row)  # of as many axes, for the kernel counts them
-    ends = [count * i // blocks for i in range(blocks + 1)]
-    parts = _results(kernel(rows[: ends[1]], *others))
-    results = [np.empty((count, *part.shape[1:]), part.dtype) for part in parts]
-
-    def put(number: int, parts: Sequence[Array]) -> None:
-        for result, part in zip(results, parts, strict=True):
-            result[ends[number] : ends[number + 1]] = part
-
-    def piece(number: int) -> None:
-        put(number + 1, _results(kernel(rows[ends[number + 1] : ends[number + 2]], *others)))
-
-    put(0, parts)
-    workers.share(lambda: piece, blocks - 1, threads)
     run.counters.tiles += blocks
-    return [result.reshape(lead + result.shape[first:]) for result in results]
+    ends = [count * i // blocks for i in range(blocks + 1)]
+    return _Blocks(x.reshape(count, *(1,) * (first - 1), *row), lead, others, ends, threads)
 
 
-def _results(found: Any) -> Sequence[Array]:
+def _several(found: Any) -> Sequence[Array]:
     return (found,) if is_array(found) else found

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime import rows, tiles
 from irc.runtime.execution import Counters, Run
+from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
 from irc.runtime.plan import Plan, lower
 from tests.runtime.helpers import graph_of
 
@@ -106,3 +108,21 @@ def test_failures_are_those_of_the_whole(threads):
     assert caught.value.where == "onnx::LayerNormalization '%y'"
     with pytest.raises(Error, match="axis"):
         run(plan("Softmax[axis=5]"), np.ones((40, 24), np.float32), threads=threads)
+
+
+@pytest.mark.parametrize("axis", [-1, 1, 2])
+def test_blocks_are_written_where_the_memory_plan_has_their_place(axis):
+    text = f"""
+    graph(%x : Float(4, 10, 24)):
+      %a : Float(4, 10, 24) = onnx::Exp(%x)
+      %b : Float(4, 10, 24) = onnx::Softmax[axis={axis}](%a)
+      %y : Float(4, 10, 24) = onnx::Mul(%b, %a)
+      return (%y)
+    """
+    model = CompiledModel(graph_of(text), options=Options(threads=2))
+    x = np.random.default_rng(0).standard_normal((4, 10, 24)).astype(np.float32)
+    (expected,) = whole(lower(graph_of(text)), x)
+    for _ in range(3):
+        assert model.run({"x": x})["y"].tobytes() == expected.tobytes()
+        assert model.counters.tiles == (4 if axis == 1 else 15)
+    assert model.counters.planned == 2
