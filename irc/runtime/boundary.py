@@ -106,6 +106,16 @@ def overlaps(array: Array, others: Any) -> bool:
     return any(np.may_share_memory(array, other) for other in arrays_in(others))
 
 
+def overlaps_itself(array: Array) -> bool:
+    """Whether two elements may lie in one place; False for sure, True for all layouts that are not simple."""
+    extent = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
+        if stride < extent:
+            return array.size > 0
+        extent += stride * (size - 1)
+    return False
+
+
 def _read_only(array: Array) -> Array:
     if not array.flags.writeable:
         return array

@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.ir.types import TensorType
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.stacking import Stack, row_type
-from irc.runtime.values import is_array
+from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
@@ -141,6 +141,8 @@ def trip_count(value: Any) -> int | None:
         if value.dtype.kind not in "iu":
             raise Error("IRC430", f"a trip count must be an integer, not {value.dtype.name}")
         return int(value.item())
+    if value is not None and not isinstance(value, int):
+        raise Error("IRC430", f"a trip count must be an integer, not {describe(value)}")
     return value
 
 

@@ -241,6 +241,8 @@ def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
             raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
         if not array.flags.writeable:
             raise Error("IRC416", "a read-only array cannot be donated", where)
+        if boundary.overlaps_itself(array):
+            raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
         for other, value in feeds.items():
             if other != name and boundary.overlaps(array, value):
                 raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)

@@ -103,12 +103,11 @@ def leaky_relu(alpha: float) -> Function:
 
 
 def prelu(x: Array, slope: Array, out: Array) -> None:
-    """Parametric relu: x where x >= 0, else slope x, as max(x, 0) + slope min(x, 0)."""
-    negative = np.empty(out.shape, out.dtype)
-    np.minimum(x, ZERO, out=negative)
-    np.multiply(negative, slope, negative)
-    np.maximum(x, ZERO, out=out)
-    np.add(out, negative, out)
+    """Parametric relu: x where x >= 0, else slope x, which need not be a number where x >= 0."""
+    below = np.less(x, ZERO)
+    scaled = np.multiply(x, slope)
+    np.copyto(out, x)
+    np.copyto(out, scaled, where=below)
 
 
 def elu(alpha: float) -> Function:

@@ -153,6 +153,22 @@ def test_trip_counts_are_integers() -> None:
     body.output.add().name = "row"
     for count in (np.float32(np.inf), np.float32(2.5)):
         refused("IRC430", "integer", run, "Loop", count, None, body=body)
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["s"]),
+        helper.make_node("Loop", ["s", ""], ["y"], body=body, name="it"),
+    ]
+    info = [helper.make_tensor_value_info("x", INT, []), onnx.ValueInfoProto(name="y")]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=9)
+    with pytest.raises(irc.Error) as caught:
+        irc.compile(model).run({"x": np.array(2)})
+    assert caught.value.code != "IRC401", caught.value
+
+
+def test_slopes_that_are_no_numbers_do_not_matter_where_they_do_not_apply() -> None:
+    x = np.float32([[-1, 0, 2], [-2, 1, 3]])
+    found = run("PRelu", x, np.float32([np.inf, np.nan, -np.inf]))["y0"]
+    assert found.tolist() == [[-np.inf, 0, 2], [-np.inf, 1, 3]]
+    assert run("LeakyRelu", x, alpha=float("inf"))["y0"].tolist() == found.tolist()
 
 
 def test_attributes_of_scans_that_are_not_as_many_as_what_they_are_about() -> None:
@@ -259,7 +275,7 @@ def test_long_chains_of_concats_compile_in_linear_time() -> None:
             [helper.make_tensor_value_info(f"x{count}", FLOAT, None)],
         )
         source = helper.make_model(graph, ir_version=9)
-        with patch.object(AliasDb, "may_alias", autospec=True, side_effect=AliasDb.may_alias) as asked:
+        with patch.object(AliasDb, "location_set", autospec=True, side_effect=AliasDb.location_set) as asked:
             irc.compile(source, "growable")
         return asked.call_count
 

@@ -1,0 +1,205 @@
+"""Inputs that must not be written, and interrupted runs: the model stays usable, what is kept stays as it is."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+import irc
+from irc.runtime import model as model_module
+from irc.runtime.bounds import CURRENT
+from irc.runtime.limits import Limits, Warden
+from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
+from tests.runtime.test_limits import helper as make
+
+CHAIN = [
+    make.make_node("Add", ["x", "y"], ["a"]),
+    make.make_node("Relu", ["a"], ["b"]),
+    make.make_node("Mul", ["b", "y"], ["z"]),
+]
+
+
+def chain(passes: str = "default") -> Any:
+    return model(CHAIN, {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}, {"z": FLOAT}, passes=passes)
+
+
+PASSES = ["default", "none", "default,in-place", "none,in-place"]
+
+
+def expected(x: np.ndarray, y: np.ndarray) -> list[float]:
+    return (np.maximum(x + y, 0) * y).tolist()
+
+
+# -- donations -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", ["default", "default,in-place"])
+@pytest.mark.parametrize(
+    ("feeds", "donate", "says"),
+    [
+        (lambda m: {"x": m[:3], "y": m[:3]}, ["x"], "share memory with input 'y'"),
+        (lambda m: {"x": m[:3], "y": m[:3]}, ["x", "y"], "share memory with input"),
+        (lambda m: {"x": m[:3], "y": m[2:5]}, ["x"], "share memory with input 'y'"),
+        (lambda m: {"x": m[:3], "y": m[2::-1]}, ["y"], "share memory with input 'x'"),
+        (lambda m: {"x": _read_only(m[:3]), "y": m[3:6]}, ["x"], "read-only"),
+        (lambda m: {"x": np.frombuffer(bytes(12), np.float32), "y": m[3:6]}, ["x"], "read-only"),
+        (lambda m: {"x": as_strided(m, (3,), (0,)), "y": m[3:6]}, ["x"], "several elements in one place"),
+        (
+            lambda m: {"x": m[:3], "y": [1.0, 2, 3]},
+            ["y"],
+            "only arrays",
+        ),
+        (lambda m: {"x": np.broadcast_to(m[:1], 3), "y": m[3:6]}, ["x"], "read-only"),
+    ],
+)
+def test_donations_that_cannot_be(passes: str, feeds: Any, donate: list[str], says: str) -> None:
+    memory = np.arange(1, 9, dtype=np.float32)
+    compiled = chain(passes)
+    with pytest.raises(irc.Error, match=says) as caught:
+        compiled.run(feeds(memory), donate=donate)
+    assert caught.value.code == "IRC416"
+    assert memory.tolist() == list(range(1, 9))
+    x, y = memory[:3], memory[3:6]
+    assert compiled.run({"x": x, "y": y})["z"].tolist() == expected(x, y)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("passes", PASSES)
+def test_inputs_that_overlap_each_other_or_themselves_are_read_only(passes: str) -> None:
+    memory = np.arange(1, 9, dtype=np.float32)
+    compiled = chain(passes)
+    one = as_strided(memory, (4,), (0,))
+    for x, y in [
+        (memory[:4], memory[:4]),
+        (memory[:4], memory[2:6]),
+        (memory[3::-1], memory[:4]),
+        (one, memory[:4]),
+        (one, one),
+        (_read_only(memory[:4]), memory[:4]),
+    ]:
+        assert compiled.run({"x": x, "y": y})["z"].tolist() == expected(x.copy(), y.copy())
+        assert memory.tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("order", ["C", "F", "reversed", "strided", "transposed", "empty", "one"])
+def test_any_layout_without_overlaps_may_be_donated(order: str) -> None:
+    whole = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
+    x = {
+        "C": whole,
+        "F": np.asfortranarray(whole),
+        "reversed": whole[::-1, :, ::-1],
+        "strided": whole[:, ::2, 1::2],
+        "transposed": whole.transpose(2, 0, 1),
+        "empty": as_strided(whole, (0, 3, 4), (0, 0, 0)),
+        "one": as_strided(whole, (1, 1, 4), (0, 0, 4)),
+    }[order]
+    want = np.maximum(x, 2) + 1
+    nodes = [make.make_node("Max", ["x", "two"], ["a"]), make.make_node("Add", ["a", "one"], ["z"])]
+    compiled = model(nodes, {"x": (FLOAT, [None] * 3), "two": (FLOAT, []), "one": (FLOAT, [])}, {"z": FLOAT})
+    found = compiled.run({"x": x, "two": np.float32(2), "one": np.float32(1)}, donate=["x"])
+    np.testing.assert_array_equal(found["z"], want)
+
+
+# -- interrupts ------------------------------------------------------------------
+
+
+class Interrupted(Warden):
+    """Ctrl-C when so many steps have been made."""
+
+    steps = 0
+
+    def enter(self) -> None:
+        Interrupted.steps -= 1
+        if Interrupted.steps == 0:
+            signal.raise_signal(signal.SIGINT)
+        super().enter()
+
+
+def looped() -> Any:
+    nodes = [
+        make.make_node("Neg", ["x"], ["x0"]),
+        loop([make.make_node("Add", ["x", "x"], ["y"]), make.make_node("Abs", ["y"], ["row"])], scan="row"),
+        make.make_node("Relu", ["z"], ["last"]),
+    ]
+    return model(nodes, {"x": (FLOAT, ["n"]), "m": (INT, [])}, {"last": FLOAT, "rows": FLOAT})
+
+
+def cached() -> Any:
+    """Extends a cache."""
+    nodes = [make.make_node("Concat", ["past", "x"], ["present"], axis=0), make.make_node("Neg", ["present"], ["y"])]
+    return model(nodes, {"past": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present": FLOAT, "y": FLOAT})
+
+
+MODELS: dict[str, tuple[Any, dict[str, np.ndarray], list[str]]] = {
+    "chain": (chain, {"x": f32(4) * 3, "y": f32(4) * -2}, ["x"]),
+    "in place": (lambda: chain("default,in-place"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["y"]),
+    "loop": (looped, {"x": f32(4), "m": np.array(3)}, ["x"]),
+    "cache": (cached, {"past": f32(3), "x": f32(2)}, ["past"]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_interrupted_after_any_step_a_model_runs_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept inputs are as they were, whether the run was the first or not, and whether something was donated."""
+    make_model, feeds, donate = MODELS[name]
+    before = {key: value.copy() for key, value in feeds.items()}
+    compiled = make_model()
+    want = make_model().run(feeds)
+    kept = compiled.run(feeds)
+    monkeypatch.setattr(model_module, "Warden", Interrupted)
+    interrupted = 0
+    for steps in range(1, 60):
+        for given in ([], donate):
+            Interrupted.steps = steps
+            copies = {key: value.copy() if key in given else value for key, value in feeds.items()}
+            try:
+                found = compiled.run(copies, donate=given, limits=Limits(steps=1000))
+            except KeyboardInterrupt:
+                interrupted += 1
+            else:
+                assert Interrupted.steps > 0
+                _assert_same(found, want)
+            assert CURRENT.guard is None
+            _assert_same(feeds, before)
+            _assert_same(compiled.run(feeds), want)  # without limits: in memory that it keeps from run to run
+        if Interrupted.steps > 0:
+            break
+    else:
+        raise AssertionError("there is no end of steps")
+    assert interrupted >= 6
+    _assert_same(kept, want)
+    _assert_same(make_model().run(feeds), want)
+
+
+def _assert_same(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> None:
+    assert found.keys() == want.keys()
+    for key in want:
+        np.testing.assert_array_equal(found[key], want[key])
+
+
+def test_a_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that was interrupted has not happened: done again, it gives what it would have given."""
+    nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0), make.make_node("Neg", ["x"], ["y"])]
+    compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT, "y": FLOAT})
+    session = irc.Session(compiled, {"past_0": "present_0"})
+    session.run({"past_0": f32(2), "x": f32(1)})
+
+    def interrupt(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(compiled._runs), "run", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.run({"x": f32(1) * 5})
+    found = session.run({"x": f32(1) * 7})
+    assert found["y"].tolist() == [-7]
+    assert found["present_0"].tolist() == [1, 1, 1, 7]
