@@ -88,7 +88,7 @@ def mish(x: Array, out: Array) -> None:
 def leaky_relu(alpha: float) -> Function:
     """Leaky relu: x where x >= 0, else alpha x."""
     slope = constant(alpha)
-    if alpha > 0:  # then one comparison of x with alpha x selects the right one
+    if 0 < alpha < np.inf:  # then one comparison of x with alpha x selects the right one
         select = np.maximum if alpha <= 1 else np.minimum
 
         def monotonic(x: Array, out: Array) -> None:
