@@ -12,6 +12,9 @@ EVERY = 6
 LIGHTEST = ("light_squeezenet", "light_shufflenet")
 """They have 5 and 6 MB of weights; others have up to 550."""
 
+LARGE = 50_000
+"""Elements of inputs that are too many for onnx.reference in ``make test``."""
+
 NOT_COMPUTED = {"ai.onnx.preview.training::Gradient"}
 """irc refuses models with these operators, so there is nothing to export."""
 
@@ -30,6 +33,13 @@ def short(cases: Iterable[Case]) -> Iterator[Case]:
             yield case
 
 
-def runtimes_for(case: Case) -> list[str]:
-    """Who is asked: all, but onnx.reference takes minutes for a light model."""
-    return [name for name in RUNTIMES if case.kind != "light" or name != "onnx.reference"]
+def runtimes_for(case: Case, is_short: bool = False) -> list[str]:
+    """Who is asked: all, but onnx.reference takes minutes for a light model, and seconds to pool a large volume."""
+    if case.kind == "light" or (is_short and _elements(case) > LARGE):
+        return [name for name in RUNTIMES if name != "onnx.reference"]
+    return list(RUNTIMES)
+
+
+def _elements(case: Case) -> int:
+    _, sets = case.load()
+    return sum(getattr(value, "size", 0) for feeds in sets for value in feeds.values())
