@@ -120,19 +120,24 @@ def test_modules(name: str) -> None:
         assert_reads_if_it_can_be(graph)
 
 
-def is_normal(t: Type) -> bool:
-    """Whether PyTorch keeps ``t`` as it is: it reads an optional optional as an optional, and merges unions."""
+def is_normal(t: Type, in_dict: bool = False) -> bool:
+    """Whether PyTorch keeps ``t``: it reads an optional optional as an optional, merges unions, and prints all tensors
+    in dictionaries as ``Tensor``.
+    """
     match t:
+        case types.TensorType():
+            return not in_dict or t.dtype is None or t.shape is None
         case types.OptionalType(elem=elem):
-            return is_normal(elem) and not isinstance(elem, types.OptionalType) and elem not in (types.NONE, types.ANY)
+            is_merged = isinstance(elem, types.OptionalType) or elem in (types.NONE, types.ANY)
+            return is_normal(elem, in_dict) and not is_merged
         case types.UnionType(members=members):
             return set(members) == {types.INT, types.STR}
         case types.ListType(elem=elem) | types.FutureType(elem=elem):
-            return is_normal(elem)
+            return is_normal(elem, in_dict)
         case types.DictType(key=key, value=value):
-            return key in (types.INT, types.FLOAT, types.STR, types.TENSOR) and is_normal(value)
+            return key in (types.INT, types.FLOAT, types.STR, types.TENSOR) and is_normal(value, True)
         case types.TupleType(elems=elems):
-            return all(map(is_normal, elems))
+            return all(is_normal(elem, in_dict) for elem in elems)
         case types.PrimType(name="Generator"):
             return False
         case _:
