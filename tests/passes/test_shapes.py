@@ -118,3 +118,13 @@ def test_attributes_out_of_range_name_the_node(kind, attributes, message):
         Inference(graph).run()
     assert caught.value.code == "IRC310"
     assert "%result" in caught.value.where
+
+
+def test_samples_and_determinants():
+    graph, b, (x, grid, m) = _graph(
+        tensor(DType.FLOAT, (2, 3, 7, 8)), tensor(DType.FLOAT, ("n", 4, 5, 2)), tensor(DType.DOUBLE, ("n", 3, 3))
+    )
+    y, d = b.op("onnx::GridSample", x, grid), b.op("onnx::Det", m)
+    graph.set_outputs([y, d])
+    Inference(graph).run()
+    assert [v.type for v in (y, d)] == [tensor(DType.FLOAT, (2, 3, 4, 5)), tensor(DType.DOUBLE, ("n",))]

@@ -129,6 +129,17 @@ def max_unpool(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), (*x[:2], *out))
 
 
+@shape_rule("GridSample")
+def grid_sample(c: NodeTypes) -> Type:
+    x, grid = c.shape(0), c.shape(1)
+    if x is not None and grid is not None and (len(x) != len(grid) or len(x) < 3):
+        c.fail(f"a grid of {len(grid)} dimensions does not fit an input of {len(x)}: both need one rank, at least 3")
+    lead: list[Dim] = [None, None] if x is None else list(x[:2])
+    if x is not None and grid is None:
+        return TensorType(c.dtype(0), (*lead, *[None] * (len(x) - 2)))
+    return TensorType(c.dtype(0), None if grid is None else (*lead, *grid[1:-1]))
+
+
 @shape_rule("MatMul", "MatMulInteger", "QLinearMatMul")
 def matmul(c: NodeTypes) -> Type:
     quantized = c.node.kind == "onnx::QLinearMatMul"
