@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import irc
 from irc.frontend.onnx import import_model
@@ -266,6 +267,35 @@ def test_functions(passes: str) -> None:
 
 
 PIPELINES = ("none", "default", "default,in-place", "cse,dce,reorder,in-place", "canonicalize,growable,fuse,in-place")
+
+
+def test_functions_come_after_those_that_they_call() -> None:
+    before = with_functions(
+        "y = local.A(x)",
+        "A (a) => (b) { t = local.C(a) b = local.B(t) }",
+        "B (a) => (b) { t = local.C(a) b = Neg(t) }",
+        "C (a) => (b) { b = Relu(a) }",
+    )
+    after = exported(before, "none")
+    assert [function.name for function in after.functions] == ["local.C", "local.B", "local.A"]
+    (found,) = ReferenceEvaluator(after).run(None, {"x": X})
+    np.testing.assert_array_equal(found, run(before, x=X)[0])
+
+
+def test_functions_that_call_themselves() -> None:
+    module = from_text(
+        """graph(%x : Float(2)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(2) = prim::CallFunction(%f, %x)
+  return (%y)
+
+graph f(%a : Float(2)):
+  %g : Function = prim::Constant[name="f"]()
+  %b : Float(2) = prim::CallFunction(%g, %a)
+  return (%b)
+"""
+    )
+    refused("IRC350", module, "f -> f")
 
 
 def test_calls_name_the_arguments_that_are_absent() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
-from irc.frontend.onnx_export.prepare import prepare
+from irc.frontend.onnx_export.prepare import CALL, prepare
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, Type
+from irc.passes.inline import callee
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from irc.frontend.onnx_export.weights import Weights
-    from irc.ir import Module
+    from irc.ir import Graph, Module
 
 PRODUCER = "irc"
 _PROPS = "metadata_props."
@@ -58,7 +60,7 @@ def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> Mod
     proto.graph.doc_string = given.get("graph.doc_string", "")
     main = GraphWriter(module.main, opsets, weights)
     main.write(proto.graph, module)
-    functions = [graph for graph in module.graphs.values() if graph is not module.main]
+    functions = _functions(module)
     for graph in functions:
         FunctionWriter(graph, opsets, weights).write_function(proto.functions.add())
     if functions:
@@ -69,6 +71,20 @@ def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> Mod
     proto.ir_version = _ir_version(module, opsets)
     _describe(proto, given, metadata)
     return proto
+
+
+def _functions(module: Module) -> list[Graph]:
+    """All functions, each after those that it calls, as onnx.reference wants them."""
+    calls = {
+        name: [function for node in graph.walk() if node.kind == CALL and (function := callee(node)) in module.graphs]
+        for name, graph in module.graphs.items()
+        if graph is not module.main
+    }
+    try:
+        return [module.graphs[name] for name in TopologicalSorter(calls).static_order()]
+    except CycleError as error:
+        names = " -> ".join(error.args[1])
+        raise Error("IRC350", f"functions of ONNX cannot call themselves, as {names} do") from None
 
 
 def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str, str]) -> None:
