@@ -6,7 +6,7 @@ import platform
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.conformance import means
 from benchmarks.conformance.cases import CATEGORIES, RANDOM, REFUSED, Case
@@ -40,7 +40,14 @@ Versions: {versions}.
 
 def versions() -> dict[str, str]:
     """Of Python and the packages that a result may depend on."""
-    return {"Python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return {"Python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def write(
