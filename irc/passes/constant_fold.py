@@ -33,7 +33,8 @@ _CONVERSION = 2
 """A result may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
 
 _MAX_MULTIPLICATIONS = 1 << 33
-"""About a second's work. Constants of a few megabytes are enough for a convolution that takes days."""
+"""What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
+megabytes are enough for a convolution that takes days."""
 
 _GROWTH_SHARE = 8
 """One part in so many that a model may grow by, if that is more than ``max_growth``."""
@@ -89,6 +90,8 @@ class _Folder:
         if self.key not in ctx.memory:  # one budget for all runs of a pipeline
             weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
             ctx.memory[self.key] = max(options.max_growth, weights // _GROWTH_SHARE)
+        self.work_key = (*self.key, "work")
+        ctx.memory.setdefault(self.work_key, _MAX_MULTIPLICATIONS)
         self.refused: dict[Node, str] = {}
         self.changed = False
         self.look_again = False
@@ -190,7 +193,9 @@ class _Folder:
         if splats is not None:
             return splats
         replaced = sum(tensor_bytes(v) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
-        self._check_size(node, evaluation_bytes(node, types), replaced)
+        size = evaluation_bytes(node, types)
+        self._check_size(node, size, replaced)
+        self.ctx.memory[self.work_key] -= multiplications(node, size)
         try:
             with np.errstate(all="ignore"):
                 results = self.ctx.evaluate(node, [argument(v) for v in node.inputs])
@@ -210,8 +215,8 @@ class _Folder:
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
             raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
-        if multiplications(node, size) > _MAX_MULTIPLICATIONS:
-            raise Refused(f"it takes more than {_MAX_MULTIPLICATIONS} multiplications")
+        if multiplications(node, size) > self.ctx.memory[self.work_key]:
+            raise Refused(f"all that is folded would take more than {_MAX_MULTIPLICATIONS} multiplications")
         if size > _CONVERSION * replaced and size - replaced > self.ctx.memory[self.key]:
             self.out_of_room = True
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")

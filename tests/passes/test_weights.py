@@ -117,6 +117,18 @@ graph():
     assert "multiplications" in report.notes[0].reason
 
 
+def test_many_products_have_one_budget(monkeypatch):
+    """Each alone would be little work."""
+    monkeypatch.setattr("irc.passes.constant_fold._MAX_MULTIPLICATIONS", 3500)
+    graph = Graph()
+    build = Builder(graph)
+    w = [build.constant(Tensor.of(np.arange(100, dtype=np.float32).reshape(10, 10) + i)) for i in range(6)]
+    graph.set_outputs([build.op("onnx::MatMul", a, a, type=types.TensorType(DType.FLOAT, (10, 10))) for a in w])
+    report = PassManager("constant-fold,constant-fold").run(graph)
+    assert kinds(graph) == ["MatMul"] * 3
+    assert "3500 multiplications" in report.notes[0].reason
+
+
 @pytest.mark.parametrize(
     ("weights", "growth", "folded"), [(10, 0, 0), (10, 2 * 4000, 2), (10, 1 << 20, 5), (16 * 1000, 0, 2)]
 )
