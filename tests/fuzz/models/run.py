@@ -175,6 +175,8 @@ def known_difference(data: bytes) -> str | None:
                 given, made = {i.name for i in a.g.input}, [o.name for o in a.g.output]
                 if given.intersection(made) or len(set(made)) < len(made):
                     return "what a body hands on as it is may be overwritten, or be what an earlier trip left"
+            if a.name == "softcap" and not a.f >= 0:
+                return "a negative cap is taken for none, where the function body applies it"
             if a.name in ("saturate", "keepdims") and a.i not in (0, 1):
                 return "what is neither 0 nor 1 is taken for either of them, or makes integers 0"
     return None
