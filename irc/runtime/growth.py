@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.ops.pointwise import POINTWISE
+from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.values import Array, is_array, is_sequence
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _own_bytes(array: Array) -> int:
 
 def _broadcast(node: Node, inputs: Sequence[Any]) -> int:
     arrays = [x for x in inputs if is_array(x)]
-    elements = math.prod(np.broadcast_shapes(*(x.shape for x in arrays)))
+    elements = math.prod(broadcast_shape(*(x.shape for x in arrays)))
     return elements * max(x.itemsize for x in arrays)
 
 
@@ -97,7 +98,7 @@ def _embedding(node: Node, inputs: Sequence[Any]) -> int:
 def _advanced_index(node: Node, inputs: Sequence[Any]) -> int:
     x, indices = inputs[:2]
     given = [i for i in indices if is_array(i) and i.dtype != np.bool_]
-    shape = np.broadcast_shapes(*(i.shape for i in given))
+    shape = broadcast_shape(*(i.shape for i in given))
     indexed = math.prod(n for n, i in zip(x.shape, indices) if is_array(i) and i.dtype != np.bool_)
     return x.nbytes // indexed * math.prod(shape)
 
@@ -109,7 +110,7 @@ def _joined(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _joined_text(node: Node, inputs: Sequence[Any]) -> int:
-    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+    shape = broadcast_shape(*(x.shape for x in inputs))
     repeats = sum(text_bytes(x) * (math.prod(shape) // max(1, x.size)) for x in inputs)
     return repeats + math.prod(shape) * 8
 

@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_BYTES, Array, check_size, fresh, is_half
+from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -61,7 +61,7 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
     try:
         if a.shape[-1] != (b.shape[-2] if b.ndim > 1 else b.shape[0]):
             raise ValueError
-        return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *rows, *columns)
+        return (*broadcast_shape(a.shape[:-2], b.shape[:-2]), *rows, *columns)
     except (ValueError, IndexError):
         raise Error("IRC421", f"matrices of shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied") from None
 
@@ -179,7 +179,7 @@ def einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
         if rest < 0 or (rest and not ellipsis):
             raise refuse(f"term {term!r} names {len(letters)} axes of {x.ndim}")
         try:
-            dots = np.broadcast_shapes(dots, x.shape[len(head) : len(head) + rest])
+            dots = broadcast_shape(dots, x.shape[len(head) : len(head) + rest])
         except ValueError:
             raise refuse("what '...' stands for does not broadcast") from None
         for letter, size in zip(letters, x.shape[: len(head)] + x.shape[len(head) + rest :], strict=True):

@@ -55,6 +55,15 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
     return sizes
 
 
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """As `numpy.broadcast_shapes`, which stops at 32 dimensions, where arrays have up to 64; ValueError likewise."""
+    rank = max(map(len, shapes), default=0)
+    if rank <= 32:
+        return np.broadcast_shapes(*shapes)
+    whole = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return np.broadcast_shapes(*(s[:-32] for s in whole)) + np.broadcast_shapes(*(s[-32:] for s in whole))
+
+
 def vector(values: Array) -> list[Any]:
     """The elements of a 0-d or 1-d tensor; Error if it has more dimensions."""
     if values.ndim > 1:

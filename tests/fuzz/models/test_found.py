@@ -121,6 +121,18 @@ def test_no_more_dimensions_than_arrays_have() -> None:
     assert run("Unsqueeze", x, np.arange(24))["y0"].ndim == 64
 
 
+def test_more_dimensions_than_numpy_broadcasts() -> None:
+    x = np.ones([1] * 38 + [2, 2], np.float32)
+    limits = irc.Limits(bytes=1 << 20)
+    for op, expected in (("Add", 2), ("MatMul", 2)):
+        node = helper.make_node(op, ["x", "x"], ["y"])
+        info = [helper.make_tensor_value_info("x", FLOAT, x.shape), onnx.ValueInfoProto(name="y")]
+        compiled = irc.compile(helper.make_model(helper.make_graph([node], "g", info[:1], info[1:]), ir_version=9))
+        found = compiled.run({"x": x}, limits=limits)["y"]
+        assert found.shape == x.shape
+        assert (found == expected).all()
+
+
 def test_bounds_of_several_elements() -> None:
     refused("IRC421", "one element", run, "Clip", X, np.float32([1, 2]))
     refused("IRC421", "one element", run, "Clip", X, None, np.float32([1, 2]))
