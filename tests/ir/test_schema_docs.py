@@ -42,7 +42,10 @@ def test_rows_shown_are_irc_s() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "how"),
-    [("t", "(a=)"), ("view", "(a=)"), ("select", "(a<)"), ("reshape", "(a)"), ("contiguous", "(a)"), ("flatten", "(a)")],
+    [
+        *(("t", "(a=)"), ("view", "(a=)"), ("select", "(a<)")),
+        *(("reshape", "(a)"), ("contiguous", "(a)"), ("flatten", "(a)")),
+    ],
 )
 def test_what_must_share_and_what_may(kind: str, how: str) -> None:
     rows: list[Schema] = list(schemas(f"aten::{kind}"))

@@ -196,6 +196,7 @@ graph(%x : Tensor,
       %n : int): # : Tensor(2, *), bool, int
   %a : Tensor, %b : int = aten::max(%x) # : Float, int # scope: A # f.py:1:2
   %l : Tensor[] = prim::ListConstruct(%a) # : Tensor(*)[]
+  %m : Tensor = aten::relu(%a) # : Float # scope: A
   %o : Tensor = prim::Loop(%n, %c, %a) # : Tensor(*)
     block0(%i : int, %u : Tensor): # : int, Float
       -> (%c, %u)

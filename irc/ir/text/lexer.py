@@ -64,11 +64,12 @@ class Scanner:
         return self.pos
 
     def accept(self, symbol: str) -> bool:
-        """Step over ``symbol`` if it comes next."""
-        self.skip()
-        if self.text.startswith(symbol, self.pos):
+        """Step over ``symbol`` if it comes next; else over nothing, as a note may come, which is no mere comment."""
+        start = self.pos
+        if self.text.startswith(symbol, self.skip()):
             self.pos += len(symbol)
             return True
+        self.pos = start
         return False
 
     def expect(self, symbol: str, after: str) -> None:
