@@ -73,6 +73,8 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
     check_work(x.size * math.prod(w.shape[1:]))
     if b is not None:
         result += b.reshape(-1, *(1,) * len(axes))
+    if not x.size or not result.size:
+        return result  # sums of nothing
     check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
     taps = list(itertools.product(*(range(a.kernel) for a in axes)))
     # (group, O / group * taps, C / group): each block of columns is one batched product

@@ -154,6 +154,15 @@ def test_recurrent_layers_over_nothing(shape: tuple[int, ...]) -> None:
     assert not h.any()
 
 
+@pytest.mark.parametrize(("channels", "features"), [(2, 0), (0, 2), (0, 0)])
+def test_convolutions_from_or_to_no_channels(channels: int, features: int) -> None:
+    x, bias = np.ones((1, channels, 3, 3), np.float32), np.full(features, 2, np.float32)
+    for op, shape, side in (("ConvTranspose", (channels, features, 3, 3), 5), ("Conv", (features, channels, 3, 3), 1)):
+        found = run(op, x, np.ones(shape, np.float32), bias)["y0"]
+        assert found.shape == (1, features, side, side)
+        assert channels or (found == 2).all()
+
+
 def test_trip_counts_are_integers() -> None:
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["on"])],
