@@ -143,6 +143,9 @@ class Inference:
             self._block(body)
             return
         axes = node.attributes.get("scan_input_axes") or [0] * scanned_count
+        out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
+        if states < 0 or len(axes) != scanned_count or len(out_axes) != len(node.outputs) - states:
+            NodeTypes(node, self.contents).fail("its axes are not as many as what it scans and stacks")
         length = None
         for param, value, axis in zip(body.params[states:], inputs[states:], axes, strict=True):
             shape = value.type.shape if isinstance(value.type, TensorType) else None
@@ -155,7 +158,6 @@ class Inference:
         self._to_fixed_point(body, body.params[:states], [v.type for v in inputs[:states]], body.returns[:states])
         for out, param in zip(node.outputs, body.params[:states], strict=False):
             self.set_type(out, param.type)
-        out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
         for out, value, axis in zip(node.outputs[states:], body.returns[states:], out_axes, strict=True):
             self.set_type(out, stacked(value.type, length, axis))
 
