@@ -76,10 +76,11 @@ class Expected(NamedTuple):
             check_same(wanted, got, what, self.largest)
 
 
-def expected(program: Program) -> Expected:
-    """Interpret ``program``."""
+def expected(program: Program, apart: bool = False) -> Expected:
+    """Interpret ``program``; ``apart``: on inputs with memory of their own, which is how models see them."""
     memory, largest = program.memory(), _Largest()
-    outputs = interpret(program.graph, program.inputs(memory), largest)
+    inputs = program.inputs(memory)
+    outputs = interpret(program.graph, copied(inputs) if apart else inputs, largest)
     return Expected(Run(copied(outputs), memory), largest.value)
 
 
