@@ -37,9 +37,7 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
     "TopK": (1,),
     "Unsqueeze": (1,),
     "Upsample": (1,),
-} | {
-    f"Reduce{name}": (1,) for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
-}
+} | {f"Reduce{name}": (1,) for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()}
 
 SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     dict.fromkeys(POINTWISE, ())
