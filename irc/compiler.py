@@ -18,7 +18,7 @@ from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
 from irc.runtime.evaluate import evaluate
-from irc.runtime.footprint import peak_bytes, weight_bytes
+from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import DEFAULTS, Options

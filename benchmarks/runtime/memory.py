@@ -23,7 +23,7 @@ from benchmarks.results import Row
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.runtime.execution import Counters, Run
 from irc.runtime.plan import Lowerer
-from irc.runtime.profile import Profile, Profiler
+from irc.runtime.profiles.profile import Profile, Profiler
 
 WARM_UP = 2
 """Runs before the one that counts: the first tells shapes, the second plans."""

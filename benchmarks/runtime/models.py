@@ -30,7 +30,7 @@ from benchmarks.race import IRC, race
 from benchmarks.results import Row, against_peers
 from benchmarks.yolov3 import build
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
-from irc.runtime.profile import Profile
+from irc.runtime.profiles.profile import Profile
 
 NAMES = ("yolov3", *BUNDLED)
 PEER = "onnxruntime"

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from irc.runtime.limits import Limits
+    from irc.runtime.guards.limits import Limits
 
 
 class Commands(Protocol):
@@ -103,7 +103,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def limits(given: argparse.Namespace) -> Limits | None:
     """The limits that `add_limits` has read; None if there are none."""
-    from irc.runtime.limits import Limits
+    from irc.runtime.guards.limits import Limits
 
     if given.max_steps is None and given.max_bytes is None and given.max_seconds is None:
         return None

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
 from irc.cli.tables import milliseconds, new_table, plain
-from irc.runtime.profile import GroupProfile, Profile
+from irc.runtime.profiles.profile import GroupProfile, Profile
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""

@@ -11,9 +11,9 @@ from irc.cli.output import emit, printable, progress
 from irc.errors import Error
 
 if TYPE_CHECKING:
-    from irc.runtime.limits import Limits
+    from irc.runtime.guards.limits import Limits
     from irc.runtime.model import CompiledModel
-    from irc.runtime.profile import Profile
+    from irc.runtime.profiles.profile import Profile
 
 EXAMPLES = """\
   irc run model.irc --input x=x.npy -o y.npz     run on an array that numpy.save wrote
@@ -69,7 +69,7 @@ def run(given: argparse.Namespace) -> int:
         if given.output is not None:
             write_outputs(given.output, results)
         if profile is not None and given.trace is not None:
-            from irc.runtime.trace import save_trace
+            from irc.runtime.profiles.trace import save_trace
 
             save_trace(profile, given.trace)
     if profile is not None and given.profile:

@@ -1,5 +1,5 @@
 """The runtime: lowering graphs to plans, running them on NumPy, compiled models and their files."""
 
-from irc.runtime.growable import GrowableArray
+from irc.runtime.memory.growable import GrowableArray
 
 __all__ = ["GrowableArray"]

@@ -17,8 +17,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.execution import Counters
-from irc.runtime.growable import room_of
 from irc.runtime.kernels.support import check_size
+from irc.runtime.memory.growable import room_of
 from irc.runtime.values import Array, arrays_in, describe, is_array, map_arrays
 
 

@@ -19,16 +19,16 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
-from irc.runtime.reuse import reusing_step
-from irc.runtime.rows import rows_step
-from irc.runtime.storage import FOREIGN
-from irc.runtime.units import bulks_in_order
+from irc.runtime.fused.rows import rows_step
+from irc.runtime.memory.reuse import reusing_step
+from irc.runtime.memory.storage import FOREIGN
+from irc.runtime.threads.units import bulks_in_order
 from irc.runtime.values import is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
     from irc.runtime.kernels.registry import Kernel
-    from irc.runtime.storage import Storage
+    from irc.runtime.memory.storage import Storage
 
 FillIn = Callable[[Slots], Step]
 """Makes a step, given the slots to empty at its end."""

@@ -12,16 +12,16 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.runtime import boundary
-from irc.runtime.arena import PlannedRuns
 from irc.runtime.arguments import Argument, Sizes, accept
-from irc.runtime.bounds import guarded
 from irc.runtime.execution import Counters, Run
-from irc.runtime.growable import plain
-from irc.runtime.limits import Limits, Warden
+from irc.runtime.guards.bounds import guarded
+from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.memory.arena import PlannedRuns
+from irc.runtime.memory.growable import plain
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
-from irc.runtime.profile import Profile, Profiler
+from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.values import Array, describe, is_array
 from irc.runtime.writes import written_inputs
 
@@ -173,7 +173,7 @@ class CompiledModel:
         Raises:
             Error: IRC501 if the file cannot be written.
         """
-        from irc.runtime.file import save
+        from irc.runtime.files.file import save
 
         save(self, path)
 

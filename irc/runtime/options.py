@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irc.errors import Error
-from irc.runtime import workers
+from irc.runtime.threads import workers
 
 
 @dataclass(frozen=True)

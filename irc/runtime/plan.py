@@ -10,14 +10,14 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.binding import may_stay_out, missing, unsupported
-from irc.runtime.calls import lower_call
-from irc.runtime.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
+from irc.runtime.control.calls import lower_call
+from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
+from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
-from irc.runtime.groups import lower_group
-from irc.runtime.growable import lower_append
+from irc.runtime.fused.groups import lower_group
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
-from irc.runtime.scan import lower_scan
-from irc.runtime.storage import Storage
+from irc.runtime.memory.growable import lower_append
+from irc.runtime.memory.storage import Storage
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

@@ -23,7 +23,7 @@ from irc.runtime.values import describe
 if TYPE_CHECKING:
     from irc.runtime.arguments import Argument
     from irc.runtime.execution import Counters
-    from irc.runtime.limits import Limits
+    from irc.runtime.guards.limits import Limits
     from irc.runtime.values import Array
 
 CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from irc.ir import parse_module
 from irc.passes import registry
 from irc.runtime.execution import Counters
-from irc.runtime.profile import NodeProfile, Profile
+from irc.runtime.profiles.profile import NodeProfile, Profile
 from irc.runtime.report import FusionGroup, PassTiming, Refusal, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
 

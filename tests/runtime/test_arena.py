@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime import arena, lowering
-from irc.runtime.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
+from irc.runtime import lowering
+from irc.runtime.memory import arena
+from irc.runtime.memory.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from tests.runtime.test_random_programs import Generator, naive
 

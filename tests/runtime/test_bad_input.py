@@ -11,8 +11,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import irc
 from irc.runtime import model as model_module
-from irc.runtime.bounds import CURRENT
-from irc.runtime.limits import Limits, Warden
+from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.guards.limits import Limits, Warden
 from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
 from tests.runtime.test_limits import helper as make
 

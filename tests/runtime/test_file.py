@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
-from irc.runtime.file import MAGIC, load
+from irc.runtime.files.file import MAGIC, load
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import PassTiming, Refusal, Report
 from tests.runtime.helpers import f32, i64, model_of
@@ -181,7 +181,7 @@ class Blocked:
             raise ImportError(name + " is blocked")
 sys.meta_path.insert(0, Blocked())
 import numpy as np
-from irc.runtime.file import load
+from irc.runtime.files.file import load
 model = load(sys.argv[1])
 out = model.run({"x": np.ones((2, 3), np.float32), "m": 3})
 print(out["r"].shape, "onnx" in sys.modules)
@@ -443,7 +443,7 @@ def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
         file.write(b"some")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("irc.runtime.file.write_tensor", full)
+    monkeypatch.setattr("irc.runtime.files.file.write_tensor", full)
     with pytest.raises(Error, match="No space left") as caught:
         model.save(tmp_path / "m.irc")
     assert caught.value.code == "IRC501"
@@ -453,7 +453,7 @@ def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
     def interrupted(file, tensor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("irc.runtime.file.write_tensor", interrupted)
+    monkeypatch.setattr("irc.runtime.files.file.write_tensor", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.save(tmp_path / "new.irc")
     assert os.listdir(tmp_path) == ["m.irc"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.growable import GrowableArray, append, room_of
+from irc.runtime.memory.growable import GrowableArray, append, room_of
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of
 

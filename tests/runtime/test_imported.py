@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from irc.frontend.onnx import import_model
-from irc.runtime.file import load
+from irc.runtime.files.file import load
 from irc.runtime.model import CompiledModel
 from tests.kernels.helpers import assert_same, node_suite_cases, run_ort_model
 

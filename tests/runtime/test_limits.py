@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.runtime.bounds import CURRENT
-from irc.runtime.limits import Limits, Warden
+from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.guards.limits import Limits, Warden
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
 

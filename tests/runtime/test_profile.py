@@ -13,12 +13,12 @@ from hypothesis import given
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime import tiles
 from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
-from irc.runtime.live import LiveBytes
+from irc.runtime.fused import tiles
+from irc.runtime.memory.live import LiveBytes
 from irc.runtime.plan import lower
-from irc.runtime.profile import Event, NodeProfile, Profile, Profiler
-from irc.runtime.trace import save_trace, trace_events
+from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler
+from irc.runtime.profiles.trace import save_trace, trace_events
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
 from tests.runtime.helpers import graph_of, i64, model_of, module_of

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime import rows, tiles
 from irc.runtime.execution import Counters, Run
+from irc.runtime.fused import rows, tiles
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Plan, lower

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Tensor, Value, types
-from irc.runtime import tiles
 from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.fused import tiles
 from irc.runtime.plan import Plan, lower
 from tests.runtime.helpers import f32, graph_of
 

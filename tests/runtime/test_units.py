@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, types
-from irc.runtime import blas, branches, dispatch, units
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer
+from irc.runtime.threads import blas, branches, dispatch, units
 from tests.runtime.helpers import f32, graph_of
 from tests.runtime.test_random_programs import Generator
 

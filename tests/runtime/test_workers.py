@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irc.runtime import workers
+from irc.runtime.threads import workers
 
 WAIT = 60
 """Seconds until a test that would hang fails."""

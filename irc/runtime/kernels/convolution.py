@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import check_bytes, check_work, pace
+from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Sizes, outputs, pairing

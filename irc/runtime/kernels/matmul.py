@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import CURRENT, check_work
+from irc.runtime.guards.bounds import CURRENT, check_work
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import check_work
+from irc.runtime.guards.bounds import check_work
 from irc.runtime.kernels.ml_features import as_rows
 from irc.runtime.kernels.ml_scores import TRANSFORMS, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel

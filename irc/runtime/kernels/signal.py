@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import check_work
+from irc.runtime.guards.bounds import check_work
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, is_half, numpy_dtype, scalar
 

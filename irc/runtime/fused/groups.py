@@ -9,7 +9,7 @@ from irc.ir.graph import Graph
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import bind, can_overwrite
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
-from irc.runtime.tiles import Operation, Tail
+from irc.runtime.fused.tiles import Operation, Tail
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.runtime import tiles, workers
 from irc.runtime.execution import Frame, Run, Slots, Step
+from irc.runtime.fused import tiles
+from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ terabytes. Under limits, a run is followed node by node: steps are counted, the
 clock is read before each, and memory is known from the arrays that are alive.
 What would be too large is refused before it is allocated, as far as its size can
 be told: kernels whose results are larger than their operands ask first
-(`irc.runtime.bounds`), for others `irc.runtime.growth` knows. Everything else is
+(`irc.runtime.guards.bounds`), for others `irc.runtime.guards.growth` knows. Everything else is
 about as large as an operand, and seen when it is there.
 """
 
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.runtime.execution import Watch
-from irc.runtime.growth import expected_bytes
-from irc.runtime.live import LiveBytes
+from irc.runtime.guards.growth import expected_bytes
+from irc.runtime.memory.live import LiveBytes
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -59,7 +59,7 @@ class Limits:
 
 
 class Warden(Watch):
-    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
+    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.guards.bounds`).
 
     Args:
         limits: the limits.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.graph import Graph
 from irc.runtime.execution import Counters, Watch, label
-from irc.runtime.live import LiveBytes
+from irc.runtime.memory.live import LiveBytes
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:

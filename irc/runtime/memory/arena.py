@@ -1,6 +1,6 @@
 """Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
 
-The first such run is watched (`irc.runtime.memory_plan.Recorder`); before the
+The first such run is watched (`irc.runtime.memory.memory_plan.Recorder`); before the
 second, the plan is made and the graph lowered again, with places. Arenas are
 kept for the next run, whatever its kind, one for each run that there was at a
 time; what runs return is never in one.
@@ -18,10 +18,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.ir.bulk import no_collection
-from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
-from irc.runtime.groups import may_be_tiled
-from irc.runtime.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
+from irc.runtime.fused.groups import may_be_tiled
+from irc.runtime.memory.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
+from irc.runtime.threads.branches import Branches
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.control_flow import only_block
+from irc.runtime.control.control_flow import only_block
+from irc.runtime.control.stacking import Stack, normal_axis, row_type
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
-from irc.runtime.stacking import Stack, normal_axis, row_type
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:

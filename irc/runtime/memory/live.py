@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from threading import RLock
 from typing import Any
 
-from irc.runtime.growth import text_bytes
+from irc.runtime.guards.growth import text_bytes
 from irc.runtime.values import Array, is_array, is_mapping, is_sequence
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
+from irc.runtime.control.stacking import Stack, row_type
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
-from irc.runtime.stacking import Stack, row_type
 from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:

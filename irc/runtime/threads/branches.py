@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.alias import analyze
-from irc.runtime.dispatch import UnitPlan
 from irc.runtime.plan import SPECIAL
-from irc.runtime.units import Dependencies, schedule
+from irc.runtime.threads.dispatch import UnitPlan
+from irc.runtime.threads.units import Dependencies, schedule
 
 if TYPE_CHECKING:
     from irc.runtime.execution import Run

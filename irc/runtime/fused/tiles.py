@@ -23,11 +23,12 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime import tiling, workers
 from irc.runtime.execution import Frame, Run, Slots, Watch, located
+from irc.runtime.fused import tiling
+from irc.runtime.fused.tiling import Index, Shape
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.tiling import Index, Shape
+from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
 
 TILE_BYTES = 1 << 18

@@ -15,11 +15,11 @@ from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.runtime import blas, workers
 from irc.runtime.execution import Code, Counters, Frame, Run, execute
+from irc.runtime.threads import blas, workers
 
 if TYPE_CHECKING:
-    from irc.runtime.units import Schedule
+    from irc.runtime.threads.units import Schedule
 
 
 class UnitCode:

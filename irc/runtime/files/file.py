@@ -23,11 +23,11 @@ from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
+from irc.runtime.files.object_header import pack, unpack
+from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
 from irc.runtime.model import CompiledModel
-from irc.runtime.object_header import pack, unpack
 from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.report import Report
-from irc.runtime.tensor_bytes import entry_of, tensor_at, write_tensor
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from irc.atomic import replacing
 
 if TYPE_CHECKING:
-    from irc.runtime.profile import Event, Profile
+    from irc.runtime.profiles.profile import Event, Profile
 
 _PROCESS = 1
 

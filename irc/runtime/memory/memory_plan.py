@@ -1,10 +1,10 @@
 """Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
 
 A run that has been watched tells the shapes. Results whose shapes the inputs'
-shapes decide (`irc.runtime.fixed_shapes`) then get places in an arena before the
+shapes decide (`irc.runtime.memory.fixed_shapes`) then get places in an arena before the
 next such run: two may share a place if they are never alive together, and an
 operator that runs in place has its operand's. What is alive when is counted by
-storage (`irc.runtime.storage`), so that a view keeps the memory it shows, and
+storage (`irc.runtime.memory.storage`), so that a view keeps the memory it shows, and
 what outputs may show has no place: it must outlive the run.
 
 Places are found largest first, each in the smallest gap that holds it, which
@@ -21,15 +21,15 @@ import numpy as np
 
 from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
 from irc.runtime.execution import Watch
-from irc.runtime.fixed_shapes import fixed_shapes, own_groups
-from irc.runtime.storage import FOREIGN
-from irc.runtime.tiles import TILE_BYTES
+from irc.runtime.fused.tiles import TILE_BYTES
+from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
+from irc.runtime.memory.storage import FOREIGN
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.storage import Storage
+    from irc.runtime.memory.storage import Storage
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector registers."""

@@ -1,0 +1,1 @@
+"""Fusion groups, and how they run block by block."""

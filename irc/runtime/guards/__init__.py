@@ -1,0 +1,1 @@
+"""What a run may use of steps, memory and time."""

@@ -1,0 +1,1 @@
+"""Where time and memory of a run go."""

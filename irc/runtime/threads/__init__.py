@@ -1,0 +1,1 @@
+"""Work on several threads: a pool of workers, units of independent branches."""
