@@ -98,6 +98,7 @@ class Facts:
         constants: name of a weight -> its location.
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
+        may_hold: whether there is anything but tensors: if not, nothing holds anything.
     """
 
     def __init__(self) -> None:
@@ -127,6 +128,7 @@ class Facts:
         self.point(OUTSIDE, ESCAPED)
         self.location(Site(Kind.RANDOM, None, types.NONE))
         self.location(Site(Kind.WORLD, None, types.NONE))
+        self.may_hold = False
 
     # -- elements --------------------------------------------------------
 
@@ -135,6 +137,8 @@ class Facts:
         element = len(self.targets)
         self.targets.append(None)
         self.sites[element] = site
+        if site.type.__class__ is not TensorType:
+            self.may_hold = True
         if isinstance(site, Site) and isinstance(site.key, Value):
             self.made_for.setdefault(site.key, []).append(element)
         return element

@@ -119,7 +119,7 @@ class MemoryDAG:
     def closure(self, locations: LocationSet) -> LocationSet:
         """``locations`` and all that objects there hold, directly or through others."""
         types_of, content_of = self.facts.type_of, self._content_of
-        if isinstance(locations, int) and types_of(locations).__class__ is TensorType:
+        if not self.facts.may_hold or (isinstance(locations, int) and types_of(locations).__class__ is TensorType):
             return locations
         found = self._closures.get(locations)
         if found is None:

@@ -177,9 +177,8 @@ class Rewriter:
 
     def _redirect(self, old: Value, new: Value, users: Sequence[Node]) -> None:
         for user in users:
-            for i, value in enumerate(user.inputs):
-                if value is old:
-                    user.replace_input(i, new)
+            for _ in range(user.inputs.count(old)):  # a graph may return very many values
+                user.replace_input(user.inputs.index(old), new)
         if not old.has_uses:
             self._tell_replaced(old, new)
 
