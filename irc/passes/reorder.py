@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
@@ -107,8 +108,9 @@ class _Sorter:
         """The groups over which ``node`` can write its result as soon as nothing else uses them."""
         found: list[int] = []
         groups = [self._memory.group(v) for v in node.inputs]
+        times = Counter(groups)
         for value, group in zip(node.inputs, groups):
-            if groups.count(group) == 1 and self._memory.may_be_taken(group) and _can_take(node, value):
+            if times[group] == 1 and self._memory.may_be_taken(group) and _can_take(node, value):
                 found.append(group)
         return found
 
