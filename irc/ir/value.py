@@ -82,6 +82,10 @@ class Value:
         """Number of uses; ``Add(x, x)`` counts 2."""
         return sum(self._users.values())
 
+    def uses_by(self, user: Node) -> int:
+        """How many inputs of ``user`` it is."""
+        return self._users.get(user, 0)
+
     def iter_users(self) -> Iterator[Node]:
         """Like ``users`` without a copy; the uses must not change meanwhile."""
         return iter(self._users)

@@ -177,7 +177,7 @@ class Rewriter:
 
     def _redirect(self, old: Value, new: Value, users: Sequence[Node]) -> None:
         for user in users:
-            for _ in range(user.inputs.count(old)):  # a graph may return very many values
+            for _ in range(old.uses_by(user)):  # a graph may return very many values
                 user.replace_input(user.inputs.index(old), new)
         if not old.has_uses:
             self._tell_replaced(old, new)
