@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,8 +28,12 @@ def borrow(value: Any) -> Any:
 
 
 def copy(value: Any, counters: Counters) -> Any:
-    """``value`` with every array, list and dict replaced by a copy."""
-    return map_arrays(value, lambda array: _copied(array, counters))
+    """``value`` with every array, list and dict replaced by a copy.
+
+    Arrays lie in memory as they did: whether flattening gives a view, through which a program then writes, depends on
+    that.
+    """
+    return map_arrays(value, lambda array: _copied(array, counters, "K"))
 
 
 class Exit:
@@ -124,12 +128,12 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _copied(array: Array, counters: Counters) -> Array:
+def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") -> Array:
     counters.copies += 1
     counters.copied_bytes += array.nbytes
     check_size(array.shape, array.dtype)
     try:
-        return array.copy()
+        return array.copy(order)
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
         raise Error("IRC403", f"out of memory: {error}") from None
 

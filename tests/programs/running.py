@@ -32,9 +32,9 @@ class Run(NamedTuple):
 
 
 def copied(value: Any) -> Any:
-    """``value`` with memory of its own."""
+    """``value`` with memory of its own, in which arrays lie as they did: views of them are then views again."""
     if isinstance(value, np.ndarray):
-        return value.copy()
+        return value.copy("K")
     if isinstance(value, dict):
         return {k: copied(v) for k, v in value.items()}
     return type(value)(map(copied, value)) if isinstance(value, list | tuple) else value

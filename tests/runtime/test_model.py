@@ -336,3 +336,21 @@ def test_thousands_of_views_of_one_result_need_no_copies():
     assert [float(r[0]) for r in results[:-1]] == list(range(3000))
     assert model.counters.copies == 1  # the whole, which overlaps its parts
     assert not any(np.shares_memory(results[-1], r) for r in results[:-1])
+
+
+@pytest.mark.parametrize("donate", [[], ["x"]])
+def test_what_is_a_view_does_not_depend_on_whether_inputs_are_kept(donate: list[str]) -> None:
+    """Flattening the transpose of a transposed array gives a view: what is written there is written to ``x``."""
+    model = model_of("""
+    graph(%x : Float(2, 3)):
+      %dim0 : int = prim::Constant[value=0]()
+      %dim1 : int = prim::Constant[value=1]()
+      %t : Float(3, 2) = aten::transpose(%x, %dim0, %dim1)
+      %f : Float(1, 6) = onnx::Flatten[axis=0](%t)
+      %w : Float(1, 6) = aten::neg_(%f)
+      return (%x)
+    """)
+    turned = np.arange(6, dtype=np.float32).reshape(3, 2).T
+    np.testing.assert_array_equal(model.run({"x": turned.copy("K")}, donate=donate)["x"], -turned)
+    plain = np.ascontiguousarray(turned)
+    np.testing.assert_array_equal(model.run({"x": plain.copy()}, donate=donate)["x"], plain)
