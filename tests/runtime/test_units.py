@@ -442,6 +442,7 @@ def test_the_blas_of_numpy_is_as_before_after_a_run():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_another_thread_works_leaves_the_model_usable(monkeypatch):
     """Ctrl-C reaches the caller while it waits for a worker: it waits until that has ended, and no longer."""
     model = CompiledModel(graph_of(BRANCHES), options=Options(threads=2))
