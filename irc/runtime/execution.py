@@ -222,7 +222,12 @@ def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
 
 
 def label(node: Node) -> str:
-    """How messages name a node: operator and node name, or the first output if it has no name."""
+    """How messages name a node: operator and node name, or the first output if it has no name.
+
+    The end of a block is named as what the block belongs to.
+    """
+    if node.is_return and node.block is not None and node.block.node is not None:
+        node = node.block.node
     name = node.name or next((f"%{v.name}" for v in node.outputs), "")
     return f"{node.kind} {name!r}" if name else node.kind
 
