@@ -90,6 +90,7 @@ class Lowering:
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
+        bound: as given.
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
         place_slots: the slots of `places`, with those numbers: the run puts the arrays there, and they stay.
@@ -113,7 +114,7 @@ class Lowering:
         self.overwritten: list[frozenset[int]] = []
         self._free: set[int] = set()
         self._bulk = bulk
-        self._bound = bound
+        self.bound = bound
         self._places = places or {}
         self._placed = frozenset(map(storage.of, self._places))
         self._specials = specials
@@ -202,12 +203,12 @@ class Lowering:
                 self.template[slot] = self._function(node.attributes.get("name", ""))
             return
         value = node.attributes.get("value")
-        if node not in self._bound.constants:
+        if node not in self.bound.constants:
             if isinstance(value, Tensor) and value.can_wait:
                 self.unread.append((slot, node))
                 return
-            self._bound.constants[node] = runtime_constant(value)
-        self.template[slot] = self._bound.constants[node]
+            self.bound.constants[node] = runtime_constant(value)
+        self.template[slot] = self.bound.constants[node]
 
     def _lower(self, node: Node, code: Code) -> None:
         live = self._live[-1]
@@ -233,7 +234,7 @@ class Lowering:
         code.kernels += special is None
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
-        kernel = self._bound.kernel(node)
+        kernel = self.bound.kernel(node)
         if len(outs) == 1 and outs[0] in self.place_slots:
             step = rows_step(node, kernel, ins, outs, placed=True)
             return step or (lambda dead: placed_step(kernel, ins, outs[0], dead))

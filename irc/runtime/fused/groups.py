@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.ops.pointwise import is_pointwise
-from irc.runtime.binding import bind, can_overwrite
+from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.fused.tiles import Operation, Tail
 
 if TYPE_CHECKING:
     from irc.ir import Node
-    from irc.runtime.lowering import FillIn, Lowering
+    from irc.runtime.lowering import Bound, FillIn, Lowering
 
 
 def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
@@ -26,7 +26,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     code = lowering.region(subgraph.block)
     code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
     run = _run_whole(code)
-    start = tail_start(code)
+    start = tail_start(lowering.bound, code)
     if start < len(code.steps):
         run = _run_in_tiles(code, start, find_tail(lowering, code, start))
 
@@ -74,17 +74,17 @@ def _part(code: Code, start: int, end: int) -> Code:
     return part
 
 
-def tail_start(code: Code) -> int:
+def tail_start(bound: Bound, code: Code) -> int:
     """Where the pointwise operators begin that the steps of ``code`` end with."""
     start = len(code.nodes)
-    while start and may_be_tiled(code.nodes[start - 1][0]):
+    while start and may_be_tiled(bound, code.nodes[start - 1][0]):
         start -= 1
     return start
 
 
-def may_be_tiled(node: Node) -> bool:
+def may_be_tiled(bound: Bound, node: Node) -> bool:
     """Whether ``node``, at the end of a group, may run block by block with what follows it."""
-    return is_pointwise(node) and can_overwrite(node.kind, bind(node))
+    return is_pointwise(node) and can_overwrite(node.kind, bound.kernel(node))
 
 
 def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
@@ -93,7 +93,7 @@ def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
     register = {slot: number for number, slot in enumerate((*slots, *made))}
     operations = [
-        Operation(node, bind(node), tuple([register[s] for s in ins]), register[outs[0]])
+        Operation(node, lowering.bound.kernel(node), tuple([register[s] for s in ins]), register[outs[0]])
         for node, ins, outs in code.nodes[start:]
     ]
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))

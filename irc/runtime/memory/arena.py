@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -169,7 +169,8 @@ class PlannedRuns:
     @cached_property
     def _planner(self) -> Planner:
         lowerer = self._lowerer
-        return Planner(lowerer.graph, lowerer.storage, lowerer.bound.takes_out, may_be_tiled)
+        bound = lowerer.bound
+        return Planner(lowerer.graph, lowerer.storage, bound.takes_out, partial(may_be_tiled, bound))
 
     def _take(self, nbytes: int) -> _Arena:
         """An arena of at least ``nbytes``, which nobody else uses."""
