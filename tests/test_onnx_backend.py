@@ -7,7 +7,6 @@ Operators that irc refuses are listed, and refused with a clear error.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx.backend.test import BackendTest
-from onnx.backend.test.loader import load_model_tests
 
 import irc.backend
+from tests.suites import suite
 
 REFUSED = r"^test_gradient_of_add(_and_mul)?_cpu$"
 """Training: irc computes no gradients."""
@@ -79,7 +78,7 @@ def models_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monke
 
 
 def _simple(name: str) -> onnx.ModelProto:
-    case = next(c for c in load_model_tests(kind="simple") if c.name == name)
+    case = next(c for c in suite("simple") if c.name == name)
     return onnx.load(Path(case.model_dir) / "model.onnx")
 
 
@@ -97,7 +96,7 @@ RANDOM_CASES = [f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed
 def test_what_is_drawn(backend: type[Optimised], name: str) -> None:
     """Of each probability given, that share is 1 (within five standard deviations), in the type asked for."""
     with np.errstate(all="ignore"):
-        case = next(c for c in _node_cases() if c.name == name)
+        case = next(c for c in suite("node") if c.name == name)
     model = onnx.ModelProto.FromString(case.model.SerializeToString())
     for info in (*model.graph.input, *model.graph.output):
         info.type.tensor_type.ClearField("shape")
@@ -114,11 +113,6 @@ def test_what_is_drawn(backend: type[Optimised], name: str) -> None:
     assert (np.abs(drawn.mean(0, dtype=np.float64) - p[0]) <= bound).all()
     halves = drawn[:10_000], drawn[10_000:]
     assert (halves[0][:, 1:-1] != halves[1][:, 1:-1]).any(0).all(), "rows repeat"
-
-
-@cache
-def _node_cases() -> tuple[Any, ...]:
-    return tuple(load_model_tests(kind="node"))
 
 
 CATEGORIES = {

@@ -7,14 +7,10 @@ make results share with them.
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import numpy_helper
 
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
@@ -24,17 +20,9 @@ from irc.runtime.kernels import means
 from irc.runtime.plan import lower
 from tests.programs.interpreter import interpret, share_inside
 from tests.programs.soundness import Soundness
+from tests.suites import suite, value
 
 SHARDS = 4
-
-
-@cache
-def suite() -> tuple[Any, ...]:
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():  # making the expected values divides by zero here and there
-        warnings.simplefilter("ignore")
-        return tuple(load_model_tests(kind="node"))
 
 
 class Apart(Soundness):
@@ -47,16 +35,6 @@ class Apart(Soundness):
 def can_run(module: Module) -> bool:
     nodes = [n for graph in module.graphs.values() for n in graph.walk()]
     return all(n.blocks or n.kind.startswith("prim::") or means(n) is not None for n in nodes)
-
-
-def value(v: Any) -> Any:
-    if isinstance(v, onnx.TensorProto):
-        return numpy_helper.to_array(v)
-    if isinstance(v, onnx.SequenceProto):
-        return numpy_helper.to_list(v)
-    if isinstance(v, onnx.OptionalProto):
-        return numpy_helper.to_optional(v)
-    return np.asarray(v) if isinstance(v, np.generic) else v
 
 
 def watched(module: Module, inputs: list[Any]) -> int:
@@ -80,7 +58,7 @@ def at_the_end(module: Module, inputs: list[Any]) -> int:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_rows_cover_what_kernels_share(shard: int) -> None:
     run = shared = 0
-    for case in suite()[shard::SHARDS]:
+    for case in suite("node")[shard::SHARDS]:
         try:
             module = import_model(case.model)
         except Error:

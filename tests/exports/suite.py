@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import onnx
-from onnx import numpy_helper
-from onnx.backend.test.loader import load_model_tests
 
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
+from tests.suites import suite, value
 
 Feeds = dict[str, Any]
 
@@ -43,12 +40,9 @@ def cases(kind: str) -> tuple[Case, ...]:
     """All of a kind, by name."""
     if kind == "light":
         return tuple(Case(f"light_{name}", kind, lambda name=name: _light(name)) for name in BUNDLED)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # making expected values divides by zero here and there
-        warnings.simplefilter("ignore")
-        found = load_model_tests(kind=kind)
     return tuple(
         Case(test.name, kind, lambda test=test: _test(test), test.rtol, test.atol)
-        for test in sorted(found, key=lambda test: test.name)
+        for test in sorted(suite(kind), key=lambda test: test.name)
     )
 
 
@@ -81,14 +75,4 @@ def _read(folder: Path, model: onnx.ModelProto) -> list[Any]:
 def _feeds(model: onnx.ModelProto, values: Sequence[Any]) -> Feeds:
     weights = {tensor.name for tensor in model.graph.initializer}
     names = [entry.name for entry in model.graph.input if entry.name not in weights]
-    return {name: _value(value) for name, value in zip(names, values, strict=True)}
-
-
-def _value(given: Any) -> Any:
-    if isinstance(given, onnx.TensorProto):
-        return numpy_helper.to_array(given)
-    if isinstance(given, onnx.SequenceProto):
-        return numpy_helper.to_list(given)
-    if isinstance(given, onnx.OptionalProto):
-        return numpy_helper.to_optional(given)
-    return np.asarray(given) if isinstance(given, np.generic) else given
+    return {name: value(given) for name, given in zip(names, values, strict=True)}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,18 +14,10 @@ from irc.frontend.onnx import import_model
 from irc.ir import Module, Tensor, parse_module, structurally_equal
 from irc.ir.types import OptionalType
 from tests.frontend.helpers import DATA
+from tests.suites import suite
 
 LIGHT = sorted((DATA / "light").glob("*.onnx"))
 OTHERS = sorted(DATA.glob("*/*/model.onnx"))
-
-
-@cache
-def node_suite() -> list[Any]:
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():  # making the expected values divides by zero here and there
-        warnings.simplefilter("ignore")
-        return load_model_tests(kind="node")
 
 
 def check(module: Module) -> None:
@@ -102,9 +92,9 @@ def test_contents_of_all_constants() -> None:
 
 
 def test_whole_node_suite_imports() -> None:
-    suite = node_suite()
-    assert len(suite) > 1500
-    for case in suite:
+    cases = suite("node")
+    assert len(cases) > 1500
+    for case in cases:
         module = import_model(case.model)
         try:
             check(module)
@@ -118,7 +108,7 @@ def test_declared_output_types_of_the_node_suite_hold() -> None:
     """The kind and element type that the importer gives every output are the ones the suite declares."""
     from irc.frontend.onnx.types import from_proto, generalize
 
-    for case in node_suite():
+    for case in suite("node"):
         graph = import_model(case.model).main
         for value, declared in zip(graph.outputs, case.model.graph.output, strict=True):
             expected = generalize(from_proto(declared.type, case.name))

@@ -10,9 +10,7 @@ only where the operator is one of `MAY_SHARE`.
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from onnx import helper, numpy_helper
 
 import irc.runtime.kernels  # noqa: F401  registers every family
 from irc.runtime.kernels.registry import find_binder
+from tests.suites import suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -220,22 +219,13 @@ def _assert_same_array(got: Any, want: np.ndarray, rtol: float, atol: float) -> 
         np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol, atol)
 
 
-@cache
-def _node_suite() -> tuple[Any, ...]:
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():  # making the expected values divides by zero here and there
-        warnings.simplefilter("ignore")
-        return tuple(load_model_tests(kind="node"))
-
-
 def node_suite_cases(op_types: Iterable[str], domain: str = "") -> Iterator[tuple[str, onnx.ModelProto, Any]]:
     """(name, model, data sets) of the ONNX node suite's single-node models of these operators.
 
     A data set is a pair: inputs in the order of the graph's inputs, expected outputs.
     """
     wanted = set(op_types)
-    for case in _node_suite():
+    for case in suite("node"):
         nodes = case.model.graph.node
         if len(nodes) == 1 and nodes[0].op_type in wanted and nodes[0].domain in (domain, domain or "ai.onnx"):
             yield case.name, case.model, case.data_sets

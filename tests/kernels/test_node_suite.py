@@ -19,6 +19,7 @@ from irc.errors import Error
 from irc.runtime.kernels import bind, means
 from irc.runtime.kernels.fallback import refusal
 from tests.kernels import helpers
+from tests.suites import suite, value
 
 RANDOM = {f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed") for form in ("", "_expanded")}
 """Cases whose expected values nobody can draw: they have no seed, or were drawn without the one they have."""
@@ -46,7 +47,7 @@ def test_every_case(shard: int) -> None:
 
 @cache
 def _outcomes(shard: int) -> dict[str, Outcome]:
-    cases = helpers._node_suite()[shard::SHARDS]
+    cases = suite("node")[shard::SHARDS]
     with np.errstate(all="ignore"):
         return {case.name: _outcome(case) for case in cases}
 
@@ -63,9 +64,9 @@ def _outcome(case: Any) -> Outcome:
     try:
         for inputs, expected in case.data_sets:
             for layout in _LAYOUTS:
-                found = _run(case.model, nodes, [_laid_out(_value(v), layout) for v in inputs])
+                found = _run(case.model, nodes, [_laid_out(value(v), layout) for v in inputs])
                 assert len(found) == len(expected)
-                for got, want in zip(found, map(_value, expected), strict=True):
+                for got, want in zip(found, map(value, expected), strict=True):
                     rounding = _rounding(want)
                     helpers.assert_same([got], [want], max(case.rtol, rounding), max(case.atol, rounding / 10))
     except (AssertionError, Error, ValueError, TypeError, IndexError, KeyError) as error:
@@ -133,13 +134,3 @@ def _rounding(value: Any) -> float:
     """A few units in the last place of small floats, whose rounding differs with the order of operations."""
     dtype = value.dtype.name if isinstance(value, np.ndarray) else ""
     return {"float16": 4e-3, "bfloat16": 4e-2}.get(dtype, 1e-4)
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    if isinstance(value, onnx.SequenceProto):
-        return numpy_helper.to_list(value)
-    if isinstance(value, onnx.OptionalProto):
-        return numpy_helper.to_optional(value)
-    return np.asarray(value) if isinstance(value, np.generic) else value

@@ -14,12 +14,12 @@ from irc.ir.ops.shape_operands import SHAPE_OPERANDS
 from irc.runtime.binding import bind, takes_out
 from irc.runtime.kernels import means
 from irc.runtime.kernels.registry import Kernel
-from tests.alias.test_node_suite import suite, value
+from tests.suites import suite, value
 
 
 def single_nodes() -> Iterator[tuple[Node, Kernel, list[Any]]]:
     """The cases of ONNX's node suite that are one operator with a kernel, and its inputs."""
-    for case in suite():
+    for case in suite("node"):
         try:
             module = import_model(case.model)
         except Error:

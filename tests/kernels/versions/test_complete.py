@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import pkgutil
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 
-import numpy as np
 import onnx
 import pytest
 from onnx import defs, helper
-from onnx.backend.test.loader import load_model_tests
 
 import irc
 import tests.kernels.versions
 from irc.frontend.onnx.opsets import LOWEST_OPSET
 from tests.kernels.versions.rows import COVERED, Pair, reachable
+from tests.suites import suite
 
 REFUSED: frozenset[Pair] = frozenset((("ai.onnx.preview.training", "Gradient", 1),))
 """irc does not train (``tests/test_onnx_backend.py`` has its error)."""
@@ -36,10 +34,7 @@ def _in_graph(graph: onnx.GraphProto | onnx.FunctionProto, imports: dict[str, in
 def of_node_suite() -> set[Pair]:
     """The pairs in the node cases, all of which irc passes (or, of random draws, tests otherwise)."""
     found: set[Pair] = set()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        cases = load_model_tests(kind="node")
-    for case in cases:
+    for case in suite("node"):
         for part in (case.model, *case.model.functions):
             imports = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in part.opset_import}
             found.update(_in_graph(part.graph if part is case.model else part, imports))
