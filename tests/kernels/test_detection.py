@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from irc.errors import Error
+from irc.runtime.guards.bounds import guarded
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 RANDOM = np.random.default_rng(0)
@@ -110,3 +113,48 @@ def test_max_roi_pool_outside():
     for shape in ([2], [0, 2]):
         with pytest.raises(Error, match="two positive sizes"):
             run_kernel("MaxRoiPool", [X, rois], {"pooled_shape": shape}, 22)
+
+
+@pytest.mark.parametrize(("op", "mode"), [("RoiAlign", "avg"), ("RoiAlign", "max"), ("MaxRoiPool", "")])
+@pytest.mark.parametrize("size", [(1 << 14, 1), (1, 3000)])
+def test_very_many_bins(op, mode, size):
+    """They are computed part by part: time is looked at in between, and work memory does not grow with them."""
+    rois = [regions(2, 9), np.array([1, 0])]
+    attributes = {"mode": mode, "output_height": size[0], "output_width": size[1], "sampling_ratio": 3}
+    if op == "MaxRoiPool":
+        rois, attributes = [np.insert(regions(2, 9), 0, [1, 0], axis=1)], {"pooled_shape": list(size)}
+    guard = Recorder()
+    with guarded(guard):
+        check_against_ort(op, [X, *rois], attributes, 16 if op == "RoiAlign" else 11)
+    assert guard.paces > 10
+    assert guard.most <= 2 * 3 * math.prod(size) * 4
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.paces = self.most = 0
+
+    def allocate(self, size: int) -> None:
+        self.most = max(self.most, size)
+
+    def work(self, products: int) -> None:
+        pass
+
+    def pace(self) -> None:
+        self.paces += 1
+
+
+def test_bins_of_very_many_samples():
+    far = np.float32([[0, 0, 1e9, 1e9]])
+    with pytest.raises(Error, match="sampled at"):
+        run_kernel("RoiAlign", [X, far, np.array([0])], {}, 16)
+    with guarded(Recorder()), pytest.raises(Error, match="would take more than"):
+        run_kernel("RoiAlign", [X, far, np.array([0])], {"mode": "max", "sampling_ratio": 1 << 20}, 16)
+
+
+def test_samples_at_the_edge_of_the_image():
+    """Whether one is still inside is decided in the operands' precision, as ONNX Runtime does."""
+    for extent in np.linspace(8, 12, 9):
+        rois = np.float32([[-1.0, -1.3, 0.7 + extent, extent]])
+        attributes = {"output_height": 1 << 12, "output_width": 5, "sampling_ratio": 2}
+        check_against_ort("RoiAlign", [X, rois, np.array([0])], attributes, 16)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.guards.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size, is_half, scalar
 
@@ -64,6 +66,7 @@ def _greedy(corners: Array, order: Array, most: int, overlap: float) -> list[int
     area = np.prod(corners[:, 1] - corners[:, 0], axis=1)
     taken: list[int] = []
     while order.size and len(taken) < most:
+        pace()
         box, order = int(order[0]), order[1:]
         taken.append(box)
         low = np.maximum(corners[order, 0], corners[box, 0])
@@ -90,21 +93,42 @@ class _Samples(NamedTuple):
     weight_after: Array
 
 
-_MOST_SAMPLES = 1 << 24
+_MOST_SAMPLES = 1 << 20
 
 
-def _samples(start: float, length: float, cells: int, bins: int, ratio: int) -> _Samples:
-    points = ratio if ratio > 0 else max(0, math.ceil(length / bins))
-    if bins * points > _MOST_SAMPLES:
-        raise Error("IRC422", f"a region {length} cells long would be sampled at {bins * points} points")
-    size = length / bins
-    at = start + np.arange(bins)[:, None] * size + (np.arange(points) + 0.5) * size / max(points, 1)
-    inside = (at >= -1) & (at <= cells)
-    at = np.clip(at, 0, cells - 1)
-    before = np.minimum(at.astype(np.int64), cells - 1)
-    after = np.minimum(before + 1, cells - 1)
-    part = at - before
-    return _Samples(before, after, (1 - part) * inside, part * inside)
+class _Axis(NamedTuple):
+    """One axis of a region: where it starts and how long it is, in cells; ``points`` samples in each of its bins."""
+
+    start: np.floating[Any]
+    length: np.floating[Any]
+    cells: int
+    bins: int
+    points: int
+
+    def slices(self, most: int) -> Iterator[slice]:
+        """All bins, so many at a time that they have at most ``most`` samples, but at least one."""
+        step = max(1, most // max(1, self.points))
+        return (slice(i, min(i + step, self.bins)) for i in range(0, self.bins, step))
+
+    def samples(self, part: slice) -> _Samples:
+        """Of the bins in ``part``, at places that are computed in the precision of ``start``."""
+        dtype = self.start.dtype
+        size = self.length / dtype.type(self.bins)
+        at = self.start + np.arange(part.start, part.stop, dtype=dtype)[:, None] * size
+        at = at + (np.arange(self.points, dtype=dtype) + dtype.type(0.5)) * size / dtype.type(self.points)
+        inside = (at >= -1) & (at <= self.cells)
+        at = np.clip(at, 0, self.cells - 1)
+        before = np.minimum(at.astype(np.int64), self.cells - 1)
+        after = np.minimum(before + 1, self.cells - 1)
+        weight = at - before
+        return _Samples(before, after, (1 - weight) * inside, weight * inside)
+
+
+def _axis(start: np.floating[Any], length: np.floating[Any], cells: int, bins: int, ratio: int) -> _Axis:
+    points = ratio if ratio > 0 else max(0, math.ceil(length / start.dtype.type(bins)))
+    if points > _MOST_SAMPLES:
+        raise Error("IRC422", f"a bin of a region {length} cells long would be sampled at {points} points")
+    return _Axis(start, length, cells, bins, points)
 
 
 @kernel("onnx::RoiAlign")
@@ -123,7 +147,7 @@ def roi_align(node: Node) -> Kernel:
     newest = node.version is None or node.version >= 16
     default = "half_pixel" if newest else "output_half_pixel"
     half_pixel = node.attributes.get("coordinate_transformation_mode", default) == "half_pixel"
-    pool = _average if mode == "avg" else _largest
+    pool, most = (_average, 1 << 10) if mode == "avg" else (_largest, 1 << 7)
 
     def run(x: Array, rois: Array, batch_indices: Array) -> Array:
         if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
@@ -133,16 +157,24 @@ def roi_align(node: Node) -> Kernel:
             raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
         wide = x.astype(np.float32) if is_half(x.dtype) else x
         out = np.zeros(check_size((len(rois), x.shape[1], *bins), wide.dtype), wide.dtype)
-        regions = rois.astype(np.float64) * spatial_scale - (0.5 if half_pixel else 0.0)
+        # In the operands' precision, as others do: it decides what is inside of the image.
+        number = wide.dtype.type
+        regions = rois.astype(wide.dtype) * number(spatial_scale) - number(0.5 if half_pixel else 0)
         _check_finite(regions)
-        for i, (left, top, right, bottom) in enumerate(regions.tolist()):
+        for i, (left, top, right, bottom) in enumerate(regions):
             height, width = bottom - top, right - left
             if not half_pixel:
-                height, width = max(height, 1.0), max(width, 1.0)
-            rows = _samples(top, height, x.shape[2], bins[0], ratio)
-            columns = _samples(left, width, x.shape[3], bins[1], ratio)
-            if rows.before.size and columns.before.size:
-                pool(wide[batch_indices[i]], rows, columns, out[i])
+                height, width = max(height, number(1)), max(width, number(1))
+            rows = _axis(top, height, x.shape[2], bins[0], ratio)
+            columns = _axis(left, width, x.shape[3], bins[1], ratio)
+            if not (x.size and rows.points and columns.points):
+                continue
+            # Part by part, so that work memory stays small and time is looked at, however many bins there are.
+            for part in rows.slices(most):
+                samples = rows.samples(part)
+                for other in columns.slices(most):
+                    pace()
+                    pool(wide[batch_indices[i]], samples, columns.samples(other), out[i, :, part, other])
         return out.astype(x.dtype, copy=False)
 
     return run
@@ -158,6 +190,8 @@ def _average(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
     top, by_row = _averaging(rows, x.dtype)
     left, by_column = _averaging(columns, x.dtype)
     part = x[:, top : top + by_row.shape[1], left : left + by_column.shape[1]]
+    check_size((len(x), len(by_row), part.shape[2]), x.dtype)
+    check_work(part.size * len(by_row))
     np.matmul(by_row @ part, by_column.T, out)
 
 
@@ -173,7 +207,8 @@ def _averaging(samples: _Samples, dtype: np.dtype[np.generic]) -> tuple[int, Arr
 
 def _largest(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
     bins, points = rows.before.shape, columns.before.shape
-    largest = np.full((x.shape[0], rows.before.size, columns.before.size), -np.inf, x.dtype)
+    shape = check_size((x.shape[0], rows.before.size, columns.before.size), x.dtype)
+    largest = np.full(shape, -np.inf, x.dtype)
     for row, row_weight in ((rows.before, rows.weight_before), (rows.after, rows.weight_after)):
         for column, weight in ((columns.before, columns.weight_before), (columns.after, columns.weight_after)):
             term = x[:, row.reshape(-1, 1), column.reshape(1, -1)]
@@ -203,11 +238,11 @@ def max_roi_pool(node: Node) -> Kernel:
         corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
         out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
         for i, (left, top, right, bottom) in enumerate(corners.tolist()):
-            rows = _whole_bins(top, bottom, x.shape[2], bins[0])
             columns = _whole_bins(left, right, x.shape[3], bins[1])
-            for r, row in enumerate(rows):
+            for r, row in enumerate(_whole_bins(top, bottom, x.shape[2], bins[0])):
                 for c, column in enumerate(columns):
-                    part = x[images[i], :, row, column]
+                    pace()
+                    part = x[images[i], :, slice(*row), slice(*column)]
                     if part.size:
                         out[i, :, r, c] = part.max(axis=(1, 2))
         return out
@@ -218,7 +253,9 @@ def max_roi_pool(node: Node) -> Kernel:
 _FAR = float(1 << 40)
 
 
-def _whole_bins(first: int, last: int, cells: int, bins: int) -> list[slice]:
-    size = max(last - first + 1, 1) / bins
-    edges = [(first + math.floor(i * size), first + math.ceil((i + 1) * size)) for i in range(bins)]
-    return [slice(min(max(a, 0), cells), min(max(b, 0), cells)) for a, b in edges]
+def _whole_bins(first: int, last: int, cells: int, bins: int) -> Array:
+    """First cell, and the one after the last, of each bin, [bins, 2]; with float32's rounding, as ONNX Runtime does."""
+    size = np.float32(max(last - first + 1, 1)) / np.float32(bins)
+    at = np.arange(bins + 1, dtype=np.float32) * size
+    edges = np.stack([np.floor(at[:-1]), np.ceil(at[1:])], axis=1)
+    return np.clip(edges.astype(np.int64) + first, 0, cells)
