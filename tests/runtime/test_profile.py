@@ -145,6 +145,7 @@ def test_members_of_a_group():
 def test_members_of_a_group_that_runs_in_blocks(threads: int, monkeypatch: pytest.MonkeyPatch):
     """It runs as it does when nobody looks, and every block of every member is seen, on whatever thread."""
     monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(tiles, "WORTH", 1)
     x = np.ones((40, 24), np.float32)
     found = profile(GROUP, x, x, threads=threads)

@@ -24,6 +24,7 @@ SHAPES = [(40, 24), (2, 3, 40, 8), (1, 1, 64), (64, 1), (7, 100), (5, 0, 4), (0,
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(rows, "WORTH_BYTES", 512)
 
 

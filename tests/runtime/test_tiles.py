@@ -24,6 +24,7 @@ TENSOR = types.tensor(DType.FLOAT)
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "TILE_BYTES", 256)
+    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(tiles, "WORTH", 1)
 
 
@@ -199,7 +200,7 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_whole():
 def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
-    expected = run(plan, x, x)[0][0]
+    expected = run(plan, x, x, threads=threads)[0][0]
     (tiling,) = [t for t in _tilings(plan) if t is not None]
     calls: list[int] = []
     kernel = tiling.operations[2].kernel

@@ -134,7 +134,7 @@ def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
         return None  # they may differ from row to row
     lead, row = x.shape[:first], x.shape[first:]
     count, size = math.prod(lead), math.prod(row) * x.itemsize
-    blocks = min(count, x.nbytes // max(1, tiles.TILE_BYTES, size))
+    blocks = min(count, x.nbytes // max(tiles.tile_bytes(x.nbytes, threads), size))
     if blocks < 2:
         return None
     run.counters.tiles += blocks

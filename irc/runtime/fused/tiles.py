@@ -32,8 +32,13 @@ from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
 
 TILE_BYTES = 1 << 18
-"""Of one operand in one block. Measured on chains of 40 operators: half or double of it make little difference,
-a quarter costs a fifth on one thread and, because threads wait for the GIL between blocks, twice the time on two."""
+"""Of one operand in one block, on one thread. Measured on chains of 40 operators: half or double of it make little
+difference, a quarter costs a fifth."""
+
+SHARED_TILE_BYTES = 1 << 19
+"""The same at most where several threads take blocks: whenever one returns from NumPy while another holds the GIL, it
+sleeps, and waking up takes 15 µs. Measured on two threads: half takes a tenth to a half longer, an eighth twice as
+long, and with twice as much they may have to wait for the last."""
 
 WORTH = 1 << 14
 """An operand of fewer elements does not make a group worth a second look: measured on one thread, blocks of arrays of
@@ -97,16 +102,16 @@ class Tail:
             return None
         if not all(x is None or is_array(x) for x in inputs):
             return None
-        kinds = self._kinds(inputs)
+        threads = run.threads or min(workers.usable_processors(), THREADS)
+        kinds = self._kinds(inputs, threads)
         try:
             found = self._tilings[kinds]
         except KeyError:
-            found = self._tilings[kinds] = find_tiling(self, inputs)
+            found = self._tilings[kinds] = find_tiling(self, inputs, threads)
             if len(self._tilings) > KEPT:
                 self._tilings.pop(next(iter(self._tilings)), None)  # another thread may have come first
         if found is None:
             return None
-        threads = run.threads or min(workers.usable_processors(), THREADS)
         if threads == 1 and len(self.operations) == 1:
             return None  # nothing to keep in the cache for
         made = {r: frame[slot] for r, slot in self.places.items()}
@@ -119,10 +124,10 @@ class Tail:
         counters.tile_bytes = max(counters.tile_bytes, found.scratch_bytes)
         return results
 
-    def _kinds(self, inputs: Sequence[Any]) -> Any:
+    def _kinds(self, inputs: Sequence[Any], threads: int) -> Any:
         """All that a tiling depends on."""
         kinds = [None if x is None else (x.shape, x.strides, x.dtype) for x in inputs]
-        return tuple(kinds), tuple([inputs[r].flags.writeable for r in self.spare]), TILE_BYTES
+        return tuple(kinds), tuple([inputs[r].flags.writeable for r in self.spare]), threads, TILE_BYTES
 
 
 @dataclass(frozen=True)
@@ -266,7 +271,7 @@ class Tiling:
         return -(-size // _LINE) * _LINE
 
 
-def find_tiling(tail: Tail, inputs: Sequence[Any]) -> Tiling | None:
+def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | None:
     """How to run ``tail`` on ``inputs`` and others of their kinds; None if in blocks it cannot be, or need not."""
     values = _kinds_of_values(tail, inputs)
     if values is None:
@@ -290,7 +295,7 @@ def find_tiling(tail: Tail, inputs: Sequence[Any]) -> Tiling | None:
     if merged is None:
         return None
     space, forms = merged
-    places = tiling.blocks(space, max(4, TILE_BYTES // widest))
+    places = tiling.blocks(space, max(4, tile_bytes(math.prod(shape) * widest, threads) // widest))
     kinds = list(dict.fromkeys(forms))
     spare = [r for r in tail.spare if inputs[r].flags.c_contiguous and inputs[r].flags.writeable]
     operations, buffers, taken = _assign(tail, within, values, results, spare)
@@ -306,6 +311,13 @@ def find_tiling(tail: Tail, inputs: Sequence[Any]) -> Tiling | None:
         buffers=buffers,
         blocks=[Block(tiling.extents(place), [tiling.within(place, form) for form in kinds]) for place in places],
     )
+
+
+def tile_bytes(whole: int, threads: int) -> int:
+    """How many bytes of an operand of ``whole`` bytes one block has: some blocks for each of the threads."""
+    if threads == 1:
+        return TILE_BYTES
+    return max(TILE_BYTES, min(SHARED_TILE_BYTES, whole // (2 * threads)))
 
 
 def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:

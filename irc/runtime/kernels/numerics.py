@@ -28,32 +28,14 @@ def constant(value: float) -> Array:
 ZERO, HALF, ONE = constant(0), constant(0.5), constant(1)
 
 
-def _has_fast_exp2() -> bool:
-    """Whether NumPy has vector instructions for powers of two of float32 on this processor."""
-    try:
-        from numpy.lib.introspect import opt_func_info
-    except ImportError:  # NumPy 2.0
-        return False
-    target = opt_func_info(func_name="^exp2$", signature="float32")["exp2"]["ff"]["current"]
-    return "baseline" not in target
-
-
-_FAST_EXP2 = _has_fast_exp2()
-_MINUS_LOG2_E = constant(-math.log2(math.e))
-
-
 def sigmoid(x: Array, out: Array) -> None:
     """1 / (1 + exp(-x)); exp overflows to infinity for very negative x, which gives the right 0.
 
-    Where NumPy's ``exp2`` takes about half of the time of ``exp``, that is used for float32: a relative error of a few
-    units in the last place then grows by about half a unit with each unit of ``|x|``, since ``x log2(e)`` is rounded.
+    Neither tanh, which takes half the time, as its error is large relative to results next to 0 (whose logarithm models
+    take), nor exp2, which in every third process takes four times as long (docs/performance.md).
     """
-    if _FAST_EXP2 and x.dtype.char == "f":
-        np.multiply(x, _MINUS_LOG2_E, out)
-        np.exp2(out, out)
-    else:
-        np.negative(x, out)
-        np.exp(out, out)
+    np.negative(x, out)
+    np.exp(out, out)
     np.add(out, ONE, out)
     np.divide(ONE, out, out)  # half of reciprocal's time
 

@@ -22,8 +22,11 @@ _NDARRAY = np.ndarray  # looked up at each call
 
 _UFUNC = "ufunc"
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 """Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
+
+FILLED = 1 << 14
+"""Elements of a block filled with a number."""
 
 WORTH_FILLING = 1 << 13
 """Elements from which on a block filled with a number saves more time than it takes."""
@@ -96,9 +99,9 @@ def of_bound(ufunc: Callable[..., Any]) -> Kernel:
         if small or not (x.flags.c_contiguous and out.flags.c_contiguous):
             return ufunc(x, bound, out=out)
         filled = _filled(x.dtype, bound.tobytes())
-        source, target, whole = x.reshape(-1), out.reshape(-1), x.size // BLOCK * BLOCK
+        source, target, whole = x.reshape(-1), out.reshape(-1), x.size // FILLED * FILLED
         if whole:
-            ufunc(source[:whole].reshape(-1, BLOCK), filled, out=target[:whole].reshape(-1, BLOCK))
+            ufunc(source[:whole].reshape(-1, FILLED), filled, out=target[:whole].reshape(-1, FILLED))
         if whole < x.size:
             ufunc(source[whole:], filled[: x.size - whole], out=target[whole:])
         return out
@@ -109,7 +112,7 @@ def of_bound(ufunc: Callable[..., Any]) -> Kernel:
 @lru_cache(maxsize=16)
 def _filled(dtype: np.dtype[Any], number: bytes) -> Array:
     """A block of one number, given by its bytes."""
-    block = np.frombuffer(number, dtype).repeat(BLOCK)
+    block = np.frombuffer(number, dtype).repeat(FILLED)
     block.flags.writeable = False
     return block
 
