@@ -11,7 +11,7 @@ from irc.passes.registry import register
 from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from irc.ir import Block, Graph, Node, Value
     from irc.passes.base import PassContext
@@ -43,10 +43,10 @@ class Growable:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Look at every Concat once."""
-        changed = False
         nodes = _coming_back(graph, ctx)
         rewriter = ctx.rewriter(graph)
         writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []
+        growing: list[Node] = []
         for node in nodes:
             shared = node.inputs[0], node.output
             if is_function(graph):
@@ -54,24 +54,21 @@ class Growable:
             elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
                 ctx.note(node, f"copies: %{node.inputs[0].name} or the result is written in place")
             elif ctx.allow(node):
-                _append(node, rewriter)
                 ctx.count("appends")
-                changed = True
-        return changed
+                growing.append(node)
+        # All at once: what one of them shares with, nothing writes, so that the others may share with it too.
+        _replace(growing, APPEND, rewriter, lambda node: [node.inputs[0], _joined(node, rewriter)])
+        return bool(growing)
 
 
 def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
     """Replace every ``irc::append_`` by Concat, which means the same; return whether there was one."""
-    appends = [node for node in graph.walk() if node.kind == APPEND]
-    rewriter = ctx.rewriter(graph)
-    done = 0
-    for node in reversed(appends):  # the last first, so that no other append's result changes with it
-        if ctx.allow(node):
-            _replace(node, CONCAT, node.inputs, rewriter)
-            done += 1
-    if done:
-        ctx.count("concatenated", done)
-    return done > 0
+    # The last first, so that no other append's result changes with it.
+    appends = [node for node in reversed([*graph.walk()]) if node.kind == APPEND and ctx.allow(node)]
+    _replace(appends, CONCAT, ctx.rewriter(graph), lambda node: node.inputs)
+    if appends:
+        ctx.count("concatenated", len(appends))
+    return bool(appends)
 
 
 def _may_grow(node: Node) -> bool:
@@ -129,15 +126,11 @@ def _extends(node: Node) -> bool:
     return node.kind == APPEND or _may_grow(node)
 
 
-def _append(node: Node, rewriter: Rewriter) -> None:
-    old, *parts = node.inputs
-    with rewriter.db.rewrite():
-        new = parts[0] if len(parts) == 1 else _joined(node, parts, rewriter)
-        _replace(node, APPEND, [old, new], rewriter)
-
-
-def _joined(node: Node, parts: Sequence[Value], rewriter: Rewriter) -> Value:
-    """``parts`` of the Concat ``node``, put together by one of their own."""
+def _joined(node: Node, rewriter: Rewriter) -> Value:
+    """What the Concat ``node`` puts behind its first operand, put together by one of its own if it is several."""
+    parts = node.inputs[1:]
+    if len(parts) == 1:
+        return parts[0]
     both = node.output.type
     return rewriter.op(
         CONCAT,
@@ -149,13 +142,22 @@ def _joined(node: Node, parts: Sequence[Value], rewriter: Rewriter) -> Value:
     )
 
 
-def _replace(node: Node, kind: str, inputs: Sequence[Value], rewriter: Rewriter) -> None:
-    """Put a node of ``kind`` on ``inputs`` in the place of ``node``, all else being equal."""
-    other = node.graph.create(
-        kind, inputs, [node.output.type], attributes=dict(node.attributes), version=node.version, name=node.name
-    )
-    other.scope = node.scope
+def _replace(nodes: Sequence[Node], kind: str, rewriter: Rewriter, operands: Callable[[Node], Iterable[Value]]) -> None:
+    """Put nodes of ``kind`` on ``operands`` in the places of ``nodes``, all else being equal."""
+    if not nodes:
+        return
+    instead: dict[Value, Value] = {}
     with rewriter.db.rewrite():
-        rewriter.insert(other, before=node)
-        rewriter.replace(node.output, other.output, keep_name=True)
-        rewriter.erase(node)
+        for node in nodes:
+            other = node.graph.create(
+                kind, operands(node), [node.output.type], attributes=dict(node.attributes), version=node.version
+            )
+            other.name, other.scope = node.name, node.scope
+            rewriter.insert(other, before=node)
+            instead[node.output] = other.output
+        for user in dict.fromkeys(user for old in instead for user in old.iter_users()):
+            rewriter.replace_inputs(user, instead)  # once, even if it is a graph's end with thousands of results
+        for node, (old, new) in zip(nodes, instead.items(), strict=True):
+            rewriter.replace(old, new)
+            new.name = old.name
+            rewriter.erase(node)

@@ -145,9 +145,11 @@ class Rewriter:
         return True
 
     def replace_inputs(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Let ``node``, which is not the end of the graph, use other values, all at once.
+        """Let ``node`` use other values, all at once.
 
         The caller then calls ``replace`` or ``replace_node`` for each of them, which sees to the rest.
+        At the end of the graph, only values that are fresh results in its own block may come in, and the
+        caller gives them the names of those that they replace.
         """
         if instead and any(value in instead for value in node.inputs):
             node.set_inputs([instead.get(value, value) for value in node.inputs])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from irc.alias.queries import Queries
-from irc.ir import parse_graph
+from irc.ir import Node, parse_graph
 from irc.passes import Growable, PassContext, PassManager
+from irc.passes.growable import concatenate_instead
 from tests.passes.helpers import (
     assert_becomes,
     assert_same_results,
@@ -223,3 +224,20 @@ def test_work_grows_with_the_number_of_caches(shape, monkeypatch):
         assert kinds(graph) == ["append_"] * n
         counts.append(asked)
     assert counts[1] <= 5 * counts[0]
+
+
+def test_the_end_of_a_graph_gets_its_results_at_once(monkeypatch):
+    """It has one input for each of them, which are all copied where one is replaced."""
+    replaced = []
+    replace_input = Node.replace_input
+    monkeypatch.setattr(Node, "replace_input", lambda node, *to: (replaced.append(node), replace_input(node, *to)))
+    text = "graph({}, %x : Float(1)):\n{}\n  return ({})\n".format(
+        ", ".join(f"%p{i} : Float(*)" for i in range(20)),
+        "\n".join(f"  %q{i} : Float(*) = onnx::Concat[axis=0](%p{i}, %x)" for i in range(20)),
+        ", ".join(f"%q{i}" for i in range(20)),
+    )
+    assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
+    graph = transform(text, "growable")
+    assert concatenate_instead(graph, PassContext())
+    assert kinds(graph) == ["Concat"] * 20 and [v.name for v in graph.outputs] == [f"q{i}" for i in range(20)]
+    assert not replaced
