@@ -65,10 +65,10 @@ class Exit:
         if room is not None and room.append_only and not value.flags.writeable:
             return value
         own = self._release(value)
+        own.flags.writeable = False
         room = room_of(own)
         if room is not None:
-            room.append_only = True
-        own.flags.writeable = False
+            room.make_append_only(own)
         return own
 
     def _release(self, array: Array) -> Array:

@@ -61,6 +61,7 @@ class CompiledModel:
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self._names = dict.fromkeys(i.name for i in self.inputs)
+        self._required = {i.name for i in self.inputs if not i.optional}
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
@@ -203,20 +204,18 @@ class CompiledModel:
         for name in feeds:
             if name not in self._names:
                 raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, [*self._names])}")
-        absent = [i for i in self.inputs if not i.optional and i.name not in feeds and i.name not in held]
-        if absent:
-            each = ", ".join(f"{i.name!r} ({i.type})" for i in absent)
+        if absent := self._required - feeds.keys() - held.keys():
+            each = ", ".join(f"{i.name!r} ({i.type})" for i in self.inputs if i.name in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
         if donate:
             feeds = {name: plain(value) for name, value in feeds.items()}
             _check_donation(feeds, donate)
         sizes: Sizes = {}
-        values: dict[str, Any] = {}
-        for argument in self.inputs:
+        values: dict[str, Any] = {**self._state.objects, **held}
+        for name in self._written & held.keys():
+            values[name] = boundary.copy(held[name], counters)
+        for argument in [a for a in self.inputs if a.name in feeds or a.name not in held] if held else self.inputs:
             name = argument.name
-            if name in held and name not in feeds:
-                values[name] = boundary.copy(held[name], counters) if name in self._written else held[name]
-                continue
             given = feeds[name] if name in feeds else self._defaults[name].numpy()
             value = accept(given, argument, sizes)
             if name in donate:
@@ -225,8 +224,7 @@ class CompiledModel:
                 values[name] = boundary.copy(value, counters)
             else:
                 values[name] = boundary.borrow(value)
-        objects = self._state.objects
-        return [objects[name] if name in objects else values[name] for name in self._order]
+        return [values[name] for name in self._order]
 
 
 def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:

@@ -40,7 +40,7 @@ class Room:
         axis: the axis, counted from the front.
         capacity: how many positions along the axis there is memory for.
         used: how many of them are in use: the high-water mark.
-        append_only: whether whoever holds views of it may append to read-only ones: they can change nothing else.
+        append_only: whether views of it are read-only, and whoever holds one may append to it nevertheless.
     """
 
     __slots__ = (
@@ -50,6 +50,7 @@ class Room:
         "_before",
         "_dtype",
         "_fits",
+        "_is_raw",
         "_latest",
         "_lock",
         "_whole",
@@ -73,6 +74,7 @@ class Room:
         self._around = shape[:axis], shape[axis + 1 :]
         self._fits: tuple[int, ...] | None = None
         self._dtype = self._whole.dtype
+        self._is_raw = np.asarray(self).dtype != self._dtype  # NumPy's array interface does not know all element types
         self.axis = axis
         self.capacity = shape[axis]
         self.used = 0
@@ -94,35 +96,35 @@ class Room:
 
         None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long.
         """
-        writable = old.flags.writeable
-        if not (writable or self.append_only) or not self._takes(new):
+        axis = self.axis
+        shape, dtype = new.shape, new.dtype
+        if shape != self._fits:
+            if (shape[:axis], shape[axis + 1 :]) != self._around:
+                return None
+            self._fits = shape
+        if (dtype is not self._dtype and dtype != self._dtype) or not (self.append_only or old.flags.writeable):
             return None
         with self._lock:  # two holders of one prefix may append at once: the first takes the place
             start = self.used
-            end = start + new.shape[self.axis]
+            end = start + shape[axis]
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
-            both = self._view(old.base, end)
+            both: Array = self._view(old.base, end)
         self._whole[(*self._before, slice(start, end))] = new
-        if not writable:
-            both.flags.writeable = False
         return both
 
-    def _takes(self, new: Array) -> bool:
-        """Whether the room has space for arrays like ``new``, if enough is left."""
-        shape = new.shape
-        if shape != self._fits:
-            axis = self.axis
-            if (shape[:axis], shape[axis + 1 :]) != self._around:
-                return False
-            self._fits = shape
-        return new.dtype is self._dtype or new.dtype == self._dtype
+    def make_append_only(self, view: Array) -> None:
+        """Make ``view``, and all that is derived from its base, read-only; it may be appended to nevertheless."""
+        view.flags.writeable = False
+        face = view.base
+        assert face is not None, "a view of a room has an array of the whole room as its base"
+        face.flags.writeable = False
+        self.append_only = True
 
     def _view(self, face: Any, end: int) -> Array:
         """The first ``end`` positions, which are all that is used; ``face``: an array of all whose base is the room."""
         view: Array = face[(*self._before, slice(end))]
-        # NumPy's array interface does not know all element types.
-        if view.dtype is not self._dtype and view.dtype != self._dtype:
+        if self._is_raw:
             view = view.view(self._dtype)
         self.used = end
         self._latest = weakref.ref(view)
@@ -164,28 +166,30 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     Raises:
         Error: IRC421 if the shapes or element types do not fit together; IRC422 if the result would be too large.
     """
+    axis = axis_in(axis, old.ndim)
+    both = _extended(old, new, axis)
+    return (_moved(old, new, axis), False) if both is None else (both, True)
+
+
+def _extended(old: Array, new: Array, axis: int) -> Array | None:
+    """Both, ``old`` where it is; None if it cannot stay."""
     room = room_of(old)
-    if room is not None and room.axis == axis:
-        both = room.extend(old, new)
-        if both is not None:
-            return both, True
-    counted = axis_in(axis, old.ndim)
-    if counted != axis:
-        return append(old, new, counted)
+    return room.extend(old, new) if room is not None and room.axis == axis else None
+
+
+def _moved(old: Array, new: Array, axis: int) -> Array:
+    """Both in new memory."""
     if old.dtype != new.dtype or old.shape[:axis] != new.shape[:axis] or old.shape[axis + 1 :] != new.shape[axis + 1 :]:
         raise _mismatch(old, new, axis)
-    own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
-    return _moved(old, new, axis, 2 * old.shape[axis] if own else 0), False
-
-
-def _moved(old: Array, new: Array, axis: int, reserve: int = 0) -> Array:
-    """``old`` and ``new`` in new memory, with room for ``reserve`` positions if that is more than they are."""
     if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
         return np.concatenate((old, new), axis)
     length = old.shape[axis] + new.shape[axis]
     row = old.itemsize
     for size in (*old.shape[:axis], *old.shape[axis + 1 :]):
         row *= size
+    room = room_of(old)
+    own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
+    reserve = 2 * old.shape[axis] if own else 0
     most = MAX_BYTES // row if row else length
     return _filled((old, new), axis, max(length, min(reserve, most)))
 
@@ -213,15 +217,16 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            start = frame[old]
-            both, in_place = append(start, frame[new], axis)
-            frame[out] = both
+            start, rows = frame[old], frame[new]
+            both = _extended(start, rows, axis if axis >= 0 else axis + start.ndim)
             counters = frame[0].counters
-            if in_place:
-                counters.in_place += 1
-            else:
+            if both is None:
+                both = _moved(start, rows, axis_in(axis, start.ndim))
                 counters.copies += 1
                 counters.copied_bytes += start.nbytes
+            else:
+                counters.in_place += 1
+            frame[out] = both
             for s in dead:
                 frame[s] = None
 
