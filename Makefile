@@ -15,8 +15,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 help:
 	@echo "make demo    compile and run a real model, with its report"
 	@echo "make test    the test suite"
-	@echo "make bench   the benchmarks: against the peers that are installed, and the compile-time ladder"
-	@echo "make bench-compare   the same without the ladder, against the kept results; fails where something is worse"
+	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
+	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make fuzz-models   N models that SEED mutates: refused, or computed as ONNX Runtime does, within limits"
@@ -32,11 +32,13 @@ test: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.yolov3 --ladder
 	$(BIN)/python -m benchmarks.yolov3 --ladder --subjects scripted --copies 2 --turns 1
 
 bench-compare: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.compare
 
 conformance: $(VENV)/.test

@@ -41,6 +41,12 @@ def version(package: str) -> str | None:
         return None
 
 
+def title(name: str) -> str:
+    """What a contender is called in results: a module's name with the version of its package, others by their name."""
+    found = version(name.split(".")[0]) if name.replace(".", "").isidentifier() else None
+    return name if found is None else f"{name} {found}"
+
+
 def yardstick() -> float:
     """Processor seconds of a fixed piece of plain Python: what results of two machines are compared by."""
     samples: list[float] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import irc.compiler  # noqa: F401  # registers the passes
-from benchmarks import families, peers, results
+from benchmarks import facts, families, peers, results
 from benchmarks.race import IRC, race
 from benchmarks.results import Row, against_peers
 from irc.alias import analyze
@@ -41,7 +41,7 @@ def main() -> None:
 
 def measure(turns: int) -> list[Row]:
     """Measure all, print a table, and return its rows."""
-    title = peers.title("torch") if peers.is_installed("torch") else ""
+    title = facts.title("torch") if peers.is_installed("torch") else ""
     print(f"\n{'':34}{'irc, ms':>10}{title and f'{title}, ms':>22}{title and 'irc to it':>12}")
     rows = _measure("alias/scripted YOLOv3", scripted(), alias(), turns)
     for name in ALIAS:
@@ -104,10 +104,10 @@ def _measure(name: str, text: str, sides: Sides, turns: int) -> list[Row]:
         return sides[contender].read(text)
 
     with no_collection():
-        seconds, _ = race({contender: side.act for contender, side in sides.items()}, prepared, turns)
-    rows = against_peers(name, seconds, "s", IRC, {"torch": peers.title("torch")})
+        samples, _ = race({contender: side.act for contender, side in sides.items()}, prepared, turns)
+    rows = against_peers(name, samples, "s")
     peer = "".join(f"{row.value * 1e3:22.2f}{row.ratio:12.2f}" for row in rows if row.ratio is not None)
-    print(f"{name:34}{seconds[IRC] * 1e3:10.2f}{peer}", flush=True)
+    print(f"{name:34}{rows[0].value * 1e3:10.2f}{peer}", flush=True)
     return rows
 
 

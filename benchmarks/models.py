@@ -1,6 +1,6 @@
 """Real models: irc against other optimisers of ONNX models, and against other ways to run one.
 
-Up to four tables a model: optimising it, making it ready to run, running it, and compiling its file as a process.
+Up to four comparisons a model: optimising it, making it ready to run, running it, and compiling its file as a process.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import onnx
 import irc
 from benchmarks import peers
 from benchmarks.race import IRC, race
-from benchmarks.results import Row, against_peers
+from benchmarks.results import Row, against_peers, show
 from benchmarks.yolov3 import build
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 
@@ -27,36 +27,33 @@ DEFAULT = ("yolov3", "squeezenet", "resnet50")
 
 
 def measure(name: str, turns: int) -> list[Row]:
-    """Measure one model, print its tables, and return their rows."""
+    """Measure one model, print its rows, and return them."""
     model = build() if name == "yolov3" else randomize_weights(bundled_model(name), seed=0)
     print(f"\n{name}: {len(model.graph.node):,} nodes, {model.ByteSize() / 1e6:,.0f} MB")
     rows, compiled = _compiling(name, model, turns)
     rows += _running(name, model, compiled, turns)
-    return rows + _processes(name, model, turns)
+    rows += _processes(name, model, turns)
+    show(rows)
+    return rows
 
 
 def _compiling(name: str, model: onnx.ModelProto, turns: int) -> tuple[list[Row], Any]:
     sessions = peers.installed(peers.SESSIONS)
     contenders = {IRC: irc.compile, **peers.installed(peers.OPTIMIZERS), **sessions}
-    seconds, results = race(contenders, lambda _: _copy(model), turns)  # copies, for some tools change their argument
+    samples, results = race(contenders, lambda _: _copy(model), turns)  # some tools change their argument
     compiled = results.pop(IRC)
     nodes = {IRC: sum(node.kind != "prim::Constant" for node in compiled.graph.nodes)}
     for tool, result in results.items():
         nodes[tool] = peers.session_nodes(model) if tool in sessions else len(result.graph.node)
-    print(f"\n{'compile':24}{'seconds':>10}{'irc to it':>10}{'nodes left':>12}")
-    for tool, taken in seconds.items():
-        print(f"{peers.title(tool):24}{taken:10.3f}{seconds[IRC] / taken:10.2f}{nodes[tool]:12,}")
-    rows = _rows(f"{name}/compile", seconds, "s") + _rows(f"{name}/nodes", nodes, "nodes")
+    rows = against_peers(f"{name}/compile", samples, "s")
+    rows += against_peers(f"{name}/nodes", {tool: [count] for tool, count in nodes.items()}, "nodes")
     return rows, compiled
 
 
 def _running(name: str, model: onnx.ModelProto, compiled: irc.CompiledModel, turns: int) -> list[Row]:
     feeds = seeded_inputs(model, seed=1)
-    runners = {tool: prepare(model) for tool, prepare in peers.installed(peers.RUNNERS).items()}
-    seconds, _ = race({IRC: compiled.run, **runners}, lambda _: feeds, turns)
-    print(f"\n{'run':24}{'seconds':>10}{'irc to it':>10}")
-    _print(seconds)
-    return _rows(f"{name}/run", seconds, "s")
+    samples, _ = race({IRC: compiled.run, **peers.runners(model)}, lambda _: feeds, turns)
+    return against_peers(f"{name}/run", samples, "s")
 
 
 def _processes(name: str, model: onnx.ModelProto, turns: int) -> list[Row]:
@@ -68,23 +65,12 @@ def _processes(name: str, model: onnx.ModelProto, turns: int) -> list[Row]:
             found = shutil.which(program, path=str(Path(sys.executable).parent))
             if found is not None:
                 commands[tool] = [found, source, target]
-        seconds, _ = race({tool: _starter(command) for tool, command in commands.items()}, lambda _: None, turns)
-    print(f"\n{'compile a file, process':24}{'seconds':>10}{'irc to it':>10}")
-    _print(seconds)
-    return _rows(f"{name}/process", seconds, "s")
+        samples, _ = race({tool: _starter(command) for tool, command in commands.items()}, lambda _: None, turns)
+    return against_peers(f"{name}/process", samples, "s")
 
 
 def _starter(command: list[str]) -> Callable[[None], Any]:
     return lambda _: subprocess.run(command, capture_output=True, check=True)
-
-
-def _rows(subject: str, measured: Mapping[str, float], unit: str) -> list[Row]:
-    return against_peers(subject, measured, unit, IRC, {tool: peers.title(tool) for tool in measured})
-
-
-def _print(seconds: Mapping[str, float]) -> None:
-    for tool, taken in seconds.items():
-        print(f"{peers.title(tool):24}{taken:10.4f}{seconds[IRC] / taken:10.2f}")
 
 
 def _copy(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 
-from benchmarks import facts
-
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 Optimize = Callable[[onnx.ModelProto], onnx.ModelProto]
 Prepare = Callable[[onnx.ModelProto], Callable[[Feeds], Any]]
@@ -106,15 +104,14 @@ def installed(tools: Mapping[str, T]) -> dict[str, T]:
     return {name: tool for name, tool in tools.items() if is_installed(name)}
 
 
+def runners(model: onnx.ModelProto, without: str = "") -> dict[str, Callable[[Feeds], Any]]:
+    """Each installed way to run ``model`` but one, ready to: from inputs to a list of outputs."""
+    return {name: prepare(model) for name, prepare in installed(RUNNERS).items() if name != without}
+
+
 def is_installed(name: str) -> bool:
     """Whether a module's package can be imported here."""
     return importlib.util.find_spec(name.split(".")[0]) is not None
-
-
-def title(name: str) -> str:
-    """A peer's name with its version."""
-    version = facts.version(name.split(".")[0])
-    return name if version is None else f"{name} {version}"
 
 
 def absent() -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from statistics import median
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,8 +14,8 @@ IRC = "irc"
 
 def race(
     contenders: Mapping[str, Callable[[T], Any]], argument: Callable[[str], T], turns: int
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Median time in seconds of each contender, and its last result.
+) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """The seconds that each contender took in each turn, and its last result.
 
     The contenders take turns, so that what else the machine does falls on all
     of them alike. Each is called with an ``argument(name)`` of its own, made
@@ -41,4 +40,4 @@ def race(
                 continue
             samples[name].append(time.perf_counter() - start)
             results[name] = result
-    return {name: median(samples[name]) for name in running}, results
+    return {name: samples[name] for name in running}, results

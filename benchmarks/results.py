@@ -1,26 +1,32 @@
 """Results as rows, kept as JSON, and compared with those of another day.
 
-Less is better in every row. A row of irc's own has a value; a row about a
-peer has the peer's value and the ratio of irc's to it.
+Less is better in every row that is compared. A row of irc's own has a value; a
+row about a peer has the peer's value and the ratio of irc's to it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 from benchmarks import facts
+from benchmarks.race import IRC
 
 BASELINE = Path(__file__).parent / "baseline.json"
 """The results that others are compared with."""
 
-TOLERANCES: dict[str, float] = {"nodes": 0.0, "exponent": 0.1, "bytes/node": 0.1}
-"""How much more than in the baseline is no regression yet, by unit: these say the same on every machine."""
+TOLERANCES: dict[str, float] = {"nodes": 0.0, "arrays": 0.0, "steps": 0.0, "count": 0.1, "exponent": 0.1, "bytes": 0.1}
+"""How much more than in the baseline is no regression yet, by unit (of "bytes/node" by "bytes"): these say the same on
+every machine."""
 
 TIME_TOLERANCE = 0.3
-"""The same for ratios and for whatever else: times vary from run to run."""
+"""The same for times and their ratios, on top of their noise in both runs: runs differ by more than turns of one do."""
+
+TIMES = frozenset(["s", "ms", "us"])
+"""Units of time. Rows of yet other units are to be read, not compared."""
 
 FLOORS = {"exponent": 1.0}
 """Less than this is not better: steps that do next to nothing have exponents of any size below 1."""
@@ -37,12 +43,14 @@ class Row(NamedTuple):
         value: how much, of irc or of the peer.
         unit: of what.
         ratio: for a peer: irc's value divided by this one.
+        noise: how far apart what was measured lies, as a share of it; of a ratio, that of both together.
     """
 
     name: str
     value: float
     unit: str
     ratio: float | None = None
+    noise: float = 0.0
 
 
 class Change(NamedTuple):
@@ -61,16 +69,38 @@ class Change(NamedTuple):
         return max(self.after, floor) > max(self.before, floor) * (1 + self.tolerance)
 
 
-def against_peers(
-    subject: str, measured: Mapping[str, float], unit: str, own: str, titles: Mapping[str, str]
-) -> list[Row]:
-    """Rows for ``own`` and its peers. ``titles``: contender -> how it is called in the row, with its version."""
-    mine = measured[own]
-    rows = [Row(f"{subject}/{own}", mine, unit)]
-    for peer, value in measured.items():
+Samples = Mapping[str, Sequence[float]]
+"""Contender -> what was measured of it, turn by turn."""
+
+
+def against_peers(subject: str, samples: Samples, unit: str, own: str = IRC, scale: float = 1.0) -> list[Row]:
+    """Rows for ``own`` and its peers, which are named with their versions: medians, times ``scale``."""
+    middle = {name: median(taken) * scale for name, taken in samples.items()}
+    noise = {name: spread(taken) for name, taken in samples.items()}
+    rows = [Row(f"{subject}/{own}", middle[own], unit, noise=noise[own])]
+    for peer, value in middle.items():
         if peer != own:
-            rows.append(Row(f"{subject}/{titles.get(peer, peer)}", value, unit, mine / value if value else None))
+            ratio = middle[own] / value if value else None
+            rows.append(Row(f"{subject}/{facts.title(peer)}", value, unit, ratio, noise[own] + noise[peer]))
     return rows
+
+
+def spread(samples: Sequence[float]) -> float:
+    """Half of the distance between the quartiles, as a share of the median."""
+    if len(samples) < 2:
+        return 0.0
+    low, middle, high = quantiles(samples, n=4, method="inclusive")
+    return (high - low) / 2 / middle if middle else 0.0
+
+
+def show(rows: Iterable[Row]) -> None:
+    """Print rows and, where there is a peer, how much of its value irc's is."""
+    for row in rows:
+        value = f"{row.value:,}" if isinstance(row.value, int) else f"{row.value:,.4g}"
+        if abs(row.value) >= 1000:
+            value = f"{row.value:,.0f}"
+        against = "" if row.ratio is None else f"   irc: {row.ratio:.3g} of it"
+        print(f"{row.name:44} {value:>14} {row.unit}{against}")
 
 
 def save(name: str, rows: Iterable[Row], **details: Any) -> Path:
@@ -105,25 +135,34 @@ def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """What can be compared of two results of one benchmark.
 
-    Ratios, exponents and counts always can, other values if both were measured on the same kind of machine.
+    Ratios, exponents, counts and bytes always can. A time of irc's own can if
+    both results are of the same kind of machine, and if no ratio to a peer says the same more surely.
     """
     same = not differing_facts(before["machine"], after["machine"])
-    old = {row["name"]: _row(row) for row in before["rows"]}
+    old, new = ({row["name"]: Row(**row) for row in result["rows"]} for result in (before, after))
+    shared = [(old[name], row) for name, row in new.items() if name in old and old[name].unit == row.unit]
+    rivalled = {_subject(row) for was, row in shared if was.ratio is not None and row.ratio is not None}
     found: list[Change] = []
-    for row in map(_row, after["rows"]):
-        was = old.get(row.name)
-        if was is None or was.unit != row.unit:
+    for was, row in shared:
+        tolerance = _tolerance(was, row)
+        if tolerance is None or (was.ratio is None) != (row.ratio is None):
             continue
         if was.ratio is not None and row.ratio is not None:
-            found.append(Change(f"{row.name} (irc to it)", was.ratio, row.ratio, "ratio", _tolerance(row.unit)))
-        elif row.ratio is None and was.ratio is None and (same or row.unit in TOLERANCES):
-            found.append(Change(row.name, was.value, row.value, row.unit, _tolerance(row.unit)))
+            found.append(Change(f"{row.name} (irc to it)", was.ratio, row.ratio, "ratio", tolerance))
+        elif not _is_time(row) or (same and _subject(row) not in rivalled):
+            found.append(Change(row.name, was.value, row.value, row.unit, tolerance))
     return found
 
 
-def _tolerance(unit: str) -> float:
-    return TOLERANCES.get(unit, TIME_TOLERANCE)
+def _subject(row: Row) -> str:
+    return row.name.rpartition("/")[0]
 
 
-def _row(row: Mapping[str, Any]) -> Row:
-    return Row(row["name"], row["value"], row["unit"], row.get("ratio"))
+def _is_time(row: Row) -> bool:
+    return row.unit.split("/")[0] in TIMES
+
+
+def _tolerance(was: Row, row: Row) -> float | None:
+    if _is_time(row):
+        return TIME_TOLERANCE + was.noise + row.noise
+    return TOLERANCES.get(row.unit.split("/")[0])

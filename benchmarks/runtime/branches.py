@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.branches``: two branches of convolutions that do not need each other.
+"""``python -m benchmarks.runtime branches``: two branches of convolutions that do not need each other.
 
 Each branch is a chain of 3x3 convolutions with Relu on float32 [1, 64, 56, 56];
 their results are added. On two threads the branches are units that run side by
@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 import irc
 from benchmarks import peers
 from benchmarks.race import race
-from benchmarks.results import Row
+from benchmarks.results import Row, against_peers
 
 DEPTH = 6
 CHANNELS = 64
@@ -49,7 +49,7 @@ def model(depth: int = DEPTH, channels: int = CHANNELS, size: int = SIZE) -> onn
 
 
 def measure(turns: int = TURNS) -> list[Row]:
-    """Milliseconds a run; for the others with irc's time on two threads divided by theirs. Units that overlapped."""
+    """Milliseconds a run of each contender, irc's own on two threads; the units that overlapped."""
     proto = model()
     feeds = {"x": np.random.default_rng(1).standard_normal((1, CHANNELS, SIZE, SIZE), np.float32)}
     compiled = irc.compile(proto)
@@ -64,27 +64,13 @@ def measure(turns: int = TURNS) -> list[Row]:
         "irc": on_two,
         "irc, one thread": lambda given: compiled.run(given, threads=1)["y"],
     }
-    for name, prepare in peers.installed(peers.RUNNERS).items():
-        if name != "onnx.reference":  # which takes minutes
-            run = prepare(proto)
-            contenders[name] = lambda given, run=run: run(given)[0]
+    for name, run in peers.runners(proto, without="onnx.reference").items():  # which takes minutes
+        contenders[name] = lambda given, run=run: run(given)[0]
     for contender in contenders.values():
         contender(feeds)
-    seconds, results = race(contenders, lambda _: feeds, turns)
+    samples, results = race(contenders, lambda _: feeds, turns)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-3, atol=1e-4, err_msg=name)
     assert min(overlaps) >= 1, "the branches ran one after another"
-    mine = seconds["irc"]
-    rows = [Row(f"branches/{n}", v * 1e3, "ms", None if n == "irc" else mine / v) for n, v in seconds.items()]
-    rows.append(Row("branches/overlaps", min(overlaps), "units that began while another ran"))
-    return rows
-
-
-def main() -> None:
-    for row in measure():
-        against = "" if row.ratio is None else f"   irc on two threads takes {row.ratio:.2f} of it"
-        print(f"{row.name:28} {row.value:10,.1f} {row.unit}{against}")
-
-
-if __name__ == "__main__":
-    main()
+    rows = against_peers("branches", samples, "ms", scale=1e3)
+    return [*rows, Row("branches/overlaps", min(overlaps), "units that began while another ran")]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.caches``: extending key/value caches by a position.
+"""``python -m benchmarks.runtime caches``: extending key/value caches by a position.
 
 24 caches, float32 [1, 12, T, 64], each joined with new rows [1, 12, 1, 64] by a
 Concat: what the steps of a decoder of 12 layers do to its caches. `irc.Session`
@@ -90,7 +90,7 @@ def measure(lengths: tuple[int, ...] = LENGTHS, turns: int = TURNS, caches: int 
     """For each length: bytes that irc copies a step; microseconds a step of each contender."""
     proto = model(caches)
     compiled = irc.compile(proto)
-    runners = {name: prepare(proto) for name, prepare in peers.installed(peers.RUNNERS).items()}
+    runners = peers.runners(proto)
     return [row for length in lengths for row in _at(length, compiled, runners, turns, caches)]
 
 
@@ -105,19 +105,9 @@ def _at(
     several = {"irc": (_steps, lambda: session(compiled, given)), "irc, GrowableArray alone": (_grow, grown)}
     contenders: dict[str, Callable[[Any], Any]] = {name: run for name, (run, _) in several.items()}
     contenders |= {"numpy": _numpy, **runners}
-    seconds, _ = race(contenders, lambda name: several[name][1]() if name in several else given, turns)
-    each = {name: s * 1e6 / (STEPS if name in several else 1) for name, s in seconds.items()}
+    samples, _ = race(contenders, lambda name: several[name][1]() if name in several else given, turns)
+    each = {name: [s / (STEPS if name in several else 1) for s in taken] for name, taken in samples.items()}
     return [
         Row(f"caches/{length}/copied", copied(compiled, given), "bytes/step"),
-        *against_peers(f"caches/{length}", each, "µs/step", "irc", {}),
+        *against_peers(f"caches/{length}", each, "us/step", scale=1e6),
     ]
-
-
-def main() -> None:
-    for row in measure():
-        against = "" if row.ratio is None else f"   {1 / row.ratio:,.1f} times what irc takes"
-        print(f"{row.name:40} {row.value:12,.1f} {row.unit}{against}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.chain``: a chain of elementwise operators on large arrays.
+"""``python -m benchmarks.runtime chain``: a chain of elementwise operators on large arrays.
 
 Forty operators, Relu, Mul, Sigmoid and Add in turn, on float32 [1024, 1024];
 the second operand of Mul and Add is an array of that size too. Run operator by
@@ -21,9 +21,8 @@ from onnx import TensorProto, helper
 import irc
 from benchmarks import peers
 from benchmarks.race import race
-from benchmarks.results import Row
+from benchmarks.results import Row, against_peers
 from irc.passes import registry
-from irc.runtime.execution import Counters
 
 OPERATORS = 40
 SHAPE = (1024, 1024)
@@ -85,7 +84,7 @@ def _numpy(given: dict[str, np.ndarray[Any, Any]]) -> Any:
 
 
 def measure(turns: int = TURNS) -> list[Row]:
-    """One row for each contender: microseconds an operator; for the others with irc's time divided by theirs."""
+    """Microseconds an operator of each contender; into what blocks irc's group is cut."""
     proto, given = model(), feeds()
     fused, unfused = irc.compile(proto), irc.compile(proto, without_fusion())
     contenders: dict[str, Callable[[Any], Any]] = {
@@ -93,32 +92,20 @@ def measure(turns: int = TURNS) -> list[Row]:
         "irc, unfused": lambda f: unfused.run(f)["y"],
         "numpy": _numpy,
     }
-    for name, prepare in peers.installed(peers.RUNNERS).items():
-        run = prepare(proto)
+    for name, run in peers.runners(proto).items():
         contenders[name] = lambda f, run=run: run(f)[0]
     torch = _torch()
     if torch is not None:
         contenders["torch"] = torch
     for contender in contenders.values():
         contender(given)
-    seconds, results = race(contenders, lambda _: given, turns)
+    samples, results = race(contenders, lambda _: given, turns)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
-    counters: Counters = fused.counters
+    counters = fused.counters
     assert counters.tiled_groups == 1, counters
-    mine = seconds["irc"]
-    each = {name: value / OPERATORS * 1e6 for name, value in seconds.items()}
-    rows = [Row(f"chain/{n}", v, "µs/operator", None if n == "irc" else mine / seconds[n]) for n, v in each.items()]
-    rows.append(Row("chain/tiles", counters.tiles, "blocks"))
-    rows.append(Row("chain/scratch", counters.tile_bytes, "bytes/thread"))
-    return rows
-
-
-def main() -> None:
-    for row in measure():
-        against = "" if row.ratio is None else f"   irc takes {row.ratio:.2f} of it"
-        print(f"{row.name:28} {row.value:12,.1f} {row.unit}{against}")
-
-
-if __name__ == "__main__":
-    main()
+    return [
+        *against_peers("chain", samples, "us/operator", scale=1e6 / OPERATORS),
+        Row("chain/tiles", counters.tiles, "blocks"),
+        Row("chain/scratch", counters.tile_bytes / 1024, "KiB/thread"),
+    ]

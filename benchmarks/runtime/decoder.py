@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.decoder``: a small language model writes 512 tokens.
+"""``python -m benchmarks.runtime decoder``: a small language model writes 512 tokens.
 
 Two layers, hidden size 256, 8 heads, a vocabulary of 1,000, seeded weights. As
 exporters merge them: one model whose If takes the branch for the first step (a
@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 import irc
 from benchmarks import peers
 from benchmarks.race import race
-from benchmarks.results import Row
+from benchmarks.results import Row, against_peers
 
 LAYERS, HIDDEN, HEADS, VOCABULARY = 2, 256, 8, 1000
 HEAD = HIDDEN // HEADS
@@ -180,32 +180,15 @@ def measure(tokens: int = TOKENS, turns: int = TURNS) -> list[Row]:
         "irc": lambda _: write(with_session(compiled), tokens),
         "irc, caches as arrays": lambda _: write(with_arrays(lambda f: [*compiled.run(f).values()]), tokens),
     }
-    for name, prepare in peers.installed(peers.RUNNERS).items():
-        if name != "onnx.reference":  # takes minutes
-            run = prepare(proto)
-            contenders[name] = lambda _, run=run: write(with_arrays(run), tokens)
-    seconds, results = race(contenders, lambda _: None, turns)
+    for name, run in peers.runners(proto, without="onnx.reference").items():  # which takes minutes
+        contenders[name] = lambda _, run=run: write(with_arrays(run), tokens)
+    samples, results = race(contenders, lambda _: None, turns)
     for name, found in results.items():
         assert found == results["irc"], f"{name} writes something else"
     copied: list[int] = []
     write(with_session(compiled, copied), tokens)
-    mine = seconds["irc"]
-    rows = [
-        Row(f"decoder/{n}", s * 1e3, f"ms/{tokens} tokens", None if n == "irc" else mine / s)
-        for n, s in seconds.items()
-    ]
     return [
-        *rows,
-        Row("decoder/steps that copy caches", sum(n > 0 for n in copied), f"of {tokens}"),
+        *against_peers("decoder", samples, f"ms/{tokens} tokens", scale=1e3),
+        Row("decoder/steps that copy caches", sum(n > 0 for n in copied), f"steps/{tokens}"),
         Row("decoder/copied in all", sum(copied), "bytes"),
     ]
-
-
-def main() -> None:
-    for row in measure():
-        against = "" if row.ratio is None else f"   irc takes {row.ratio:.2f} of it"
-        print(f"{row.name:32} {row.value:12,.1f} {row.unit}{against}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.kernels``: what an operator costs beyond its arithmetic.
+"""``python -m benchmarks.runtime kernels``: what an operator costs beyond its arithmetic.
 
 A thousand operators of mixed kinds, each on the result of the one before, on
 float32 [4]: nothing is fused, nothing folded, one thread. What is measured is
@@ -20,14 +20,12 @@ from onnx import TensorProto, helper
 import irc
 from benchmarks import peers
 from benchmarks.race import race
-from benchmarks.results import Row
+from benchmarks.results import Row, against_peers
 
 OPERATORS = 1000
 KINDS = ("Neg", "Add", "Relu", "Mul", "Abs", "Sub", "Tanh", "Max", "Sigmoid", "Min", "LeakyRelu", "Add")
 BINARY = frozenset(["Add", "Mul", "Sub", "Max", "Min"])
 TURNS = 51
-LIMIT = 1.0
-GOAL = 0.4
 
 
 def model(operators: int = OPERATORS) -> onnx.ModelProto:
@@ -44,13 +42,12 @@ def model(operators: int = OPERATORS) -> onnx.ModelProto:
 
 
 def measure(turns: int = TURNS) -> list[Row]:
-    """One row for each contender: microseconds an operator; for the others with irc's time divided by theirs."""
+    """Microseconds an operator of each contender."""
     proto = model()
     given = {name: np.linspace(a, b, 4, dtype=np.float32) for name, a, b in (("x", -1, 1), ("c", 0.5, 1.5))}
     compiled = irc.compile(proto, "none")
     contenders: dict[str, Callable[[Any], Any]] = {"irc": lambda f: compiled.run(f)["y"]}
-    for name, prepare in peers.installed(peers.RUNNERS).items():
-        run = prepare(proto)
+    for name, run in peers.runners(proto).items():
         contenders[name] = lambda f, run=run: run(f)[0]
     for contender in contenders.values():
         contender(given)
@@ -61,22 +58,7 @@ def measure(turns: int = TURNS) -> list[Row]:
         contenders[name](given)
         return given
 
-    seconds, results = race(contenders, warmed, turns)
+    samples, results = race(contenders, warmed, turns)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
-    mine = seconds["irc"]
-    return [
-        Row(f"kernels/{name}", value / OPERATORS * 1e6, "µs/operator", None if name == "irc" else mine / value)
-        for name, value in seconds.items()
-    ]
-
-
-def main() -> None:
-    for row in measure():
-        against = "" if row.ratio is None else f"   irc takes {row.ratio:.2f} of it"
-        print(f"{row.name:28} {row.value:10,.3f} {row.unit}{against}")
-    print(f"promised: at most {LIMIT} µs; the goal is {GOAL}")
-
-
-if __name__ == "__main__":
-    main()
+    return against_peers("kernels", samples, "us/operator", scale=1e6 / OPERATORS)

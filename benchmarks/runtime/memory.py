@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.memory [MODEL...]``: memory of runs, in the plan's arena and without it.
+"""``python -m benchmarks.runtime memory``: memory of runs, in the plan's arena and without it.
 
 The nine classifiers that the onnx package brings along, with random weights.
 Nothing here is timed: bytes and allocations are counted, and are the same on
@@ -12,13 +12,12 @@ results; with a plan, these are results that leave, whose kernels cannot be give
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import irc
-from benchmarks import results
 from benchmarks.results import Row
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.runtime.execution import Counters, Run
@@ -77,29 +76,21 @@ def rows(found: Comparison) -> list[Row]:
         Row(f"{name}/planned/arena", planned.counters.arena_bytes, "bytes"),
         Row(f"{name}/planned/bound", planned.counters.arena_bound, "bytes"),
         Row(f"{name}/planned/allocations", planned.allocations, "arrays"),
-        Row(f"{name}/planned/blocks", planned.counters.tile_bytes, "bytes"),
+        Row(f"{name}/planned/blocks", planned.counters.tile_bytes / 1024, "KiB/thread"),
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.runtime.memory", description=__doc__)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"only these, of {', '.join(BUNDLED)}")
-    options = parser.parse_args()
-    if unknown := set(options.models) - set(BUNDLED):
-        parser.error(f"unknown models: {', '.join(sorted(unknown))}")
+def measure(names: Iterable[str] = BUNDLED) -> list[Row]:
+    """Measure models, print a table, and return its rows."""
     print(f"{'':14}{'unplanned':>24}{'planned':>24}")
     headings = ("peak bytes", "arrays", "peak bytes", "arrays", "in arena", "arena bytes", "least")
     print(f"{'model':14}{''.join(f'{h:>{w}}' for h, w in zip(headings, WIDTHS))}")
     made: list[Row] = []
-    for name in options.models or BUNDLED:
+    for name in names:
         found = compare(name)
         a, b = found.unplanned, found.planned
         counters = b.counters
         shown = (a.peak, a.allocations, b.peak, b.allocations, counters.planned, counters.arena_bytes)
         print(f"{name:14}{''.join(f'{n:{w},}' for n, w in zip((*shown, counters.arena_bound), WIDTHS))}")
         made += rows(found)
-    print("", results.save("runtime-memory", made), sep="\n")
-
-
-if __name__ == "__main__":
-    main()
+    return made

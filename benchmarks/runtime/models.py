@@ -1,4 +1,4 @@
-"""``python -m benchmarks.runtime.models [MODEL...]``: real models, operator by operator, beside ONNX Runtime.
+"""``python -m benchmarks.runtime models``: real models, operator by operator, beside ONNX Runtime.
 
 YOLOv3-416 and the nine classifiers that the onnx package brings along, with
 random weights. Both run the same model on the same input, in turns; one set of
@@ -7,12 +7,11 @@ goes: irc by its profile, ONNX Runtime by its own. irc's operators are timed by
 themselves (a fusion group without its members), on all threads together;
 ONNX Runtime's fused ones count as what they begin with: ``FusedConv`` as Conv.
 
-No promise: the table says where time goes.
+No promise: the table says where time goes. What is kept and compared is the time of whole runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections import defaultdict
@@ -25,9 +24,9 @@ import numpy as np
 import onnx
 
 import irc
-from benchmarks import facts, peers, results
+from benchmarks import peers, results
 from benchmarks.race import IRC, race
-from benchmarks.results import Row, against_peers
+from benchmarks.results import Row, Samples, against_peers
 from benchmarks.yolov3 import build
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.runtime.profiles.profile import Profile
@@ -46,10 +45,10 @@ Times = dict[str, float]
 
 
 class Comparison(NamedTuple):
-    """One model: seconds of whole runs, by contender; then of its operators, irc's and ONNX Runtime's."""
+    """One model: seconds of each whole run, by contender; then of its operators, irc's and ONNX Runtime's."""
 
     name: str
-    whole: dict[str, float]
+    whole: Samples
     own: Times
     peer: Times
     profile: Profile
@@ -131,27 +130,18 @@ def operators_by_run(events: Iterable[Mapping[str, Any]]) -> list[Times]:
 
 
 def rows(found: Comparison) -> list[Row]:
-    """The rows of one model: the whole, then each operator."""
-    titles = {PEER: peers.title(PEER)}
-    made = against_peers(f"{found.name}/run", found.whole, "s", IRC, titles)
-    for kind in found.own:
-        measured = {IRC: found.own[kind] * 1e3}
-        if kind in found.peer:
-            measured[PEER] = found.peer[kind] * 1e3
-        made += against_peers(f"{found.name}/{kind}", measured, "ms", IRC, titles)
-    profile = found.profile
-    made.append(Row(f"{found.name}/between", profile.between / 1e6, "ms"))
-    made.append(Row(f"{found.name}/peak", profile.peak, "bytes"))
-    return made
+    """What of one model is compared with other days."""
+    return [
+        *against_peers(f"{found.name}/run", found.whole, "s"),
+        Row(f"{found.name}/peak", found.profile.peak, "bytes"),
+    ]
 
 
 def show(found: Comparison) -> None:
     """Print a model's tables."""
-    mine = found.whole[IRC]
-    print(f"\n{found.name}: {mine * 1e3:,.1f} ms a run", end="")
-    if PEER in found.whole:
-        print(f", {peers.title(PEER)} {found.whole[PEER] * 1e3:,.1f} ms: {mine / found.whole[PEER]:.2f} of it", end="")
-    print(f"\n{'operator':24}{'irc, ms':>10}{'share':>8}{'ORT, ms':>10}{'irc to it':>10}")
+    print()
+    results.show(rows(found))
+    print(f"{'operator':24}{'irc, ms':>10}{'share':>8}{'ORT, ms':>10}{'irc to it':>10}")
     all_own, all_peer = sum(found.own.values()), sum(found.peer.values())
     rest = 0.0
     for kind in sorted(found.own.keys() | found.peer.keys(), key=lambda k: -found.own.get(k, 0.0)):
@@ -181,21 +171,11 @@ def _ms(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1e3:,.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.runtime.models", description=__doc__)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"only these, of {', '.join(NAMES)}")
-    parser.add_argument("--turns", type=int, default=TURNS, help=f"how often each contender is timed (default {TURNS})")
-    options = parser.parse_args()
-    unknown = set(options.models) - set(NAMES)
-    if unknown or options.turns < 1:
-        parser.error(f"unknown models: {', '.join(sorted(unknown))}" if unknown else "--turns must be at least 1")
+def measure(names: Iterable[str] = NAMES) -> list[Row]:
+    """Measure models, print their tables, and return what is compared of them."""
     made: list[Row] = []
-    for name in options.models or NAMES:
-        found = compare(name, options.turns)
+    for name in names:
+        found = compare(name)
         show(found)
         made += rows(found)
-    print("", results.save("runtime-models", made), f"commit {facts.machine()['commit']}", sep="\n")
-
-
-if __name__ == "__main__":
-    main()
+    return made

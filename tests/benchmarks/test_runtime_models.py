@@ -26,15 +26,17 @@ def test_events_of_another_profiler_belong_to_the_run_they_lie_in():
     assert found == [{"Conv": pytest.approx(25e-6)}, {"Relu": pytest.approx(7e-6)}]
 
 
-def test_rows_of_a_model_are_by_operator_with_the_peers_beside():
+def test_rows_of_a_model_are_of_whole_runs_and_its_table_by_operator_with_the_peers_beside(capsys):
     profile = Profile(100, [60], 10, [NodeProfile("onnx::Conv", "%y", own=60)], [], [], 7, 0, Counters(), {})
-    whole = {"irc": 2.0, "onnxruntime": 1.0}
+    whole = {"irc": [2.0], "onnxruntime": [1.0]}
     found = models.Comparison("m", whole, {"Conv": 0.06, "Relu": 0.01}, {"Conv": 0.02}, profile)
     rows = {row.name.split(" ")[0]: row for row in models.rows(found)}
     assert rows["m/run/onnxruntime"].ratio == 2
-    assert (rows["m/Conv/irc"].value, rows["m/Conv/onnxruntime"].ratio) == (pytest.approx(60), pytest.approx(3))
-    assert "m/Relu/onnxruntime" not in rows
-    assert (rows["m/between"].value, rows["m/peak"].value) == (pytest.approx(30e-6), 7)
+    assert rows["m/peak"].value == 7
+    models.show(found)
+    lines = {words[0]: words[1:] for line in capsys.readouterr().out.splitlines() if (words := line.split())}
+    assert lines["Conv"] == ["60.00", "85.7%", "20.00", "3.00"]
+    assert lines["Relu"] == ["10.00", "14.3%"]
 
 
 def test_what_is_planned_is_not_allocated():
