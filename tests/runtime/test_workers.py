@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -103,6 +104,37 @@ def test_nobody_works_any_more_when_a_failure_comes_out():
     with pytest.raises(ValueError):
         workers.share(lambda: piece, 100, 2)
     assert len(ended) == 1  # the other thread had begun one piece, and it has ended
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+def test_an_interrupt_does_not_end_the_wait_for_the_others():
+    """Those that wait for a worker have given its memory away once they return."""
+    inside, failed, interrupted = threading.Event(), threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def piece(number: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            assert inside.wait(WAIT)
+            failed.set()
+            raise ValueError
+        inside.set()
+        assert failed.wait(WAIT)
+        while not interrupted.wait(0.05):  # until it has come while the main thread waits
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        ended.append(True)
+
+    def on_interrupt(*_: object) -> None:
+        if failed.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        with pytest.raises(ValueError):
+            workers.share(lambda: piece, 2, 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended
 
 
 def test_work_may_be_shared_inside_of_shared_work():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -106,16 +105,7 @@ class UnitPlan:
         frame = template.copy()
         for slot, value in zip(self.params, inputs, strict=True):
             frame[slot] = value
-        dispatch = _Dispatch(self, frame, template, run)
-        helpers = min(threads, len(self.units), workers.MOST) - 1
-        if helpers > 0:
-            pool = workers.pool(helpers)
-            for _ in range(helpers):
-                pool.submit(dispatch.help)
-        try:
-            dispatch.work()
-        finally:
-            dispatch.finish()
+        _Dispatch(self, frame, template, run).run(min(threads, len(self.units)))
         run.counters.add_breaks(self.breaks)
         return [frame[slot] for slot in self.returns]
 
@@ -128,32 +118,19 @@ class _Dispatch:
         self._frame = frame
         self._template = template
         self._run = run
-        self._changed = Condition()
+        self._crew = workers.Crew()
         self._ready = deque(number for number, unit in enumerate(plan.units) if not unit.needs)
         self._missing = [unit.needs for unit in plan.units]
         self._readers = dict(plan.readers)
         self._left = len(plan.units)
         self._running = 0
-        self._helpers = 0
-        self._failure: BaseException | None = None
-        self._closed = False
         self._blas = blas.threads()
 
-    def help(self) -> None:
-        """As `work`, on a worker, which must not raise."""
-        with self._changed:
-            if self._closed:
-                return
-            self._helpers += 1
-        try:
-            self.work()
-        except BaseException as error:
-            self._fail(error)
-        with self._changed:
-            self._helpers -= 1
-            self._changed.notify_all()
+    def run(self, threads: int) -> None:
+        """Run all units; raise what the first that fails has raised."""
+        self._crew.run(self._work, threads)
 
-    def work(self) -> None:
+    def _work(self) -> None:
         """Run units as they become ready, until none is left or one has failed."""
         while (number := self._next()) is not None:
             user, counters = object(), Counters()
@@ -162,40 +139,29 @@ class _Dispatch:
                 local = self._begin(number, counters)
                 execute(self._plan.units[number].code, local)
                 self._end(number, local, counters)
-            except BaseException as error:  # an interrupt too: nobody may begin anything after it
-                self._fail(error)
+            except BaseException as error:  # an interrupt too; known before anybody looks for the next unit
+                self._crew.fail(error)
             finally:
                 self._blas.leave(user)
-                with self._changed:
+                with self._crew.changed:
                     self._running -= 1
-                    self._changed.notify_all()
-
-    def finish(self) -> None:
-        """Let nobody begin any more, wait for those at work, and raise what has failed."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            while self._helpers:  # only this thread is interrupted, so their number is right whatever happens
-                self._changed.wait()
-        if self._failure is not None:
-            raise self._failure
+                    self._crew.changed.notify_all()
 
     def _next(self) -> int | None:
-        with self._changed:
-            while not self._closed and self._failure is None and self._left:
+        with self._crew.changed:
+            while self._crew.failure is None and self._left:
                 if self._ready:
                     self._run.counters.overlaps += self._running > 0
                     self._running += 1
                     return self._ready.popleft()
-                self._changed.wait()
-            self._changed.notify_all()
+                self._crew.changed.wait()
             return None
 
     def _begin(self, number: int, counters: Counters) -> Frame:
         """The frame of a unit. What nobody else imports any more, the frame of the run lets go of."""
         local = self._template.copy()
         local[0] = Run(counters, threads=self._run.threads)
-        with self._changed:
+        with self._crew.changed:
             for slot in self._plan.units[number].imports:
                 local[slot] = self._frame[slot]
                 self._readers[slot] -= 1
@@ -205,7 +171,7 @@ class _Dispatch:
 
     def _end(self, number: int, local: Frame, counters: Counters) -> None:
         unit = self._plan.units[number]
-        with self._changed:
+        with self._crew.changed:
             for slot in unit.exports:
                 self._frame[slot] = local[slot]
             self._run.counters.add(counters)
@@ -214,8 +180,3 @@ class _Dispatch:
                 self._missing[user] -= 1
                 if not self._missing[user]:
                     self._ready.append(user)
-
-    def _fail(self, error: BaseException) -> None:
-        with self._changed:
-            if self._failure is None:
-                self._failure = error

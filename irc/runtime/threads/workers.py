@@ -74,51 +74,75 @@ def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
             del task  # not kept while waiting: it holds the arrays of a run
 
 
-class _Job:
-    """Pieces of one piece of work, and who is at them.
+class Crew:
+    """The thread that has the work, and workers that lend it a hand until the work is done.
 
     Attributes:
-        failure: what the first piece that failed raised.
+        failure: what was raised first on any of the threads; nobody should go on then.
+        changed: to be held where they change what they share; notified when one of them fails or leaves.
     """
 
-    def __init__(self, start: Callable[[], Piece], pieces: int) -> None:
+    def __init__(self) -> None:
         self.failure: BaseException | None = None
-        self._start: Callable[[], Piece] | None = start
-        self._pieces = pieces
-        self._next = count().__next__  # atomic
+        self.changed = Condition(Lock())
+        self._work: Callable[[], None] | None = None
         self._helpers = 0
-        self._changed = Condition(Lock())
 
-    def work(self) -> None:
-        """Take pieces until there are none left, or one has failed."""
-        start = self._start
-        if start is None:
-            return
+    def run(self, work: Callable[[], None], threads: int) -> None:
+        """Call ``work`` on up to ``threads`` threads, this one included, and return when none is at it any more.
+
+        Raises:
+            BaseException: the failure; an interrupt too: it must not leave workers at memory that is given away.
+        """
+        self._work = work
+        helpers = min(threads, MOST) - 1
+        if helpers > 0:
+            workers = pool(helpers)
+            for _ in range(helpers):
+                workers.submit(self._help)
         try:
-            piece = start()
-            while self.failure is None and (number := self._next()) < self._pieces:
-                piece(number)
-        except BaseException as error:  # an interrupt too: it must not leave workers at memory that is given away
-            if self.failure is None:
-                self.failure = error
+            self._attempt(work)
+        finally:
+            while not self._is_over():
+                pass
+        if self.failure is not None:
+            raise self.failure
 
-    def help(self) -> None:
-        """As `work`, on a worker."""
-        with self._changed:
-            if self._start is None:
+    def _help(self) -> None:
+        with self.changed:
+            work = self._work
+            if work is None:
                 return
             self._helpers += 1
-        self.work()
-        with self._changed:
+        self._attempt(work)
+        with self.changed:
             self._helpers -= 1
-            self._changed.notify()
+            self.changed.notify_all()
 
-    def finish(self) -> None:
-        """Let nobody begin any more, and wait for those that have begun."""
-        with self._changed:
-            self._start = None
-            while self._helpers:
-                self._changed.wait()
+    def _attempt(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self.fail(error)
+
+    def _is_over(self) -> bool:
+        """Let nobody begin any more, and wait for those that have begun; False if that was interrupted."""
+        try:
+            with self.changed:
+                self._work = None
+                while self._helpers:
+                    self.changed.wait()
+        except BaseException as error:
+            self.fail(error)
+            return False
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        """Remember the first failure, and let nobody wait for what will not come."""
+        with self.changed:
+            if self.failure is None:
+                self.failure = error
+            self.changed.notify_all()
 
 
 def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
@@ -132,18 +156,14 @@ def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
     Raises:
         BaseException: what a piece has raised. No piece runs any more then, and not all have run.
     """
-    job = _Job(start, pieces)
-    helpers = min(threads, pieces, MOST) - 1
-    if helpers > 0:
-        workers = pool(helpers)
-        for _ in range(helpers):
-            workers.submit(job.help)
-    try:
-        job.work()
-    finally:
-        job.finish()
-    if job.failure is not None:
-        raise job.failure
+    crew, take = Crew(), count().__next__  # taking a number is atomic
+
+    def work() -> None:
+        piece = start()
+        while crew.failure is None and (number := take()) < pieces:
+            piece(number)
+
+    crew.run(work, min(threads, pieces))
 
 
 _shared = Pool()
