@@ -12,7 +12,7 @@ from benchmarks.conformance import means
 from benchmarks.conformance.cases import CATEGORIES, RANDOM, REFUSED, Case
 from benchmarks.conformance.means import Means
 
-PACKAGES = ("onnx", "onnxruntime", "numpy", "ml_dtypes", "pillow")
+PACKAGES = ("onnx", "onnxruntime", "numpy", "ml_dtypes", "pillow", "google-re2")
 
 WHY = {
     "test_squeezenet": "as shipped, all its weights are equal and its classes tie at 9e9, where float32 has steps of "
@@ -31,7 +31,7 @@ passes, with its default pipeline and with no passes at all, and how many ONNX's
 Runtime do. A case passes if every output has the expected shape, type and values, within the case's own tolerances.
 Each contender runs in processes of its own: a case that ends its process, or takes minutes, fails.
 
-Versions: {versions}.
+{versions}.
 
 `make conformance` runs them all again and writes this page. `make test` has all of irc's part
 (`tests/test_onnx_backend.py`), and checks that this page says what it shows.
@@ -60,8 +60,9 @@ def write(
         table: contender -> for each case "passes", "fails" or "ends the process".
         how: for each case by what irc computes it.
     """
+    listed = ", ".join(f"{name} {number}" for name, number in installed.items())
     parts = [
-        HEAD.format(versions=", ".join(f"{name} {number}" for name, number in installed.items())),
+        HEAD.format(versions=_wrapped(f"Versions: {listed}")),
         _totals(cases, table),
         _excluded(cases, table),
         _by_means(cases, how),

@@ -1,4 +1,4 @@
-"""GridSample against ONNX Runtime."""
+"""GridSample and AffineGrid against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -67,3 +67,24 @@ def test_bad_grids():
         run_kernel("GridSample", [x[:, :, :0], grid(1, 2, 2, 2)], {}, 20)
     with pytest.raises(Error, match="no mode"):
         run_kernel("GridSample", [x, grid(1, 2, 2, 2)], {"mode": "quintic"}, 20)
+
+
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("sizes", [(4, 5), (1, 1), (1, 3), (3, 4, 2), (1, 1, 1)])
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_affine_grid(batch, sizes, corners):
+    """The function body in the standard fails for a batch of one: it squeezes the batch away."""
+    axes = len(sizes)
+    inputs = [values(batch, axes, axes + 1), np.array([batch, 2, *sizes])]
+    check_against_ort("AffineGrid", inputs, {"align_corners": corners}, 20)
+    halves = run_kernel("AffineGrid", [inputs[0].astype(np.float16), inputs[1]], {"align_corners": corners}, 20)[0]
+    assert halves.dtype == np.float16
+    (empty,) = run_kernel("AffineGrid", [inputs[0], np.array([batch, 2, 0, *sizes[1:]])], {}, 20)
+    assert empty.shape == (batch, 0, *sizes[1:], axes)
+
+
+def test_bad_affine_grids():
+    for theta, size in (((2, 2, 3), (1, 1, 4, 4)), ((1, 2, 3), (1, 1, 4, 4, 4)), ((1, 1, 2), (1, 1, 4))):
+        with pytest.raises(Error) as caught:
+            run_kernel("AffineGrid", [values(*theta), np.array(size)], {}, 20)
+        assert caught.value.code == "IRC421"

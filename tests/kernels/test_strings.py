@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,48 @@ def test_concat_broadcasts() -> None:
 def test_split(attributes: dict[str, Any]) -> None:
     x = texts(["a,b, c", " hello  world"], ["d", ",,e"])
     check_against_ort("StringSplit", [x], attributes, 20, n_outputs=2)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "[a-z]*-t", "(?i)B.*", ".", "\\pL+", "a|ab", "^a$", "(a|b)*?c?", "\\x{e9}", "(?s).*", "[[:alpha:]]+"],
+)
+def test_matches(pattern: str) -> None:
+    x = texts(["a", "", "x-t", "B\n", "\n"], ["é", "e\u0301", "ab", "bbac", "a\n"])
+    check_against_ort("RegexFullMatch", [x], {"pattern": pattern}, 20)
+    check_against_ort("RegexFullMatch", [x[:0]], {"pattern": pattern}, 20)
+
+
+def test_matches_of_odd_texts() -> None:
+    (found,) = run_kernel("RegexFullMatch", [texts("\ud800", "a\0b")], {"pattern": ".*"}, 20)
+    assert found.tolist() == [True, True]
+    (found,) = run_kernel("RegexFullMatch", [np.array("ab", object)], {"pattern": "ab"}, 20)
+    assert (type(found), found.shape, found.item()) == (np.ndarray, (), True)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "(a|a)*b", "(.*a){12}c", "a*" * 30 + "b"])
+def test_patterns_that_take_other_engines_exponential_time(pattern: str) -> None:
+    (found,) = run_kernel("RegexFullMatch", [texts("a" * 20_000 + "!")], {"pattern": pattern}, 20)
+    assert not found.any()
+
+
+@pytest.mark.parametrize("pattern", ["(a", "(a)\\1", "(?=a)a", "a{1000}{1000}", "["])
+def test_patterns_that_are_none(pattern: str) -> None:
+    with pytest.raises(Error, match="not one of RE2's") as caught:
+        run_kernel("RegexFullMatch", [texts("a")], {"pattern": pattern}, 20)
+    assert caught.value.code == "IRC320"
+
+
+def test_matching_what_is_no_text() -> None:
+    with pytest.raises(Error, match="strings"):
+        run_kernel("RegexFullMatch", [np.arange(3)], {"pattern": "a"}, 20)
+
+
+def test_matching_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(Error, match=r"pip install 'irc\[regex\]'") as caught:
+        run_kernel("RegexFullMatch", [texts("a")], {"pattern": "a"}, 20)
+    assert caught.value.code == "IRC321"
 
 
 def test_split_of_nothing() -> None:

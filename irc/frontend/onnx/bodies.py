@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 EXPANDED = (
     "ai.onnx.preview::FlexAttention",
-    "onnx::AffineGrid",
     "onnx::Attention",
     "onnx::BlackmanWindow",
     "onnx::CenterCropPad",

@@ -129,6 +129,17 @@ def max_unpool(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), (*x[:2], *out))
 
 
+@shape_rule("AffineGrid")
+def affine_grid(c: NodeTypes) -> Type:
+    theta, size = c.shape(0), c.dims(1)
+    if size is None:
+        rank = theta[1] if theta is not None and len(theta) == 3 else None
+        return TensorType(c.dtype(0), (theta[0], *[None] * rank, rank) if theta and rank in (2, 3) else None)
+    if len(size) not in (4, 5):
+        c.fail(f"a grid is for images of 4 or 5 dimensions, not {len(size)}")
+    return TensorType(c.dtype(0), (size[0], *size[2:], len(size) - 2))
+
+
 @shape_rule("GridSample")
 def grid_sample(c: NodeTypes) -> Type:
     x, grid = c.shape(0), c.shape(1)

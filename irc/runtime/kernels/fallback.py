@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 DOMAINS = {"onnx": ""} | {d: d for d in ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")}
 """The IR's namespaces whose operators onnx.reference knows, and ONNX's name of each."""
 
-NEEDS = {"onnx::ImageDecoder": "PIL"}
-"""Packages that onnx.reference imports for a kind of node, and that onnx does not install."""
-
 
 def serves(node: Node) -> bool:
     """Whether `bind` can bind ``node``."""
@@ -46,8 +42,6 @@ def refusal(node: Node) -> str | None:
     namespace = node.kind.rpartition("::")[0]
     if namespace not in DOMAINS:
         return "there is no kernel for it"
-    if node.kind in NEEDS and find_spec(NEEDS[node.kind]) is None:
-        return f"onnx.reference computes it by the package {NEEDS[node.kind]}, which is not installed"
     try:
         from onnx.reference.op_run import RuntimeContextError
     except ImportError as error:

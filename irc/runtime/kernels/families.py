@@ -25,7 +25,8 @@ ONNX = {
     ),
     "fold": "Col2Im Det",
     "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
-    "grid_sample": "GridSample",
+    "grid_sample": "AffineGrid GridSample",
+    "images": "ImageDecoder",
     "index": "Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND TensorScatter",
     "matmul": "Einsum Gemm MatMul",
     "ngrams": "TfIdfVectorizer",
@@ -54,13 +55,13 @@ ONNX = {
     "shape": ("DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze"),
     "signal": "DFT MelWeightMatrix STFT",
     "softmax": "Hardmax LogSoftmax Softmax",
-    "strings": "StringConcat StringNormalizer StringSplit",
+    "strings": "RegexFullMatch StringConcat StringNormalizer StringSplit",
     "unpool": "MaxUnpool",
 }
 """Module -> the operators of ONNX's own domain that it has kernels for."""
 
 NAMESPACES = {
-    "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_trees"),
+    "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_svm", "ml_trees"),
     "ai.onnx.preview.training": ("optimizers",),
     "aten": ("aten",),
     "irc": ("append", "index"),

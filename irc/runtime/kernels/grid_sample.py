@@ -1,4 +1,4 @@
-"""GridSample: a tensor read at places that are data, by interpolation, in any number of dimensions.
+"""GridSample: a tensor read at places that are data, by interpolation, in any number of dimensions; AffineGrid.
 
 Jaderberg et al., "Spatial Transformer Networks" (2015).
 """
@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import mixing_dtype, narrow
-from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.support import Array, check_size, counting, ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,49 @@ Taps = list[tuple[Array, Array]]
 
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # their names in version 16
 _FAR = 1e9  # coordinates are cut off here, so that they fit integers
+
+
+@kernel("onnx::AffineGrid")
+def affine_grid(node: Node) -> Kernel:
+    """Of theta [N, axes, axes + 1], size (N, C, ...sizes) -> [N, ...sizes, axes], as `affine_points`.
+
+    Where one pixel has its middle at both -1 and 1, it is taken to be at 1, as in ONNX Runtime.
+    """
+    corners = bool(node.attributes.get("align_corners", 0))
+
+    def run(theta: Array, size: Array) -> Array:
+        wide = theta.astype(mixing_dtype(theta.dtype), copy=False)
+        if size.size not in (4, 5):
+            raise Error("IRC421", f"size has {size.size} elements; it must be N, C, H, W, or N, C, D, H, W")
+        return narrow(affine_points(wide, ints(size), corners, 1.0), theta.dtype)
+
+    return run
+
+
+def affine_points(theta: Array, size: Sequence[int], corners: bool, alone: float) -> Array:
+    """Where ``theta`` maps the middles of the pixels of an image to, the last axis' coordinate first.
+
+    Args:
+        theta: matrices [N, axes, axes + 1].
+        size: of the image, (N, C, ...sizes).
+        corners: whether -1 and 1 are the middles of the outermost pixels, not their outer sides.
+        alone: where the middle of a single pixel is then.
+
+    Returns:
+        Coordinates [N, ...sizes, axes].
+    """
+    spatial = tuple(size)[2:]
+    if not spatial or theta.shape != (size[0], len(spatial), len(spatial) + 1):
+        raise Error("IRC421", f"theta of shape {list(theta.shape)} does not fit images of {list(size)}")
+    check_size((size[0], *spatial, len(spatial) + 1), theta.dtype)
+    lines: list[Array] = []
+    for n in spatial:
+        at: Array = (counting(n) * 2 - (n - 1)).astype(np.float64)
+        single = np.full(n, alone if corners else 0.0)
+        lines.append(at / (n - 1 if corners else n) if n > 1 else single)
+    grids = np.meshgrid(*lines, indexing="ij")[::-1]
+    base = np.stack([*grids, np.ones(spatial)], -1).reshape(-1, len(spatial) + 1).astype(theta.dtype)
+    return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *spatial, len(spatial))
 
 
 @kernel("onnx::GridSample")

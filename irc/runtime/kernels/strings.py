@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.guards.bounds import check_work
+from irc.runtime.kernels.extras import needed
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size
 
@@ -49,6 +51,38 @@ def string_split(node: Node) -> Kernel:
         for row, words in zip(found, parts, strict=True):
             row[: len(words)] = words
         return found.reshape(*x.shape, width), counts.reshape(x.shape)
+
+    return run
+
+
+@kernel("onnx::RegexFullMatch")
+def regex_full_match(node: Node) -> Kernel:
+    """Whether each text as a whole matches the pattern, as bool.
+
+    Patterns are RE2's (https://github.com/google/re2/wiki/Syntax), and so is the engine: its time is linear in the
+    length of a text, whatever the pattern. Backreferences and look-around, which make that impossible, it refuses.
+    """
+    re2 = needed("re2", node.kind)
+    options = re2.Options()
+    options.log_errors, options.never_capture = False, True
+    pattern: Any = node.attributes.get("pattern")
+    if not isinstance(pattern, str):
+        raise Error("IRC320", f"pattern is {pattern!r}; it must be a string")
+    try:
+        matcher = re2.compile(pattern.encode(errors="surrogatepass"), options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
+        raise Error("IRC320", f"the pattern {pattern!r} is not one of RE2's: {why}") from None
+
+    def run(x: Array) -> Array:
+        if x.dtype != TEXT:
+            raise Error("IRC421", f"{node.kind} matches strings, not {x.dtype}")
+        found: Array = np.empty(check_size(x.shape, np.dtype(np.bool_)), np.bool_)
+        for i, text in enumerate(x.flat):
+            data = text.encode(errors="surrogatepass")  # a lone surrogate is a character like others
+            check_work(len(data) * matcher.programsize)
+            found.flat[i] = matcher.fullmatch(data) is not None
+        return found
 
     return run
 

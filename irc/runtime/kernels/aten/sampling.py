@@ -18,7 +18,7 @@ from irc.runtime.kernels.aten.element_types import tensor, wide
 from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import part
-from irc.runtime.kernels.grid_sample import sample_grid
+from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.resampling import cubic_filter, gather_along, weigh_along
 from irc.runtime.kernels.support import Array, c_order, check_size, counting
 from irc.runtime.values import is_sequence
@@ -238,18 +238,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
 @aten("affine_grid_generator")
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
     """The coordinates in [-1, 1] of all pixels of images of ``size`` (N, C, spatial...), transformed by ``theta``."""
-    spatial = tuple(size)[2:]
-    if theta.shape != (size[0], len(spatial), len(spatial) + 1):
-        raise Error("IRC421", f"theta of shape {list(theta.shape)} does not fit images of {list(size)}")
-    check_size((size[0], *spatial, len(spatial)), theta.dtype)
-    lines: list[Array] = []
-    for n in spatial:
-        at: Array = (counting(n) * 2 - (n - 1)).astype(np.float64)
-        span = max(n - 1, 1) if align_corners else n
-        lines.append(at / span if n > 1 else np.zeros(1))
-    grids = np.meshgrid(*lines, indexing="ij")[::-1]
-    base = np.stack([*grids, np.ones(spatial)], -1).reshape(-1, len(spatial) + 1).astype(theta.dtype)
-    return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *spatial, len(spatial))
+    return affine_points(theta, size, align_corners, 0.0)
 
 
 # -- padding -------------------------------------------------------------------
