@@ -11,7 +11,7 @@ import numpy as np
 from irc.alias import analyze
 from irc.runtime.plan import SPECIAL
 from irc.runtime.threads.dispatch import UnitPlan
-from irc.runtime.threads.units import Dependencies, schedule
+from irc.runtime.threads.units import find_needs, schedule
 
 if TYPE_CHECKING:
     from irc.runtime.execution import Run
@@ -61,7 +61,8 @@ def find_units(lowerer: Lowerer, always: bool = False) -> tuple[Plan, UnitPlan] 
     graph, code = lowerer.graph, plan.code
     nodes = [node for node, _, _ in code.nodes]
     db = analyze(graph, noalias=graph.inputs if lowerer.guarded else ())
-    needs = Dependencies(db).find(
+    needs = find_needs(
+        db,
         nodes,
         lowering.reads,
         [outs for _, _, outs in code.nodes],
