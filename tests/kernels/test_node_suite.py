@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,6 @@ from tests.suites import suite, value
 
 RANDOM = {f"test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed") for form in ("", "_expanded")}
 """Cases whose expected values nobody can draw: they have no seed, or were drawn without the one they have."""
-
-REFUSED = {"onnx::ImageDecoder"} if find_spec("PIL") is None else set[str]()
 
 SHARDS = 4
 _LAYOUTS = ("rows", "columns", "strided")
@@ -59,7 +56,7 @@ def _outcome(case: Any) -> Outcome:
     kinds = [means(n) for n in nodes]
     if None in kinds:
         refused = nodes[kinds.index(None)]
-        return Outcome("refused", "" if refused.kind in REFUSED else f"{refused.kind} is refused: {refusal(refused)}")
+        return Outcome("refused", f"{refused.kind} is refused: {refusal(refused)}")
     how = "reference" if "reference" in kinds else "own"
     try:
         for inputs, expected in case.data_sets:
