@@ -28,15 +28,16 @@ class Options:
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
-        _check("bulk", self.bulk, None)
+        check_number("bulk", self.bulk)
 
 
 def check_threads(threads: int | None) -> None:
     """Error IRC419 if that is no number of threads that a run may have."""
-    _check("threads", threads, workers.MOST)
+    check_number("threads", threads, workers.MOST)
 
 
-def _check(name: str, value: object, most: int | None) -> None:
+def check_number(name: str, value: object, most: int | None = None) -> None:
+    """Error IRC419 unless ``value``, called ``name``, is a positive integer of at most ``most``, or None."""
     if value is None:
         return
     if type(value) is not int or value < 1 or (most is not None and value > most):

@@ -17,7 +17,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
+from irc.runtime.memory.growable import reserve
 from irc.runtime.model import CompiledModel
+from irc.runtime.options import check_number
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -37,18 +39,26 @@ class Session:
         model: the compiled model. Several sessions may share one.
         pairs: input name -> name of the output that it is in the next step. By default, those called
             ``past_key_values.*`` and ``present.*``, ``past_*`` and ``present_*``, or ``past.*`` and ``present.*``.
+        capacity: for how many positions caches that have grown in the first step get memory then: none is copied until
+            it is full. Without, and beyond, they move whenever their length has doubled.
 
     Attributes:
         pairs: as given or found.
+        capacity: as given.
 
     Raises:
-        Error: IRC417 there is no such input or output, they are not tensors of one type, or none are found.
+        Error: IRC417 there is no such input or output, they are not tensors of one type, or none are found; IRC419 the
+            capacity is no positive integer.
     """
 
-    def __init__(self, model: CompiledModel, pairs: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, model: CompiledModel, pairs: Mapping[str, str] | None = None, capacity: int | None = None
+    ) -> None:
         if not isinstance(model, CompiledModel):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             raise Error("IRC417", f"a session needs what irc.compile or irc.load gives, not a {type(model).__name__}")
+        check_number("capacity", capacity)
         self._model = model
+        self.capacity = capacity
         self.pairs = _find(model) if pairs is None else _check(model, pairs)
         places = {o.name: i for i, o in enumerate(model.outputs)}
         self._keep = tuple(places[output] for output in self.pairs.values())
@@ -83,8 +93,8 @@ class Session:
             limits: as for `CompiledModel.run`.
 
         Raises:
-            Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open. The
-                caches are then what they were.
+            Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open; IRC422
+                there cannot be so much memory as the capacity asks for. The caches are then what they were.
         """
         with self._lock:
             held = self._caches or self._start(feeds)
@@ -92,6 +102,11 @@ class Session:
             for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
                 if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
                     _check_fit(array, argument)
+            if self.capacity is not None and not self._caches:
+                kept = [
+                    array if (axis := _grown_axis(given, array)) is None else reserve(array, axis, self.capacity)
+                    for given, array in zip(map({**held, **feeds}.get, self.pairs), kept)
+                ]
             self._caches = dict(zip(self.pairs, kept))
         return results
 
@@ -102,7 +117,7 @@ class Session:
 
     def fork(self) -> Session:
         """Another session that goes on from here. Nothing is copied until both have gone on."""
-        other = Session(self._model, self.pairs)
+        other = Session(self._model, self.pairs, self.capacity)
         other._caches = self.caches
         return other
 
@@ -132,6 +147,13 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
             where,
         )
     return np.empty([n or 0 for n in shape], argument.dtype)
+
+
+def _grown_axis(given: Any, array: Array) -> int | None:
+    """The one axis along which ``array`` has another size than ``given``."""
+    shape = np.shape(given)
+    differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
+    return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None
 
 
 def _check_fit(array: Array, argument: Argument) -> None:

@@ -69,6 +69,45 @@ def test_a_step_copies_nothing_at_any_length(length):
         assert session.counters.in_place >= 2
 
 
+@pytest.mark.parametrize("given", [{}, {"past_0": rows(3), "past_1": np.ones((1, 3, 8), np.float32)}])
+def test_with_capacity_no_step_but_the_first_copies_until_it_is_full(given):
+    session, plain = irc.Session(compiled(), capacity=12), irc.Session(compiled())
+    session.run({"x": rows(2), **given})
+    plain.run({"x": rows(2), **given})
+    for n in range(12 - session.caches["past_0"].shape[2]):
+        session.run({"x": rows(1, n)})
+        plain.run({"x": rows(1, n)})
+        assert (session.counters.copies, session.counters.in_place >= 2) == (0, True)
+    fork = session.fork()
+    for both in (session, fork):
+        both.run({"x": rows(1, 99)})  # the capacity is used up
+        assert both.counters.copies == 2
+    plain.run({"x": rows(1, 99)})
+    for name, cache in plain.caches.items():
+        np.testing.assert_array_equal(session.caches[name], cache)
+        np.testing.assert_array_equal(fork.caches[name], cache)
+
+
+def test_a_capacity_changes_nothing_about_states_that_do_not_grow():
+    session = irc.Session(compiled(STATE), {"h": "y"}, capacity=1000)
+    for _ in range(3):
+        session.run({"x": f32(1, 2), "h": f32(0, 0)} if not session.caches else {"x": f32(1, 2)})
+    assert session.caches["h"].tolist() == [3, 6] and session.caches["h"].nbytes == 8
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 1.5, "many", True])
+def test_a_capacity_is_a_positive_integer(capacity):
+    with pytest.raises(Error, match="capacity must be"):
+        irc.Session(compiled(), capacity=capacity)
+
+
+def test_a_capacity_that_no_memory_has_leaves_the_session_as_it_was():
+    session = irc.Session(compiled(), capacity=2**60)
+    with pytest.raises(Error, match="IRC422"):
+        session.run({"x": rows(2)})
+    assert session.caches == {}
+
+
 def test_steps_leave_the_memory_plans_of_other_runs_alone():
     text = CACHE.replace(
         "%y : Float(1, 2, 1, 4) = onnx::ReduceSum[axes=[2], since_version=11](%present_0)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from irc.runtime.kernels.support import check_size
 from irc.runtime.values import Array, describe, is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Value
+    from irc.ir import Node, Value
 
 _FIRST_ROWS = 16
 
@@ -70,10 +71,29 @@ class Stack:
 
     def _no_rows(self, axis: int) -> Array:
         if self._row.dtype is None:
-            raise Error("IRC432", "no trip was made, and the element type of a scan output is unknown")
+            raise Error(
+                "IRC432",
+                "no trip was made, and nothing says of what element type a scan output is: declare it in the body, "
+                "or inline the function that the loop is in",
+            )
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(normal_axis(axis, len(shape) + 1), 0)
         return np.empty(shape, self._row.dtype.numpy)
+
+
+def scanned_rows(node: Node) -> list[TensorType]:
+    """The types of rows of the scan outputs of a Loop or Scan, as far as declared; none of any other node."""
+    if len(node.blocks) != 1:
+        return []
+    if node.kind == "onnx::Loop":
+        carried = max(0, len(node.inputs) - 2)
+    elif node.kind == "onnx::Scan":
+        older = node.version is not None and node.version < 9  # its first input is the lengths
+        carried = max(0, len(node.inputs) - older - node.attributes.get("num_scan_inputs", 0))
+    else:
+        return []
+    returned = node.blocks[0].returns[carried + (node.kind == "onnx::Loop") :]
+    return [row_type(*pair) for pair in zip_longest(returned, node.outputs[carried:])]
 
 
 def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:

@@ -199,6 +199,21 @@ def _filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
     return Room((*first.shape[:axis], capacity, *first.shape[axis + 1 :]), first.dtype, axis).first(parts)
 
 
+def reserve(array: Array, axis: int, capacity: int) -> Array:
+    """``array``, copied to where it can grow to ``capacity`` positions along ``axis``; only appending changes it.
+
+    Raises:
+        Error: IRC422 if that is too much memory.
+    """
+    if array.dtype.hasobject:
+        return array
+    view = _filled((array,), axis, max(capacity, array.shape[axis]))
+    room = room_of(view)
+    assert room is not None, "it has just been put into one"
+    room.make_append_only(view)
+    return view
+
+
 def _mismatch(old: Array, new: Array, axis: int) -> Error:
     return Error(
         "IRC421",
