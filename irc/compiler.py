@@ -17,6 +17,7 @@ from irc.ir.bulk import no_collection
 from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
+from irc.runtime.control.stacking import scanned_rows
 from irc.runtime.evaluate import evaluate
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
@@ -75,6 +76,7 @@ def compile(
         report.operators_before = count_operators(module.main)
         tell("optimising")
         passed = manager.run(module)
+        _infer_rows(module)
         clock.lap("passes")
         tell("lowering")
         compiled = CompiledModel(module, report, options)
@@ -87,6 +89,13 @@ def compile(
         tell("checking")
         report.notes.append(str(check_model(compiled, model)))
     return compiled
+
+
+def _infer_rows(module: Module) -> None:
+    """Infer types where the model does not say what an empty stack is, which a loop without trips gives."""
+    rows = (row for graph in module.graphs.values() for node in graph.walk() for row in scanned_rows(node))
+    if any(row.dtype is None or row.shape is None for row in rows):
+        PassManager([ShapeInference()]).run(module)
 
 
 def load_module(model: Any) -> tuple[Module, str]:
