@@ -123,6 +123,30 @@ _BY_ONNX = {d.onnx: d for d in DType}
 _BY_LABEL = {d.label: d for d in DType}
 _BY_NUMPY = {d.numpy_name: d for d in DType}
 
+SCALAR_TYPES: dict[int, DType] = {
+    0: DType.UINT8,
+    1: DType.INT8,
+    2: DType.INT16,
+    3: DType.INT32,
+    4: DType.INT64,
+    5: DType.FLOAT16,
+    6: DType.FLOAT,
+    7: DType.DOUBLE,
+    9: DType.COMPLEX64,
+    10: DType.COMPLEX128,
+    11: DType.BOOL,
+    15: DType.BFLOAT16,
+    23: DType.FLOAT8E5M2,
+    24: DType.FLOAT8E4M3FN,
+    25: DType.FLOAT8E5M2FNUZ,
+    26: DType.FLOAT8E4M3FNUZ,
+    27: DType.UINT16,
+    28: DType.UINT32,
+    29: DType.UINT64,
+    44: DType.FLOAT8E8M0,
+}
+"""The numbers by which TorchScript's arguments name element types (c10/core/ScalarType.h)."""
+
 
 class Type:
     """Base of all types. Two types are the same type if they compare equal."""

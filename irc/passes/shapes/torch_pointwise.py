@@ -9,9 +9,9 @@ from typing import Any
 from irc.ir import Node, types
 from irc.ir.ops import resolve, schemas
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
-from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
-from irc.passes.shapes.torch_types import NUMBERS, SCALAR_TYPES, as_float, category, if_float, result_type
+from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
 
 _SAME = (
     "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout".split()

@@ -12,22 +12,6 @@ from itertools import product
 from irc.ir import types
 from irc.ir.types import DType, TensorType, Type
 
-SCALAR_TYPES = {
-    0: DType.UINT8,
-    1: DType.INT8,
-    2: DType.INT16,
-    3: DType.INT32,
-    4: DType.INT64,
-    5: DType.FLOAT16,
-    6: DType.FLOAT,
-    7: DType.DOUBLE,
-    9: DType.COMPLEX64,
-    10: DType.COMPLEX128,
-    11: DType.BOOL,
-    15: DType.BFLOAT16,
-}
-"""The numbers by which TorchScript's arguments name element types (c10/core/ScalarType.h)."""
-
 NUMBERS: dict[Type, DType] = {types.BOOL: DType.BOOL, types.INT: DType.INT64, types.FLOAT: DType.FLOAT}
 
 _SMALL = frozenset({DType.UINT8, DType.INT8, DType.INT16, DType.INT32, DType.INT64})

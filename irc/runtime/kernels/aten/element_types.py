@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.types import DType
+from irc.ir.types import SCALAR_TYPES, DType
 from irc.runtime.kernels.support import AnyDType, Array, is_half
 from irc.runtime.values import is_array
 
@@ -26,30 +26,7 @@ _NUMBERS: dict[type, AnyDType] = {
     complex: np.dtype(np.complex64),
 }
 
-# c10/core/ScalarType.h
-_BY_NUMBER: dict[int, DType] = {
-    0: DType.UINT8,
-    1: DType.INT8,
-    2: DType.INT16,
-    3: DType.INT32,
-    4: DType.INT64,
-    5: DType.FLOAT16,
-    6: DType.FLOAT,
-    7: DType.DOUBLE,
-    9: DType.COMPLEX64,
-    10: DType.COMPLEX128,
-    11: DType.BOOL,
-    15: DType.BFLOAT16,
-    23: DType.FLOAT8E5M2,
-    24: DType.FLOAT8E4M3FN,
-    25: DType.FLOAT8E5M2FNUZ,
-    26: DType.FLOAT8E4M3FNUZ,
-    27: DType.UINT16,
-    28: DType.UINT32,
-    29: DType.UINT64,
-    44: DType.FLOAT8E8M0,
-}
-_NUMBER_OF = {dtype: number for number, dtype in _BY_NUMBER.items()}
+_NUMBER_OF = {dtype: number for number, dtype in SCALAR_TYPES.items()}
 
 
 def dtype_of(number: int | None, default: AnyDType) -> AnyDType:
@@ -61,7 +38,7 @@ def dtype_of(number: int | None, default: AnyDType) -> AnyDType:
     if number is None:
         return default
     try:
-        return _BY_NUMBER[number].numpy
+        return SCALAR_TYPES[number].numpy
     except KeyError:
         raise Error("IRC423", f"irc has no element type for torch's number {number}") from None
 
