@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import logging
 
-from benchmarks import families, graphs, growth, models, peers, queries, results
+from benchmarks import graphs, growth, models, peers, queries, results
 from benchmarks.results import Row
 
 
@@ -33,7 +33,7 @@ def main() -> None:
         asked = queries.rows()
         queries.show(asked)
         written.append(results.save("queries", (Row(row.name, row.base, "s", row.ratio) for row in asked)))
-        written.append(growth.run(list(families.FAMILIES), growth.SIZES[-1] if options.full else growth.QUICK))
+        written.append(growth.run(growth.NAMES, growth.SIZES[-1] if options.full else growth.QUICK))
     print("", *written, sep="\n")
 
 

@@ -3,8 +3,10 @@
 Each family and size runs in a process of its own, which reports the processor
 seconds and the highest resident memory of each step: reading the text, importing the
 ONNX form, building the alias analysis, 1,000 queries, the fuse pass with its
-alias analysis, and, for smaller graphs, every other pass. Memory is that of a
-fork, which has nothing of other passes. An exponent of 1 is linear.
+alias analysis, and, up to 100,000 nodes, every other pass. Families of
+benchmarks.work are those in which passes have work that the others leave them
+none of: passes alone are measured there. Memory is that of a fork, which has
+nothing of other passes. An exponent of 1 is linear.
 """
 
 from __future__ import annotations
@@ -24,21 +26,23 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import families, memory, results
+from benchmarks import families, memory, results, work
 from benchmarks.results import Row
 
-SIZES = (1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000)
+SIZES = (1_000, 4_000, 16_000, 100_000, 250_000, 1_000_000)
 QUERIES = 1_000
 MOST_FOR_PASSES = 100_000
 QUICK = 16_000
 TURNS = 5
+
+NAMES = (*families.FAMILIES, *work.FAMILIES)
 
 Step = dict[str, float]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    parser.add_argument("families", nargs="*", help=f"of {', '.join(families.FAMILIES)} (default: all)")
+    parser.add_argument("families", nargs="*", help=f"of {', '.join(NAMES)} (default: all)")
     parser.add_argument("--largest", type=int, default=SIZES[-1], metavar="N", help="nodes (default 1,000,000)")
     parser.add_argument("--no-passes", action="store_true", help="leave out the passes other than fuse")
     parser.add_argument("--worker", nargs=2, metavar=("FAMILY", "N"), help=argparse.SUPPRESS)
@@ -46,12 +50,15 @@ def main() -> None:
     if options.worker:
         print(json.dumps(measure(options.worker[0], int(options.worker[1]), passes=not options.no_passes)))
         return
-    unknown = set(options.families) - set(families.FAMILIES)
+    unknown = set(options.families) - set(NAMES)
     if unknown:
         parser.error(f"unknown families: {', '.join(sorted(unknown))}")
     if options.largest < SIZES[1]:
         parser.error(f"--largest must be at least {SIZES[1]}: a fit needs two sizes")
-    print(f"\n{run(options.families or list(families.FAMILIES), options.largest, passes=not options.no_passes)}")
+    names = [name for name in options.families or NAMES if name in families.FAMILIES or not options.no_passes]
+    if not names:
+        parser.error("of these families, only passes are measured")
+    print(f"\n{run(names, options.largest, passes=not options.no_passes)}")
 
 
 def run(names: Sequence[str], largest: int, passes: bool = True) -> Path:
@@ -59,7 +66,8 @@ def run(names: Sequence[str], largest: int, passes: bool = True) -> Path:
     rows: list[Row] = []
     details: dict[str, Any] = {}
     for name in names:
-        runs = [_worker(name, n, passes) for n in SIZES if n <= largest]
+        most = largest if name in families.FAMILIES else min(largest, MOST_FOR_PASSES)
+        runs = [_worker(name, n, passes) for n in SIZES if n <= most]
         found = exponents(runs)
         _print(name, runs, found)
         rows += rows_of(name, runs, found)
@@ -90,20 +98,21 @@ def rows_of(family: str, runs: Sequence[dict[str, Any]], found: dict[str, Step])
 def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
     """What each step on one graph takes: median processor seconds, highest bytes above those before the first step."""
     import irc.compiler  # noqa: F401  # registers the passes
-    from benchmarks import onnx_families
-    from irc.frontend.onnx import import_model
     from irc.ir import parse_graph
     from irc.passes import registry
 
-    text = families.text(family, n)
-    model = onnx_families.build(family, n) if family in onnx_families.FAMILIES else None
-    parse = partial(parse_graph, text)
-    groups: list[Callable[[_Turn], None]] = [lambda turn: turn.basic(parse)]
-    if model is not None:
-        groups.append(lambda turn: turn.timed("import", lambda: import_model(model)))
+    names = list(registry.names())
+    groups: list[Callable[[_Turn], None]] = []
+    if family in work.FAMILIES:
+        make: Callable[[], Any] = partial(work.FAMILIES[family], n)
+        nodes = n
+    else:
+        make = partial(parse_graph, families.text(family, n))
+        nodes = sum(1 for _ in make().walk())
+        groups = _reading(family, n, make)
+        names.remove("fuse")
     if passes and n <= MOST_FOR_PASSES:
-        names = [name for name in registry.names() if name != "fuse"]
-        groups += [lambda turn, name=name: turn.one_pass(name, parse()) for name in names]
+        groups += [lambda turn, name=name: turn.one_pass(name, make()) for name in names]
     steps: dict[str, Any] = {}
     peaks = [_in_a_fork(group) for group in groups]  # first, while there is no free memory to use again
     for group in groups:
@@ -113,7 +122,19 @@ def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
         steps[name]["bytes"] = highest
     for step in steps.values():
         step["seconds"] = median(step.pop("samples"))
-    return {"nodes": sum(1 for _ in parse().walk()), "steps": steps}
+    return {"nodes": nodes, "steps": steps}
+
+
+def _reading(family: str, n: int, parse: Callable[[], Any]) -> list[Callable[[_Turn], None]]:
+    """What is measured of graphs of any size: from text, and from ONNX where that can express them."""
+    from benchmarks import onnx_families
+    from irc.frontend.onnx import import_model
+
+    groups: list[Callable[[_Turn], None]] = [lambda turn: turn.basic(parse)]
+    if family in onnx_families.FAMILIES:
+        model = onnx_families.build(family, n)
+        groups.append(lambda turn: turn.timed("import", lambda: import_model(model)))
+    return groups
 
 
 def _in_a_fork(group: Callable[[_Turn], None]) -> dict[str, int]:

@@ -1,0 +1,83 @@
+"""Graphs that grow, in which passes find work that `families` leaves them none of: a family for each of those.
+
+What passes such as ``freeze`` do takes constants, functions or objects. So
+these are made by a builder, not read from text that PyTorch could read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, parse_module, types
+from irc.ir.objects import Object
+from irc.ir.types import ClassType
+
+
+def caches(n: int) -> Graph:
+    """For ``growable`` and ``reorder``: n / 2 caches that are extended, each read once, all results of the graph."""
+    count = range(n // 2)
+    lines = [f"graph(%x : Float(1), {', '.join(f'%p{i} : Float(*)' for i in count)}):"]
+    for i in count:
+        lines += [f"  %q{i} : Float(*) = onnx::Concat[axis=0](%p{i}, %x)", f"  %r{i} : Float(*) = onnx::Relu(%q{i})"]
+    return parse_graph("\n".join([*lines, f"  return ({', '.join(f'%q{i}, %r{i}' for i in count)})\n"]))
+
+
+def numbers(n: int) -> Graph:
+    """For ``constant-fold`` and ``constant-pool``: every other number that is added follows from constants."""
+    lines = ["graph(%v0 : Tensor):", "  %one : int = prim::Constant[value=1]()"]
+    for i in range(n // 5):
+        lines += [
+            f"  %a{i} : int = prim::Constant[value={i}]()",
+            f"  %b{i} : int = prim::Constant[value={i // 2}]()",
+            f"  %s{i} : int = aten::add(%a{i}, %b{i})",
+            f"  %t{i} : Tensor = aten::add(%v{i}, %s{i}, %one)",
+            f"  %v{i + 1} : Tensor = aten::mul(%t{i}, %b{i})",
+        ]
+    return parse_graph("\n".join([*lines, f"  return (%v{n // 5})\n"]))
+
+
+def convolutions(n: int) -> Graph:
+    """For ``conv-bn-fold``: convolutions, each with weights of its own and followed by a normalisation."""
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(types.tensor(DType.FLOAT, (1, 1, 4, 4)), "x")
+    parameters = [b.constant(Tensor.of(np.full(1, v, np.float32))) for v in (1.5, 0.5, 0.25, 2.0)]
+    for i in range(n // 3):
+        weights = b.constant(graph.weights.add(f"w{i}", Tensor.of(np.full((1, 1, 1, 1), i + 1, np.float32))))
+        x = b.op("onnx::Conv", x, weights, version=11)
+        x = b.op("onnx::BatchNormalization", x, *parameters, version=15)
+    graph.set_outputs([x])
+    return graph
+
+
+def calls(n: int) -> Module:
+    """For ``inline``: calls of a function of ten nodes, n nodes when they are inlined."""
+    lines = ["graph(%v0 : Tensor):", '  %f : Function = prim::Constant[name="f"]()']
+    lines += [f"  %v{i + 1} : Tensor = prim::CallFunction(%f, %v{i})" for i in range(n // 10)]
+    lines += [f"  return (%v{n // 10})", "", "graph f(%r0 : Tensor):"]
+    lines += [f"  %r{i + 1} : Tensor = aten::{('relu', 'neg')[i % 2]}(%r{i})" for i in range(10)]
+    return parse_module("\n".join([*lines, "  return (%r10)\n"]))
+
+
+def attributes(n: int) -> Module:
+    """For ``freeze``: an object with n / 2 tensors, each read and multiplied with."""
+    lines = ["graph(%self : __torch__.M, %v0 : Tensor):"]
+    for i in range(n // 2):
+        lines.append(f'  %a{i} : Tensor = prim::GetAttr[name="a{i}"](%self)')
+        lines.append(f"  %v{i + 1} : Tensor = aten::mul(%v{i}, %a{i})")
+    module = parse_module("\n".join([*lines, f"  return (%v{n // 2})\n"]))
+    held = {f"a{i}": Tensor.of(np.full(1, i, np.float32), name=f"a{i}") for i in range(n // 2)}
+    module.objects["self"] = Object(ClassType("__torch__.M"), held)
+    return module
+
+
+FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
+    "caches": caches,
+    "numbers": numbers,
+    "convolutions": convolutions,
+    "calls": calls,
+    "attributes": attributes,
+}
+"""Name -> what makes a graph of about so many nodes."""

@@ -1,0 +1,52 @@
+"""Each of these families has the size asked for, and its pass finds work that grows with it."""
+
+from __future__ import annotations
+
+import pytest
+
+import irc.compiler  # noqa: F401  # registers the passes
+from benchmarks import growth, work
+from irc.ir import Module
+from irc.passes import PassManager, registry
+
+COUNTED = {
+    ("caches", "growable", "appends"): 2,
+    ("numbers", "constant-fold", "folded"): 5,
+    ("numbers", "constant-pool", "merged"): 5,
+    ("convolutions", "conv-bn-fold", "folded"): 3,
+    ("calls", "inline", "inlined"): 10,
+    ("attributes", "freeze", "frozen"): 2,
+}
+"""Family, pass and what it counts -> how many nodes there are for each."""
+
+
+@pytest.mark.parametrize(("family", "name", "counter"), COUNTED)
+def test_the_pass_has_work(family: str, name: str, counter: str) -> None:
+    each = COUNTED[family, name, counter]
+    counts = [PassManager(name).run(work.FAMILIES[family](n)).stats[f"{name}.{counter}"] for n in (300, 600)]
+    assert counts[1] - counts[0] == 300 // each
+
+
+def test_all_families_are_counted() -> None:
+    assert {family for family, _, _ in COUNTED} == work.FAMILIES.keys()
+
+
+@pytest.mark.parametrize("family", work.FAMILIES)
+def test_families_are_of_the_size_asked_for(family: str) -> None:
+    made = work.FAMILIES[family](600)
+    PassManager("inline").run(made)
+    graph = made.main if isinstance(made, Module) else made
+    assert sum(1 for _ in graph.walk()) == pytest.approx(600, rel=0.05)
+
+
+def test_every_pass_is_measured() -> None:
+    found = growth.measure("attributes", 40, passes=True)
+    assert found["steps"].keys() == set(registry.names())
+    assert found["nodes"] == 40
+    assert all(step["seconds"] >= 0 and step["bytes"] >= 0 for step in found["steps"].values())
+    assert growth.measure("chain", 40, passes=True)["steps"].keys() > set(registry.names())
+
+
+def test_passes_are_not_measured_where_graphs_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "MOST_FOR_PASSES", 39)
+    assert growth.measure("chain", 40, passes=True)["steps"].keys() == {"parse", "alias", "queries", "fuse", "import"}
