@@ -20,7 +20,6 @@ from onnx import helper, numpy_helper
 
 import irc.runtime.kernels  # noqa: F401  registers every family
 from irc.runtime.kernels.registry import find_binder
-from tests.suites import suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,6 +62,11 @@ class NodeStandIn:
     outputs: list[None]
     name: str = ""
     blocks: list[Any] = field(default_factory=list)
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    """Normally distributed float32 numbers, always the same for a shape and seed."""
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def kind_of(op_type: str, domain: str = "") -> str:
@@ -217,32 +221,3 @@ def _assert_same_array(got: Any, want: np.ndarray, rtol: float, atol: float) -> 
         np.testing.assert_allclose(got, want, rtol, atol)
     else:  # float8 and bfloat16 as well
         np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol, atol)
-
-
-def node_suite_cases(op_types: Iterable[str], domain: str = "") -> Iterator[tuple[str, onnx.ModelProto, Any]]:
-    """(name, model, data sets) of the ONNX node suite's single-node models of these operators.
-
-    A data set is a pair: inputs in the order of the graph's inputs, expected outputs.
-    """
-    wanted = set(op_types)
-    for case in suite("node"):
-        nodes = case.model.graph.node
-        if len(nodes) == 1 and nodes[0].op_type in wanted and nodes[0].domain in (domain, domain or "ai.onnx"):
-            yield case.name, case.model, case.data_sets
-
-
-def run_case(model: onnx.ModelProto, inputs: Sequence[Any]) -> list[Any]:
-    """Outputs of a single-node model by irc's kernel; ``inputs`` in the order of the graph's inputs."""
-    (node,) = model.graph.node
-    feeds: dict[str, Any] = {"": None}
-    feeds |= {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-    feeds |= dict(zip((i.name for i in model.graph.input), inputs, strict=True))
-    opset = next(i.version for i in model.opset_import if i.domain in (node.domain, node.domain or "ai.onnx"))
-    attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    outputs = list(node.output)
-    while outputs and not outputs[-1]:
-        outputs.pop()
-    version = since_version(node.op_type, opset, node.domain)
-    found = run_kernel(node.op_type, [feeds[n] for n in node.input], attrs, version, len(outputs), node.domain)
-    by_name = dict(zip(outputs, found, strict=True))
-    return [by_name[o.name] for o in model.graph.output]

@@ -13,25 +13,10 @@ from tests.kernels.helpers import (
     assert_same,
     bind,
     check_against_ort,
-    node_suite_cases,
-    run_case,
     run_kernel,
     run_ort,
+    values,
 )
-
-SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(["Conv", "ConvTranspose", "DeformConv"])}
-
-
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", SUITE)
-def test_node_suite(name):
-    model, sets = SUITE[name]
-    for inputs, expected in sets:
-        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
-
 
 CONV = {
     "3x3": ((2, 4, 9, 8), (6, 4, 3, 3), {"pads": [1, 1, 1, 1]}),

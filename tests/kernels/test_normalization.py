@@ -8,30 +8,7 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.kernels import batch_norm, normalization  # noqa: F401
-from tests.kernels.helpers import assert_same, bind, check_against_ort, node_suite_cases, run_case, run_kernel
-
-OPERATORS = [
-    "BatchNormalization",
-    "InstanceNormalization",
-    "LayerNormalization",
-    "GroupNormalization",
-    "RMSNormalization",
-    "MeanVarianceNormalization",
-    "LpNormalization",
-    "LRN",
-]
-SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
-
-
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", SUITE)
-def test_node_suite(name):
-    model, sets = SUITE[name]
-    for inputs, expected in sets:
-        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
+from tests.kernels.helpers import assert_same, bind, check_against_ort, run_kernel, values
 
 
 def batch_norm_inputs(shape: tuple[int, ...], parameters: tuple[int, ...]) -> list[np.ndarray]:

@@ -9,30 +9,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import pool, unpool  # noqa: F401
-from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel
-
-OPERATORS = [
-    "MaxPool",
-    "AveragePool",
-    "LpPool",
-    "GlobalMaxPool",
-    "GlobalAveragePool",
-    "GlobalLpPool",
-    "MaxUnpool",
-]
-SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
-
-
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", SUITE)
-def test_node_suite(name):
-    model, sets = SUITE[name]
-    for inputs, expected in sets:
-        assert_same(run_case(model, inputs), expected, rtol=1e-3, atol=1e-5)
-
+from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 WINDOWS = {
     "2x2 stride 2": ((2, 3, 8, 9), {"kernel_shape": [2, 2], "strides": [2, 2]}),

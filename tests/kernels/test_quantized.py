@@ -7,17 +7,7 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.kernels import quantized  # noqa: F401
-from tests.kernels.helpers import assert_same, check_against_ort, node_suite_cases, run_case, run_kernel, run_ort
-
-OPERATORS = ["ConvInteger", "QLinearConv", "MatMulInteger", "QLinearMatMul"]
-SUITE = {name: (model, sets) for name, model, sets in node_suite_cases(OPERATORS)}
-
-
-@pytest.mark.parametrize("name", SUITE)
-def test_node_suite(name):
-    model, sets = SUITE[name]
-    for inputs, expected in sets:
-        assert_same(run_case(model, inputs), expected)
+from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, run_ort
 
 
 @pytest.mark.parametrize("signed", [False, True])

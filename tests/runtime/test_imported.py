@@ -8,9 +8,14 @@ from onnx import TensorProto, helper, numpy_helper
 from irc.frontend.onnx import import_model
 from irc.runtime.files.file import load
 from irc.runtime.model import CompiledModel
-from tests.kernels.helpers import assert_same, node_suite_cases, run_ort_model
+from tests.kernels.helpers import assert_same, run_ort_model
+from tests.suites import suite
 
-CASES = {name: (model, sets) for name, model, sets in node_suite_cases(["If", "Loop", "Scan"])}
+CASES = {
+    case.name: (case.model, case.data_sets)
+    for case in suite("node")
+    if [node.op_type for node in case.model.graph.node] in (["If"], ["Loop"], ["Scan"])
+}
 
 
 def test_the_suite_has_control_flow():
