@@ -1,4 +1,4 @@
-"""Convolutions against ONNX Runtime and the ONNX node suite."""
+"""Convolutions against ONNX Runtime."""
 
 from __future__ import annotations
 

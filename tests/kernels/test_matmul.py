@@ -1,4 +1,4 @@
-"""Matrix products against ONNX Runtime and the ONNX node suite."""
+"""Matrix products against ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisations against ONNX Runtime, the ONNX node suite, and the definitions."""
+"""Normalisations against ONNX Runtime and the definitions."""
 
 from __future__ import annotations
 

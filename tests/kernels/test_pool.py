@@ -1,4 +1,4 @@
-"""Pooling against ONNX Runtime and the ONNX node suite."""
+"""Pooling against ONNX Runtime."""
 
 from __future__ import annotations
 

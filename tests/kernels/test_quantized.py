@@ -1,4 +1,4 @@
-"""Products of quantized tensors against exact arithmetic, ONNX Runtime and the ONNX node suite."""
+"""Products of quantized tensors against exact arithmetic and ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resize and Upsample against ONNX Runtime, the ONNX node suite, and the definitions."""
+"""Resize and Upsample against ONNX Runtime and the definitions."""
 
 from __future__ import annotations
 

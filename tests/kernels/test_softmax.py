@@ -1,4 +1,4 @@
-"""The softmax family against ONNX Runtime and the ONNX node suite."""
+"""The softmax family against ONNX Runtime."""
 
 from __future__ import annotations
 
