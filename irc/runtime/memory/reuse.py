@@ -65,12 +65,12 @@ def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
 
 
 def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
-    """Over the first operand, if the second is of its shape."""
+    """Over the first operand, if the second is of its shape or has none."""
     a, b = ins
 
     def step(frame: Frame) -> None:
         x, y = frame[a], frame[b]
-        if x.flags.writeable and x.shape == y.shape:
+        if x.flags.writeable and (x.shape == y.shape or not y.shape):
             frame[out] = kernel(x, y, out=x)
             frame[0].counters.in_place += 1
             for s in dead:
