@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from irc import __version__
 from irc.errors import Error
 from irc.fuser import Fuse
 from irc.fuser.policy import operators
@@ -76,7 +77,9 @@ def compile(
         report.operators_before = count_operators(module.main)
         tell("optimising")
         passed = manager.run(module)
+        module.metadata |= {"irc.version": __version__, "irc.pipeline": report.pipeline}
         _infer_rows(module)
+        report.notes += _declared_wrongly(module)
         clock.lap("passes")
         tell("lowering")
         compiled = CompiledModel(module, report, options)
@@ -96,6 +99,15 @@ def _infer_rows(module: Module) -> None:
     rows = (row for graph in module.graphs.values() for node in graph.walk() for row in scanned_rows(node))
     if any(row.dtype is None or row.shape is None for row in rows):
         PassManager([ShapeInference()]).run(module)
+
+
+def _declared_wrongly(module: Module) -> list[str]:
+    """Notes of outputs whose declared sizes are wrong; Error IRC135 if element types turn out to be."""
+    if not module.metadata:
+        return []
+    from irc.frontend.onnx.declared import check_outputs
+
+    return check_outputs(module)
 
 
 def load_module(model: Any) -> tuple[Module, str]:

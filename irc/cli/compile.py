@@ -105,11 +105,9 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
     if Path(path).suffix != ONNX:
         model.save(path)
         return Path(path).stat().st_size
-    from irc import __version__
     from irc.frontend.onnx_export import save_model
 
-    metadata = {"irc.version": __version__, "irc.pipeline": model.report.pipeline}
-    return save_model(model.module, path, external_data, metadata)
+    return save_model(model.module, path, external_data)
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx.parser
+import pytest
 
 import irc
 
@@ -41,3 +42,68 @@ def test_a_wrong_output_shape_changes_no_result_either():
     results = irc.compile(model).run({"x": x, "p": np.array([1, 1])})
     np.testing.assert_array_equal(results["y"], x)
     np.testing.assert_array_equal(results["z"], x)
+
+
+def declared(type: str, body: str = "y = Neg (x)") -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, 3] x) => ({type} y) {{ {body} }}
+    """)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(
+    ("type", "body"),
+    [
+        ("int64[2, 3]", "y = Neg (x)"),
+        ("float16", "y = Identity (x)"),
+        ("float[2]", "y = Shape (x)"),
+        ("float[2, 3]", "y = SequenceConstruct (x)"),
+        ("seq(int64)", "y = SequenceConstruct (x)"),
+        ("seq(float)", "y = Neg (x)"),
+        ("optional(int64)", "y = Neg (x)"),
+    ],
+)
+def test_another_element_type_of_an_output_is_refused(passes, type, body):
+    with pytest.raises(irc.Error, match="output 'y': the model declares it as") as caught:
+        irc.compile(declared(type, body), passes)
+    assert caught.value.code == "IRC135"
+
+
+def test_element_types_that_only_inference_finds():
+    """What a function gives has no type at first."""
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[2, 3] x) => (int64[2, 3] y) { y = local.F (x) }
+    <opset_import: ["" : 17], domain: "local">
+    F (a) => (b) { b = Neg (a) }
+    """)
+    with pytest.raises(irc.Error, match="declares it as Long") as caught:
+        irc.compile(model)
+    assert caught.value.code == "IRC135"
+
+
+@pytest.mark.parametrize("type", ["float[2, 4]", "float[2, 3, 1]", "float[N]"])
+def test_wrong_sizes_of_an_output_are_noted(type):
+    compiled = irc.compile(declared(type))
+    (note,) = compiled.report.notes
+    assert "declares its output 'y' as Float(" in note
+    assert note.endswith("it is Float(2, 3)")
+    assert compiled.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (2, 3)
+
+
+@pytest.mark.parametrize("type", ["float[2, 3]", "float[N, M]", "float[N, 3]", "float[]"])
+def test_sizes_that_may_be_right_are_not(type):
+    assert irc.compile(declared(type)).report.notes == []
+
+
+def test_outputs_that_no_node_gives_are_what_they_are():
+    """ONNX Runtime takes these, too."""
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, 3] x) => (float[2, 3] y, int64[2, 3] x, int64[2] w)
+    <float[2] w = {1, 2}>
+    { y = Neg (x) }
+    """)
+    found = irc.compile(model).run({"x": np.ones((2, 3), np.float32)})
+    assert [found[name].dtype for name in "yxw"] == [np.float32] * 3

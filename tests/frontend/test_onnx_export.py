@@ -200,12 +200,18 @@ def test_what_the_model_says_of_itself_stays() -> None:
     before.producer_name, before.producer_version, before.model_version = "maker", "2", 7
     before.domain, before.doc_string, before.graph.doc_string = "d", "about", "of the graph"
     before.metadata_props.add(key="author", value="somebody")
-    after = export_model(irc.compile(before).module, {"irc.pipeline": "p"})
+    after = export_model(irc.compile(before).module, {"noted": "n"})
     assert (after.domain, after.doc_string, after.model_version) == ("d", "about", 7)
     assert (after.graph.name, after.graph.doc_string) == ("g", "of the graph")
     assert after.producer_name == "irc"
     found = {prop.key: prop.value for prop in after.metadata_props}
-    assert found == {"author": "somebody", "irc.source": "maker 2", "irc.pipeline": "p"}
+    assert found == {
+        "author": "somebody",
+        "irc.source": "maker 2",
+        "irc.version": irc.__version__,
+        "irc.pipeline": str(PassManager("default")),
+        "noted": "n",
+    }
     again = export_model(irc.compile(after).module)
     assert {prop.key: prop.value for prop in again.metadata_props} == found
 

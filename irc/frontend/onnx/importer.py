@@ -9,6 +9,7 @@ from irc.frontend.onnx.attributes import AttributeReader
 from irc.frontend.onnx.blocks import GraphBuilder
 from irc.frontend.onnx.checks import Place, text
 from irc.frontend.onnx.control import SPECIAL
+from irc.frontend.onnx.declared import check_outputs
 from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import read_functions, resolve
@@ -67,6 +68,7 @@ class Importer:
         GraphBuilder(self, module.main, raw, imports).build(constants=constants)
         module.metadata.update(_metadata(model, self.ir_version, imports))
         module.metadata.update(_output_types(raw))
+        check_outputs(module)
         return module
 
     def initializers(self, raw: RawGraph) -> dict[str, Tensor]:

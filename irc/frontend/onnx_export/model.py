@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PRODUCER = "irc"
 _PROPS = "metadata_props."
+_OURS = "irc."
+"""What compiling says of a module: by which version and passes."""
 
 _LOWEST_IR_VERSION = 4
 """Before, each initializer had to be an input too."""
@@ -99,6 +101,7 @@ def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str
     source = " ".join(filter(None, (given.get("producer_name", ""), given.get("producer_version", ""))))
     if source and given.get("producer_name") != PRODUCER:
         props["irc.source"] = source
+    props |= {key: value for key, value in given.items() if key.startswith(_OURS)}
     for key, value in (props | dict(metadata)).items():
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
