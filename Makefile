@@ -67,9 +67,20 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis benchmarks/out benchmarks/*/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
 # One stamp an extra: .venv/.test means that irc[test] is installed as pyproject.toml now says.
 $(VENV)/.%: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(PIP) --editable '.[$*]'
+	@touch $@
+
+# Peers are installed one by one if they cannot be all together: one that has no wheel for this Python is left out.
+# (Those two take long to build, and need a C++ compiler.)
+COMPILED := --only-binary onnxoptimizer,onnxsim
+$(VENV)/.bench: pyproject.toml | $(VENV)/.created
+	$(PIP) $(COMPILED) --editable '.[bench]' || { $(PIP) --editable . && $(BIN)/python -c "import tomllib; \
+	print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'], sep='\n')" | \
+	while read -r peer; do $(PIP) $(COMPILED) "$$peer" || echo "$$peer cannot be installed here: left out"; done; }
 	@touch $@
 
 $(VENV)/.created:
