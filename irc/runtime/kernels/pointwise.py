@@ -8,13 +8,12 @@ inputs) writes there instead of into a new array.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.numerics import WORTH_FILLING, Function, bounded
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, is_half
 
@@ -24,12 +23,6 @@ _UFUNC = "ufunc"
 
 BLOCK = 1 << 17
 """Elements a function of several steps treats at once, so that what lies between the steps stays in cache."""
-
-FILLED = 1 << 14
-"""Elements of a block filled with a number."""
-
-WORTH_FILLING = 1 << 13
-"""Elements from which on a block filled with a number saves more time than it takes."""
 
 
 def of_one(ufunc: Callable[..., Any]) -> Kernel:
@@ -83,38 +76,18 @@ def of_many(ufunc: Callable[..., Any]) -> Kernel:
 
 
 def of_bound(ufunc: Callable[..., Any]) -> Kernel:
-    """A kernel that is ``np.maximum`` or ``np.minimum`` of an array and one number, a 0-d array.
-
-    NumPy's loops take four times as long for an array and a number as for two arrays, so a large array meets a block
-    filled with the number.
-    """
+    """A kernel that is `numerics.bounded` by one number, a 0-d array."""
+    large = bounded(ufunc)
 
     def run(x: Array, bound: Array, out: Array | None = None) -> Array:
-        small = x.size < WORTH_FILLING or x.dtype != bound.dtype
+        if x.size >= WORTH_FILLING:
+            return large(x, bound, np.empty(x.shape, x.dtype) if out is None else out)
         if out is None:
-            if small:
-                result = ufunc(x, bound, order="C")
-                return result if type(result) is _NDARRAY else np.asarray(result)
-            out = np.empty(x.shape, x.dtype)
-        if small or not (x.flags.c_contiguous and out.flags.c_contiguous):
-            return ufunc(x, bound, out=out)
-        filled = _filled(x.dtype, bound.tobytes())
-        source, target, whole = x.reshape(-1), out.reshape(-1), x.size // FILLED * FILLED
-        if whole:
-            ufunc(source[:whole].reshape(-1, FILLED), filled, out=target[:whole].reshape(-1, FILLED))
-        if whole < x.size:
-            ufunc(source[whole:], filled[: x.size - whole], out=target[whole:])
-        return out
+            result = ufunc(x, bound, order="C")
+            return result if type(result) is _NDARRAY else np.asarray(result)
+        return ufunc(x, bound, out=out)
 
     return run
-
-
-@lru_cache(maxsize=16)
-def _filled(dtype: np.dtype[Any], number: bytes) -> Array:
-    """A block of one number, given by its bytes."""
-    block = np.frombuffer(number, dtype).repeat(FILLED)
-    block.flags.writeable = False
-    return block
 
 
 def of_function(function: Function) -> Kernel:
