@@ -66,6 +66,8 @@ def test_same_as_onnx_runtime(name, tmp_path):
     for output in names:
         first, second = (run[output] for run in outputs)
         assert np.abs(first - second).max() > 1e-3 * np.abs(first).max(), "the outputs should depend on the inputs"
+    counters = variants["default"].counters  # of a second run, in planned memory
+    assert counters.planned > 0 and counters.arena_bytes == counters.arena_bound, counters
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1"])

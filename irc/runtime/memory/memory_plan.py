@@ -276,9 +276,9 @@ def _is_returned(value: Value) -> bool:
 
 
 def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
-    """Give the buffers places in one arena."""
+    """Give the buffers places in one arena: the largest first; of several, those that are needed longest."""
     buffers = list(dict.fromkeys(made.values()))
-    own = sorted((b for b in buffers if b.source is None), key=lambda b: -b.form.nbytes)[:MOST]
+    own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
     starts = np.array([b.start for b in own], np.int64)
     ends = np.array([b.end for b in own], np.int64)
     sizes = np.array([b.form.nbytes for b in own], np.int64)
