@@ -87,6 +87,26 @@ def test_conditions_on_the_rank_choose_the_branch():
     assert str(graph.outputs[0].type) == "Float(2, 3, 8, 8)"
 
 
+@pytest.mark.parametrize("wide", ["Union(Tensor, Tensor[])", "Any"])
+@pytest.mark.parametrize("condition", ["aten::is_floating_point(%u)", "aten::eq(%one, %two)"])
+def test_what_may_be_of_two_kinds_stays_a_union_or_any(wide, condition):
+    text = f"""{HEAD}  %is : bool = {condition}
+  %y : {wide} = prim::If(%is)
+    block0():
+      -> (%x)
+    block1():
+      -> (%list)
+  %r : {wide} = prim::Loop(%two, %true, %x)
+    block0(%trip : int, %p : {wide}):
+      -> (%true, %list)
+  return (%y, %r)
+"""
+    graph = parse_graph(text)
+    Inference(graph).run()
+    graph.verify()
+    assert [str(v.type) for v in (*graph.outputs, graph.value("p"))] == [wide] * 3
+
+
 def test_a_list_that_grows_later_tells_nothing():
     text = f"""{HEAD}  %sizes : int[] = prim::ListConstruct(%two, %one)
   %more : int[] = aten::append(%sizes, %one)

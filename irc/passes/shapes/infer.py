@@ -106,9 +106,15 @@ class Inference:
         for block in node.blocks:
             self._block(block)
         taken = self._known_condition(node.inputs[0])
-        first, second = (block.returns for block in (node.blocks if taken is None else [node.blocks[not taken]] * 2))
-        for out, a, b in zip(node.outputs, first, second, strict=True):
-            self.set_type(out, join(a.type, b.type) or a.type)
+        for out, first, second in zip(node.outputs, *(block.returns for block in node.blocks), strict=True):
+            a, b = first.type, second.type
+            if taken is not None and join(a, b) is not None:  # what the other block returns must still fit
+                a = b = a if taken else b
+            self.set_type(out, self._covering(out, a, b))
+
+    def _covering(self, value: Value, a: Type, b: Type) -> Type:
+        """The type of ``value``, which may be of types ``a`` and ``b``; a union or Any as it was declared."""
+        return join(a, b) or self._declared.setdefault(value, value.type)
 
     def _known_condition(self, condition: Value) -> bool | None:
         """What a condition in TorchScript always is, such as that an image has four dimensions; else None."""
@@ -171,7 +177,7 @@ class Inference:
             self._block(body)
             before = [p.type for p in params]
             for param, value in zip(params, returned, strict=True):
-                self.set_type(param, join(param.type, value.type) or param.type)
+                self.set_type(param, self._covering(param, param.type, value.type))
             if [p.type for p in params] == before:
                 return
             for node in body.node.nested() if body.node else ():
