@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.fuzz.changes import Change, change, changes
 from tests.fuzz.watcher import TooMuch, Watcher
 from tests.programs.generator import FEATURES, Program, programs
 from tests.programs.interpreter import interpret
@@ -16,7 +17,7 @@ BATCH = 500
 """Examples drawn in one go. Hypothesis remembers what it drew, and slows down."""
 
 _LEFT_OUT = ("products", "axes", "shapes", "numbers", "onnx logic", "again")
-_TWICE = ("torch writes", "lists of lists", "dictionaries", "branches", "loops", "calls", "anything")
+_TWICE = ("torch writes", "lists of lists", "dictionaries", "branches", "loops", "calls", "anything", "unions")
 FOCUS = (*(f for f in FEATURES if f not in _LEFT_OUT), *_TWICE)
 """The steps that programs are made of: those that share memory, write, and hold, rather than others."""
 
@@ -36,6 +37,8 @@ WANTED = (
     "branches",
     "calls",
     "optionals",
+    "unions",
+    "changes",
 )
 """What must have been exercised for a run to mean anything."""
 
@@ -51,13 +54,15 @@ _NAMES = {
 
 @dataclass
 class Failure:
-    """The smallest program found that the analysis is wrong about."""
+    """The smallest program found that the analysis is wrong about, and what was done to it before."""
 
     program: Program
+    steps: list[Change]
     message: str
 
     def __str__(self) -> str:
-        return f"{self.message}\n\n{self.program!r}"
+        changed = f"\n\nchanged by {self.steps}" if self.steps else ""
+        return f"{self.message}{changed}\n\n{self.program!r}"
 
 
 @dataclass
@@ -79,14 +84,26 @@ class Outcome:
         return [what for what in WANTED if not self.seen[what]]
 
 
-def check(program: Program) -> Counter[str]:
-    """Run one program; AssertionError where the analysis denies what happens to memory."""
-    watcher = Watcher(program.module)
+def check(program: Program, steps: Sequence[Change] = ()) -> Counter[str]:
+    """Run one program, change it, and run it again with the analysis that the changes have kept.
+
+    AssertionError where the analysis denies what happens to memory.
+    """
+    seen = _watch(program, Watcher(program.module))
+    if steps:
+        module = program.module.copy()
+        db = change(module, steps, seen)
+        changed = replace(program, module=module)
+        seen += _watch(changed, Watcher(module, {module.main: db}))
+    return Counter({_NAMES.get(what, what): n for what, n in seen.items()})
+
+
+def _watch(program: Program, watcher: Watcher) -> Counter[str]:
     try:
         interpret(program.graph, program.inputs(), watcher)
     except TooMuch:
         watcher.seen["stopped early"] += 1
-    return Counter({_NAMES.get(what, what): n for what, n in watcher.seen.items()})
+    return watcher.seen
 
 
 def fuzz(
@@ -120,12 +137,12 @@ def _batch(outcome: Outcome, examples: int, number: int, features: tuple[str, ..
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @given(programs(features, SIZE))
-    def examine(program: Program) -> None:
+    @given(programs(features, SIZE), changes)
+    def examine(program: Program, steps: list[Change]) -> None:
         try:
-            seen = check(program)
+            seen = check(program, steps)
         except AssertionError as error:
-            smallest[:] = [Failure(program, str(error))]  # hypothesis ends with the smallest
+            smallest[:] = [Failure(program, steps, str(error))]  # hypothesis ends with the smallest
             raise
         if not smallest:
             outcome.programs += 1

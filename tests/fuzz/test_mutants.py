@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir import parse_module
 from tests.alias.programs import random_choices
 from tests.alias.test_random_updates import run as run_updates
-from tests.fuzz.mutants import OTHERS, PYTORCHS, SANE, UNIONS, UPDATES
+from tests.fuzz.mutants import OTHERS, PYTORCHS, SANE, UPDATES
 from tests.fuzz.run import fuzz
 from tests.fuzz.test_fuzz import EXAMPLES, SEED
-from tests.fuzz.watcher import Watcher
-from tests.programs.interpreter import interpret
 
 
 @pytest.mark.parametrize("name", PYTORCHS)
@@ -36,7 +32,7 @@ def test_other_mistakes_are_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", UPDATES)
 def test_mistakes_in_updates_are_caught(name: str) -> None:
-    """By random updates, a third of those that ``tests/alias`` makes."""
+    """Not only by the changes to these programs: by random updates too, a third of those that ``tests/alias`` makes."""
 
     def updates() -> None:
         for seed in range(40):
@@ -44,44 +40,6 @@ def test_mistakes_in_updates_are_caught(name: str) -> None:
 
     with UPDATES[name](), pytest.raises(Error, match="IRC340"):
         updates()
-
-
-UNION = """
-graph main(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %l : Union(Tensor, Tensor[])[] = prim::ListConstruct(%a)
-  %f : Function = prim::Constant[name="put"]()
-  %r : Tensor = prim::CallFunction(%f, %l, %x)
-  return (%r)
-
-graph put(%l : Union(Tensor, Tensor[])[], %x : Tensor):
-  %yes : bool = prim::Constant[value=1]()
-  %last : int = prim::Constant[value=-1]()
-  %a : Tensor = aten::neg(%x)
-  %k : Tensor[] = prim::ListConstruct(%x)
-  %e : Union(Tensor, Tensor[]) = prim::If(%yes)
-    block0():
-      -> (%a)
-    block1():
-      -> (%k)
-  %m : Union(Tensor, Tensor[])[] = aten::append(%l, %e)
-  %u : Union(Tensor, Tensor[]) = aten::__getitem__(%l, %last)
-  %t : Tensor = prim::unchecked_cast(%u)
-  %w : Tensor = aten::zero_(%t)
-  return (%a)
-"""
-
-
-@pytest.mark.parametrize("name", UNIONS)
-def test_mistakes_about_unions_are_caught(name: str) -> None:
-    def run() -> None:
-        module = parse_module(UNION)
-        (result,) = interpret(module.main, [np.ones(2, np.float32)], Watcher(module))
-        assert not result.any(), "%a is written"
-
-    run()
-    with UNIONS[name](), pytest.raises(AssertionError, match="hold the same memory"):
-        run()
 
 
 def test_each_of_pytorchs_mistakes_is_among_them() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from irc.ir import Block, Module, Node
+from collections.abc import Mapping
+
+from irc.alias import AliasDb
+from irc.ir import Block, Graph, Module, Node
+from irc.ir.types import UnionType
 from tests.programs.interpreter import Env
 from tests.programs.soundness import Soundness
 
@@ -19,8 +23,8 @@ class TooMuch(Exception):
 class Watcher(Soundness):
     """Checks the analysis, and counts in ``seen`` what there was to check."""
 
-    def __init__(self, module: Module) -> None:
-        super().__init__(module)
+    def __init__(self, module: Module, dbs: Mapping[Graph, AliasDb] | None = None) -> None:
+        super().__init__(module, dbs)
         self._trips: list[int] = []
         self._steps = 0
 
@@ -41,6 +45,7 @@ class Watcher(Soundness):
         if any(isinstance(env[v], list) and len(env[v]) > MOST_ELEMENTS for v in node.outputs):
             raise TooMuch
         self.seen["steps"] += 1
+        self.seen["unions"] += any(isinstance(v.type, UnionType) for v in node.outputs)
         if node.kind in LOOPS:
             trips = self._trips.pop()
             self.seen[

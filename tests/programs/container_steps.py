@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irc.ir import Value
-from tests.programs.kinds import FLOAT, KEYS, LONG, Kind, Map, Opt, Seq, Tens, Tup, fits
+from tests.programs.any_steps import new_bag
+from tests.programs.kinds import FLOAT, KEYS, LONG, Bag, Kind, Map, Opt, Seq, Tens, Tup, fits
 from tests.programs.maker import Maker
 from tests.programs.torch_steps import Step
 
@@ -15,6 +16,8 @@ def fitting(m: Maker, kind: Kind) -> Value | None:
         return m.fresh(kind)
     if found is None and isinstance(kind, Seq) and isinstance(kind.elem, Tens):
         return new_list(m, kind)
+    if found is None and isinstance(kind, Bag) and isinstance(kind.first[0], Tens):
+        return new_bag(m, kind.type, m.fresh(kind.first[0]))
     return found
 
 

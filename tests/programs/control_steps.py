@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from irc.ir import Value, types
 from tests.programs.container_steps import fitting
-from tests.programs.kinds import BOOL, LONG, Kind, Num, Tens, either, fits, ir_type
+from tests.programs.kinds import BOOL, LONG, Kind, Num, Tens, blended, either, fits, ir_type
 from tests.programs.maker import Maker
 from tests.programs.torch_steps import Step
 
@@ -31,11 +32,21 @@ def condition(m: Maker) -> Value:
 def branch(m: Maker) -> None:
     if m.depth >= MAX_DEPTH:
         return
-    node = m.node_with_blocks("prim::If", [condition(m)])
+    fork(m, condition(m), (nothing, nothing))
+
+
+def nothing(m: Maker) -> None:
+    """A block that begins with nothing in particular."""
+
+
+def fork(m: Maker, truth: Value, starts: Sequence[Step]) -> None:
+    """``prim::If``, whose blocks begin with ``starts``."""
+    node = m.node_with_blocks("prim::If", [truth])
     scopes: list[list[Value]] = []
-    for _ in range(2):
+    for start in starts:
         block = node.add_block()
         with m.inside(block):
+            start(m)
             m.steps(m.below(5))
             scopes.append(m.newest_first())
     returns: list[list[Value]] = [[], []]
@@ -43,7 +54,7 @@ def branch(m: Maker) -> None:
     for _ in range(m.between(0, 2)):
         a = m.choose(scopes[0]) if scopes[0] else None
         for b in scopes[1] if a is not None else []:
-            kind = either(m.kind(a), m.kind(b))
+            kind = either(m.kind(a), m.kind(b)) or (blended(m.kind(a), m.kind(b)) if m.wide else None)
             if kind is not None and (m.flip() or b is a):
                 returns[0].append(a)
                 returns[1].append(b)

@@ -9,8 +9,17 @@ import numpy as np
 from hypothesis import strategies as st
 
 from irc.ir import Graph, Module, Value, types
-from tests.programs import any_steps, container_steps, control_steps, heavy_steps, list_steps, onnx_steps, torch_steps
-from tests.programs.kinds import BOOL, FLOAT, LONG, Boxed, Kind, Seq, Tens, ir_type
+from tests.programs import (
+    any_steps,
+    container_steps,
+    control_steps,
+    heavy_steps,
+    list_steps,
+    onnx_steps,
+    torch_steps,
+    union_steps,
+)
+from tests.programs.kinds import BOOL, FLOAT, LONG, Bag, Boxed, Kind, Seq, Tens, ir_type
 from tests.programs.maker import Maker
 
 FEATURES = {
@@ -21,6 +30,7 @@ FEATURES = {
     **list_steps.STEPS,
     **control_steps.STEPS,
     **any_steps.STEPS,
+    **union_steps.STEPS,
 }
 """Families of steps; each program uses a few, so that it is deep in what it is about."""
 
@@ -107,13 +117,15 @@ def programs(draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size:
     functions: Functions = []
     chooser = Maker(draw, module.main, module, 0)
     chosen = [f for f in features if not chooser.below(3)] or list(features)
-    boxed = any_steps.NAME in chosen
+    wide = tuple(t for feature in chosen for t in any_steps.WIDE.get(feature, ()))
     if "calls" in chosen:
         for i in range(chooser.between(1, 2)):
             maker = ProgramMaker(draw, module.add_graph(f"f{i}"), module, 6, features=chosen, functions=list(functions))
-            functions.append(_function(maker, boxed))
+            maker.wide = wide
+            functions.append(_function(maker))
     maker = ProgramMaker(draw, module.main, module, size, features=chosen, functions=functions)
-    buffers, views = _inputs(maker, boxed)
+    maker.wide = wide
+    buffers, views = _inputs(maker)
     maker.trusted = maker.below(3) != 2
     maker.steps(maker.between(1, size))
     _outputs(maker)
@@ -121,24 +133,29 @@ def programs(draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size:
     return Program(module, buffers, views)
 
 
-def _function(m: ProgramMaker, boxed: bool) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:
+def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:
     choices: tuple[Kind, ...] = (INPUTS[0], Tens(FLOAT, (2, 3), frozen=True), INPUTS[1], Seq(INPUTS[0], 1))
-    choices += (Boxed(INPUTS[0]),) if boxed else ()
-    keeps = not m.below(3)
-    kinds = [INPUTS[0], Seq(INPUTS[0], 1)] if keeps else [m.pick(choices) for _ in range(m.between(1, 2))]
+    choices += tuple(Boxed(INPUTS[:1], wide) for wide in m.wide)
+    lists = (Seq(INPUTS[0], 1), *(Bag(INPUTS[:1], wide) for wide in m.wide))
+    keeps = not m.below(2 if m.wide else 3)
+    kinds = [INPUTS[0], m.pick(lists)] if keeps else [m.pick(choices) for _ in range(m.between(1, 2))]
     m.define([m.graph.add_input(ir_type(k, False), f"p{i}") for i, k in enumerate(kinds)], kinds)
     if keeps:  # the caller's list is given something, which is taken out again
-        if m.flip():
+        if isinstance(kinds[1], Bag):
             torch_steps.unary(m)
-        m.pick(list_steps.STORES)(m)
-        container_steps.get_item(m)
+            any_steps.put_and_take(m)
+        else:
+            if m.flip():
+                torch_steps.unary(m)
+            m.pick(list_steps.STORES)(m)
+            container_steps.get_item(m)
     m.steps(m.between(1, m.budget))
     returns = [m.choose(m.newest_first()) for _ in range(m.between(0, 2))]
     m.graph.set_outputs(returns)
     return m.graph.name, tuple(kinds), tuple(m.kind(v) for v in returns)
 
 
-def _inputs(m: Maker, boxed: bool) -> tuple[list[np.ndarray[Any, Any]], list[tuple[int, int, tuple[int, ...], bool]]]:
+def _inputs(m: Maker) -> tuple[list[np.ndarray[Any, Any]], list[tuple[int, int, tuple[int, ...], bool]]]:
     """Inputs with known, named or unknown sizes; some lie in the same memory, some are transposed."""
     buffers: list[np.ndarray[Any, Any]] = []
     views: list[tuple[int, int, tuple[int, ...], bool]] = []
@@ -149,12 +166,13 @@ def _inputs(m: Maker, boxed: bool) -> tuple[list[np.ndarray[Any, Any]], list[tup
         if says == 1:
             shape = tuple(_SIZES[n] if m.flip() else n for n in shape)
         of_type = types.tensor(kind.dtype, shape) if says < 2 else types.tensor(kind.dtype)
-        if boxed and not m.below(3):
-            m.define([m.graph.add_input(types.ANY, f"x{i}")], [Boxed(kind)])
+        if m.wide and not m.below(3):
+            boxed = Boxed((kind,), m.pick(m.wide))
+            m.define([m.graph.add_input(boxed.type, f"x{i}")], [boxed])
         else:
             m.define([m.graph.add_input(of_type, f"x{i}")], [kind])
         shared = [j for j, b in enumerate(buffers) if b.dtype == kind.dtype.numpy]
-        together = m.flip() if boxed else m.below(3) == 2
+        together = m.flip() if m.wide else m.below(3) == 2
         buffer = m.pick(shared) if shared and together else len(buffers)
         if buffer == len(buffers):
             buffers.append(m.array((24,), kind.dtype))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.ir import Block, Graph, Module, Node, Value
+from irc.ir import Block, Graph, Module, Node, Tensor, Value
 from irc.runtime.binding import bind
 from irc.runtime.lowering import runtime_constant
 
@@ -65,7 +65,7 @@ class _Interpreter:
                 assert self._module is not None
                 return self.block(self._module.graphs[inputs[0]].block, inputs[1:], {})
             case "prim::FusionGroup":
-                return self.block(node.attributes["Subgraph"].block, inputs, env)
+                return self.block(node.attributes["Subgraph"].block, inputs, {})
         results = bind(node)(*inputs)
         if not node.outputs:
             return []
@@ -74,8 +74,12 @@ class _Interpreter:
     def _constant(self, node: Node) -> Any:
         value = node.output
         if value not in self._constants:
-            name = node.attributes.get("name")
-            self._constants[value] = runtime_constant(node.attributes.get("value")) if name is None else name
+            name, held = node.attributes.get("name"), node.attributes.get("value")
+            found = runtime_constant(held) if name is None else name
+            if isinstance(held, Tensor) and not held.name:
+                found = found.copy()  # copies of a node may share it, which nobody can tell, as nobody can write it
+                found.flags.writeable = False
+            self._constants[value] = found
         return self._constants[value]
 
     def _loop(self, node: Node, inputs: list[Any], env: Env) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irc.ir import DType, Type, types
-from irc.ir.types import DictType, ListType, OptionalType, TupleType
+from irc.ir.types import DictType, ListType, OptionalType, TupleType, UnionType
 
 FLOAT, LONG, BOOL = DType.FLOAT, DType.INT64, DType.BOOL
 KEYS = ("a", "b")
@@ -62,16 +62,18 @@ class Num:
 
 @dataclass(frozen=True)
 class Boxed:
-    """A value of type Any; what it is."""
+    """A value of a wide type: Any, or a union. Which of ``kinds`` it is, if they are several, only a run tells."""
 
-    elem: Kind
+    kinds: tuple[Kind, ...]
+    type: Type = types.ANY
 
 
 @dataclass(frozen=True)
 class Bag:
-    """A list of anything, itself maybe; only what its first element is is known, and that never changes."""
+    """A list of values of a wide type, itself maybe; only of the first is known what it is, and that never changes."""
 
-    first: Kind
+    first: tuple[Kind, ...]
+    type: Type = types.ANY
 
 
 Kind = Tens | Seq | Tup | Map | Opt | Num | Boxed | Bag
@@ -93,7 +95,26 @@ def fits(kind: Kind, wanted: Kind) -> bool:
         return fits(kind.elem, wanted.elem)
     if isinstance(kind, Num) and isinstance(wanted, Num):
         return kind.low >= wanted.low and kind.high <= wanted.high
+    if isinstance(kind, Bag) and isinstance(wanted, Bag):
+        return kind.type == wanted.type and _among(kind.first, wanted.first)
+    if isinstance(wanted, Boxed):
+        return kind == wanted or (admits(wanted.type, kind) and _among(opened(kind), wanted.kinds))
     return kind == wanted
+
+
+def _among(kinds: tuple[Kind, ...], wanted: tuple[Kind, ...]) -> bool:
+    return all(any(fits(k, w) for w in wanted) for k in kinds)
+
+
+def opened(kind: Kind) -> tuple[Kind, ...]:
+    """What a value may be, whatever its type."""
+    return kind.kinds if isinstance(kind, Boxed) else (kind,)
+
+
+def admits(wide: Type, kind: Kind) -> bool:
+    """Whether a value of ``kind`` is one of type ``wide``: Any, or a union."""
+    of_type = ir_type(kind, False)
+    return wide in (types.ANY, of_type) or (isinstance(wide, UnionType) and of_type in wide.members)
 
 
 def either(a: Kind, b: Kind) -> Kind | None:
@@ -105,6 +126,16 @@ def either(a: Kind, b: Kind) -> Kind | None:
     if isinstance(a, Num) and isinstance(b, Num):
         return Num(min(a.low, b.low), max(a.high, b.high))
     return b if fits(a, b) else a if fits(b, a) else None
+
+
+def blended(a: Kind, b: Kind) -> Boxed | None:
+    """The same by a union: of kinds that a run can tell apart."""
+    if type(a) is type(b) or not isinstance(a, _TOLD_APART) or not isinstance(b, _TOLD_APART):
+        return None
+    return Boxed((a, b), UnionType(tuple(sorted((ir_type(k, False) for k in (a, b)), key=str))))
+
+
+_TOLD_APART = (Tens, Seq, Tup, Map, Num)
 
 
 def ir_type(kind: Kind, exact: bool) -> Type:
@@ -123,6 +154,6 @@ def ir_type(kind: Kind, exact: bool) -> Type:
         case Num():
             return types.INT
         case Boxed():
-            return types.ANY
+            return kind.type
         case Bag():
-            return ListType(types.ANY)
+            return ListType(kind.type)

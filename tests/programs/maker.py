@@ -35,6 +35,7 @@ class Maker:
         kinds: what is known of each value.
         scope: the values visible at the insertion point.
         trusted: whether nodes state the exact types of their results, or leave them to inference.
+        wide: the types that leave open what values are, Any and unions; none if the program is to have none.
     """
 
     def __init__(self, draw: st.DrawFn, graph: Graph, module: Module, budget: int) -> None:
@@ -47,6 +48,7 @@ class Maker:
         self.scope: list[Value] = []
         self.numbers: list[tuple[Any, Value]] = []
         self.trusted = True
+        self.wide: tuple[Type, ...] = ()
         self.depth = 0
 
     # -- draws -----------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ class _Change:
 
 
 class Frame:
-    """One run of one graph; fusion groups belong to the graph around them.
+    """One run of one graph: the program's, a function's, or that of a group of nodes.
 
     Attributes:
         active: the nodes that are running, outermost first.
@@ -44,14 +45,18 @@ class Frame:
 class Soundness(Observer):
     """Raises AssertionError where the analysis denies what happens.
 
+    Args:
+        module: what is run.
+        dbs: the analyses of some of its graphs; others are made when they are needed.
+
     Attributes:
         seen: how often what was checked: shared memory, writes...
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, dbs: Mapping[Graph, AliasDb] | None = None) -> None:
         self.seen: Counter[str] = Counter()
         self._module = module
-        self._dbs: dict[Graph, AliasDb] = {}
+        self._dbs: dict[Graph, AliasDb] = dict(dbs or {})
         self._frames: list[Frame] = []
         self._time = 0
         self._kept: list[Env] = []  # memory must not be used twice while we compare addresses
@@ -59,7 +64,7 @@ class Soundness(Observer):
     # -- what the interpreter tells --------------------------------------
 
     def entered(self, block: Block, env: Env) -> None:
-        if block.node is None and not self._is_group(block):
+        if block.node is None:
             self._frames.append(Frame(self._db(block.graph)))
         self._frames[-1].env = env
         for value in block.params:
@@ -69,7 +74,7 @@ class Soundness(Observer):
         frame = self._frames[-1]
         self._kept.append(env)
         self._certain(env)
-        if block.node is None and not self._is_group(block):
+        if block.node is None:
             self._frames.pop()
         else:
             frame.env = {}  # the node around it goes on with its own
@@ -167,10 +172,6 @@ class Soundness(Observer):
         if graph not in self._dbs:
             self._dbs[graph] = analyze(graph, self._module)
         return self._dbs[graph]
-
-    def _is_group(self, block: Block) -> bool:
-        active = self._frames[-1].active if self._frames else []
-        return bool(active) and active[-1].attributes.get("Subgraph") is block.graph
 
     @staticmethod
     def _is_leaf(node: Node) -> bool:

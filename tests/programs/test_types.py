@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.ir import Block, Node, Type, Value, types
-from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType
+from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, UnionType
 from irc.passes import PassManager
 from tests.programs.generator import Program, programs
 from tests.programs.interpreter import Env, Observer, interpret
@@ -49,6 +49,8 @@ class TypeCheck(Observer):
                 return isinstance(x, dict) and all(self._is(item, of_type.value) for item in x.values())
             case OptionalType():
                 return x is None or self._is(x, of_type.elem)
+            case UnionType():
+                return any(self._is(x, member) for member in of_type.members)
             case types.ANY:
                 return True
         return isinstance(x, _PYTHON[of_type])
