@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from benchmarks import graphs, growth, models, peers, queries, results
 from benchmarks.results import Row
@@ -26,15 +29,24 @@ def main() -> None:
         parser.error(f"unknown models: {', '.join(sorted(unknown))}" if unknown else "--turns must be at least 1")
     logging.disable(logging.WARNING)  # some tools warn about every weight
     print(*peers.absent(), sep="\n")
-    rows = [row for name in options.models or models.DEFAULT for row in models.measure(name, options.turns)]
-    written = [results.save("models", rows)]
+    parts: list[Callable[[], Path]] = [lambda: _models(options.models or models.DEFAULT, options.turns)]
     if not options.models:
-        written.append(results.save("graphs", graphs.measure(options.turns)))
-        asked = queries.rows()
-        queries.show(asked)
-        written.append(results.save("queries", (Row(row.name, row.base, "s", row.ratio) for row in asked)))
-        written.append(growth.run(growth.NAMES, growth.SIZES[-1] if options.full else growth.QUICK))
-    print("", *written, sep="\n")
+        parts.append(lambda: results.save("graphs", graphs.measure(options.turns)))
+        parts.append(_queries)
+        parts.append(lambda: growth.run(growth.NAMES, growth.SIZES[-1] if options.full else growth.QUICK))
+    for part in parts:
+        begin = time.perf_counter()
+        print(f"\n{part()}, {time.perf_counter() - begin:.0f} s", flush=True)
+
+
+def _models(names: Iterable[str], turns: int) -> Path:
+    return results.save("models", [row for name in names for row in models.measure(name, turns)])
+
+
+def _queries() -> Path:
+    asked = queries.rows()
+    queries.show(asked)
+    return results.save("queries", (Row(row.name, row.base, "s", row.ratio) for row in asked))
 
 
 if __name__ == "__main__":
