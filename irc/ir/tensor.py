@@ -64,7 +64,7 @@ class Tensor:
         array: Array = np.asarray(value, None if dtype is None else dtype.numpy)
         found = dtype or DType.from_numpy(array.dtype)
         if array.size > 1 and found is not DType.STRING and _all_equal(array):
-            return Tensor.splat(found, array.shape, array.flat[0], name)
+            return Tensor.splat(found, array.shape, array[(0,) * array.ndim], name)
         return Tensor(found, array.shape, name=name, array=array)
 
     @staticmethod

@@ -154,7 +154,7 @@ def _strings(array: Array, where: str) -> Array:
         array = np.char.decode(array, "utf-8")
     if array.dtype.kind in "UT":
         return array.astype(object)
-    if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.flat):
+    if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.reshape(-1)):
         raise Error("IRC412", f"expected strings, got {describe(array)}", where)
     return array
 

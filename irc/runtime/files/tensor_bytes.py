@@ -89,7 +89,7 @@ def _stored(tensor: Tensor) -> Array:
 
 def _string_parts(array: Array) -> list[Array]:
     # Lone surrogates, which stand for bytes that were no UTF-8, survive.
-    texts = [str(s).encode("utf-8", "surrogatepass") for s in array.flat]
+    texts = [str(s).encode("utf-8", "surrogatepass") for s in array.reshape(-1)]
     offsets = np.zeros(len(texts) + 1, _OFFSET)
     np.cumsum([len(t) for t in texts], out=offsets[1:])
     return [offsets, np.frombuffer(b"".join(texts), np.uint8)]

@@ -28,6 +28,7 @@ from irc.runtime.fused import tiling
 from irc.runtime.fused.tiling import Index, Shape
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
 
@@ -345,7 +346,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
 def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
     """The shape of the result of a pointwise operator; ValueError if there is none."""
     if kind != "onnx::Clip":
-        return np.broadcast_shapes(*[s for s in shapes if s is not None])
+        return broadcast_shape(*[s for s in shapes if s is not None])
     if any(s is not None and math.prod(s) != 1 for s in shapes[1:]):
         raise ValueError("a bound has several elements")
     return shapes[0] or ()

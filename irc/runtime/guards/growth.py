@@ -55,7 +55,7 @@ def text_bytes(array: Array) -> int:
     """The bytes of the strings in ``array``; 0 for any other element type."""
     if not array.dtype.hasobject:
         return 0
-    return sum(STRING_BYTES + len(s) for s in array.flat if isinstance(s, str))
+    return sum(STRING_BYTES + len(s) for s in array.reshape(-1) if isinstance(s, str))
 
 
 def _own_bytes(array: Array) -> int:
@@ -117,7 +117,7 @@ def _joined_text(node: Node, inputs: Sequence[Any]) -> int:
 
 def _split_text(node: Node, inputs: Sequence[Any]) -> int:
     """A row has as many parts as the string that has most of them."""
-    most = max((len(s) for s in inputs[0].flat), default=0)
+    most = max((len(s) for s in inputs[0].reshape(-1)), default=0)
     return inputs[0].size * (most + 1) * 8
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.numerics import WORTH_FILLING, Function, bounded
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half
 
 _NDARRAY = np.ndarray  # looked up at each call
 
@@ -117,7 +117,7 @@ def of_function_of_two(function: Callable[[Array, Array, Array], Any]) -> Kernel
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         try:
             if out is None:
-                out = np.empty(np.broadcast(x, y).shape, x.dtype)
+                out = np.empty(broadcast_shape(x.shape, y.shape), x.dtype)
             if x.dtype.char in "fd":
                 function(x, y, out)
             else:

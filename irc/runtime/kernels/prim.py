@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.queries import item
 from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, check_size
+from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
 from irc.runtime.objects import Instance
 from irc.runtime.values import is_array, is_sequence
 
@@ -259,7 +259,7 @@ _PLAIN: dict[str, Kernel] = {
     **dict.fromkeys(("is_cuda", "is_mkldnn", "is_nested", "is_quantized", "is_sparse"), _never),
     "VarConcat": lambda *values: concatenate(values[:-1], values[-1]),
     "VarStack": lambda *values: stack(values[:-1], values[-1]),
-    "BroadcastSizes": lambda *sizes: list(np.broadcast_shapes(*map(tuple, sizes))),
+    "BroadcastSizes": lambda *sizes: list(broadcast_shape(*map(tuple, sizes))),
     "ReductionSizes": _reduction_sizes,
     "AutogradZero": lambda: np.zeros((), FLOAT32),
 }

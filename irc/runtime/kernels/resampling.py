@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.support import MAX_RANK, Array, check_size, is_half
 
 F = np.float32
 ZERO, HALF, ONE = F(0), F(0.5), F(1)
@@ -194,7 +194,7 @@ class Resampler(NamedTuple):
 def gather_along(x: Array, indices: dict[int, Array]) -> Array:
     """``x`` with only the given indices along each axis."""
     factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
-    if x.ndim and all(factors):  # every element so many times in a row: broadcasting copies
+    if x.ndim and 2 * x.ndim <= MAX_RANK and all(factors):  # every element so many times in a row: broadcasting copies
         *outer, last = factors
         result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype)
         pairs = [size for pair in zip(x.shape, outer, strict=False) for size in pair]

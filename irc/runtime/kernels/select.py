@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,10 +105,14 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     along = axis_in(axis, x.ndim)
     if not 0 <= k <= x.shape[along]:
         raise Error("IRC424", f"K is {k}, but axis {axis} has {x.shape[along]} elements")
+    # As [before, axis, behind]: NumPy sorts no more than 32 dimensions.
+    lead, n, tail = x.shape[:along], x.shape[along], x.shape[along + 1 :]
+    flat = x.reshape(math.prod(lead), n, math.prod(tail))
     if largest:
         # Sorted backwards, then read backwards: so equal elements stay in order.
-        order = x.shape[along] - 1 - np.flip(np.argsort(np.flip(x, along), along, kind="stable"), along)
+        order = n - 1 - np.flip(np.argsort(np.flip(flat, 1), 1, kind="stable"), 1)
     else:
-        order = np.argsort(x, along, kind="stable")
-    indices = np.array(order[(slice(None),) * along + (slice(0, k),)], np.int64, order="C")
-    return fresh(np.take_along_axis(x, indices, along), x), indices
+        order = np.argsort(flat, 1, kind="stable")
+    indices = np.array(order[:, :k], np.int64, order="C")
+    values = np.take_along_axis(flat, indices, 1)
+    return fresh(values.reshape(*lead, k, *tail), x), indices.reshape(*lead, k, *tail)

@@ -13,7 +13,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_RANK, Array, axes_in, axis_in, check_size, ints
+from irc.runtime.kernels.support import MAX_RANK, Array, axes_in, axis_in, broadcast_shape, check_size, ints
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -165,7 +165,7 @@ def expand(node: Node) -> Kernel:
     def run(x: Array, target: Array) -> Array:
         asked = check_size(ints(target), x.dtype)
         try:
-            sizes = np.broadcast_shapes(x.shape, asked)
+            sizes = broadcast_shape(x.shape, asked)
         except ValueError:
             raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be expanded to {list(asked)}") from None
         return np.broadcast_to(x, check_size(sizes, x.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.guards.bounds import check_work
 from irc.runtime.kernels.extras import needed
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -26,7 +27,7 @@ def string_concat(node: Node) -> Kernel:
         if not x.dtype == y.dtype == TEXT:  # the sum of numbers would be no text
             raise Error("IRC421", f"onnx::StringConcat cannot be {x.dtype} and {y.dtype}: it joins strings")
         try:
-            shape = np.broadcast_shapes(x.shape, y.shape)
+            shape = broadcast_shape(x.shape, y.shape)
         except ValueError:
             raise Error("IRC421", f"the shapes {list(x.shape)} and {list(y.shape)} do not broadcast") from None
         found: Array = np.empty(check_size(shape, TEXT), TEXT)
@@ -77,12 +78,12 @@ def regex_full_match(node: Node) -> Kernel:
     def run(x: Array) -> Array:
         if x.dtype != TEXT:
             raise Error("IRC421", f"{node.kind} matches strings, not {x.dtype}")
-        found: Array = np.empty(check_size(x.shape, np.dtype(np.bool_)), np.bool_)
-        for i, text in enumerate(x.flat):
+        found: Array = np.empty(math.prod(check_size(x.shape, np.dtype(np.bool_))), np.bool_)
+        for i, text in enumerate(x.reshape(-1)):
             data = text.encode(errors="surrogatepass")  # a lone surrogate is a character like others
             check_work(len(data) * matcher.programsize)
-            found.flat[i] = matcher.fullmatch(data) is not None
-        return found
+            found[i] = matcher.fullmatch(data) is not None
+        return found.reshape(x.shape)
 
     return run
 

@@ -133,6 +133,54 @@ def test_more_dimensions_than_numpy_broadcasts() -> None:
         assert (found == expected).all()
 
 
+MANY = np.arange(4, dtype=np.float32).reshape([1] * 38 + [2, 2])
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        ("Expand", [MANY, np.array([3] + [1] * 39)], np.concatenate([MANY] * 3)),
+        ("Where", [MANY > 1, MANY, -MANY], np.where(MANY > 1, MANY, -MANY)),
+        ("Max", [MANY, -MANY, MANY], MANY),
+        ("PRelu", [-MANY, MANY], -MANY * MANY),
+        ("StringConcat", [np.full(MANY.shape, "a", object)] * 2, np.full(MANY.shape, "aa", object)),
+        ("TopK", [MANY, np.array([1])], MANY[..., 1:]),
+        ("Resize", [MANY, None, np.ones(40, np.float32)], MANY),
+    ],
+)
+def test_operators_of_more_dimensions_than_some_of_numpys_functions(
+    passes: str, op: str, inputs: list[Any], expected: Any
+) -> None:
+    found = run(op, *inputs, outputs=2 if op == "TopK" else 1, passes=passes)["y0"]
+    assert found.shape == expected.shape
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize("count", [33, 65, 200])
+def test_more_operands_than_numpys_functions_take(count: int) -> None:
+    """Of one node, and of one fusion group."""
+    names = [f"x{i}" for i in range(count)]
+    nodes = [helper.make_node("Sum", names, ["s"]), helper.make_node("Max", names, ["m"])]
+    nodes += [helper.make_node("Add", ["x0" if i == 1 else f"t{i - 1}", f"x{i}"], [f"t{i}"]) for i in range(1, count)]
+    outputs = ["s", "m", f"t{count - 1}"]
+    shapes = [[1, 3], [2, 1]]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, FLOAT, shapes[i % 2]) for i, name in enumerate(names)],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    feeds = {name: np.full(shapes[i % 2], i, np.float32) for i, name in enumerate(names)}
+    compiled = irc.compile(model)
+    assert any(node.kind == "prim::FusionGroup" and len(node.inputs) >= min(count, 60) for node in compiled.graph.nodes)
+    total = count * (count - 1) / 2
+    for found, expected in zip(compiled.run(feeds).values(), (total, count - 1, total)):
+        assert found.shape == (2, 3)
+        assert (found == expected).all()
+
+
 def test_bounds_of_several_elements() -> None:
     refused("IRC421", "one element", run, "Clip", X, np.float32([1, 2]))
     refused("IRC421", "one element", run, "Clip", X, None, np.float32([1, 2]))

@@ -24,7 +24,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.support import AnyDType, Array, check_size, counting
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting
 from irc.runtime.values import is_array
 
 # Arguments that say where and how: (dtype, layout, device, pin_memory), for `like` memory_format too. All but the
@@ -253,7 +253,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
         size, _, dtype = (*arguments, None, None)[:3]
         element = dtype_of(dtype, FLOAT32)
         return (mean + std * _GENERATOR.standard_normal(check_size(sizes_of(size), element))).astype(element)
-    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    shape = broadcast_shape(np.shape(mean), np.shape(std))
     dtype = as_float((mean if is_array(mean) else std).dtype)
     return np.asarray(mean + std * _GENERATOR.standard_normal(shape)).astype(dtype)
 

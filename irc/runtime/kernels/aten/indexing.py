@@ -12,7 +12,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64, check_writable, tensor
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
-from irc.runtime.kernels.support import Array, axis_in, check_size, counting
+from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
 
 
 def _out_of_range(error: Exception) -> Error:
@@ -208,7 +208,7 @@ def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
     if dim is None:
         return _take_flat(x, indices.reshape(-1))
     axis = axis_in(dim, x.ndim)
-    shape = list(np.broadcast_shapes(_without(x, axis), _without(indices, axis)))
+    shape = list(broadcast_shape(_without(x, axis), _without(indices, axis)))
     spread = [np.broadcast_to(v, [*shape[:axis], v.shape[axis], *shape[axis:]]) for v in (x, indices)]
     return _gather(spread[0], axis, spread[1])
 

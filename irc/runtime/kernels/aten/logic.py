@@ -15,7 +15,7 @@ from irc.runtime.kernels.aten.element_types import BOOL, check_writable, result_
 from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, three, two
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.support import Array, broadcast_shape
 
 
 def _comparison(ufunc: np.ufunc) -> Planner:
@@ -93,7 +93,7 @@ def _choose(condition: Array, *branches: Operand) -> Any:
     dtype = result_type(*branches)
     x, y = (tensor(b, dtype) for b in branches)
     try:
-        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        shape = broadcast_shape(condition.shape, x.shape, y.shape)
     except ValueError:
         shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
         raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other") from None
@@ -113,12 +113,12 @@ def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
 
 
 def _filled_where(x: Array, mask: Array, value: Operand) -> Array:
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = broadcast_shape(x.shape, mask.shape)
     return _fill_where(np.array(np.broadcast_to(x, shape), order="C"), mask, value)
 
 
 def _masked_select(x: Array, mask: Array) -> Array:
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = broadcast_shape(x.shape, mask.shape)
     return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
 
 

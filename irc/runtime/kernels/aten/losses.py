@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import as_float, result_type, wide
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
-from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size
 
 _NONE, _MEAN, _SUM = range(3)
 """torch's numbers of reductions (aten/src/ATen/core/Reduction.h)."""
@@ -135,7 +135,8 @@ def _cross_entropy(
 
 def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     dtype = as_float(result_type(x, y))
-    a, b = np.broadcast_arrays(x.astype(wide(dtype)), y.astype(wide(dtype)))
+    shape = broadcast_shape(x.shape, y.shape)
+    a, b = (np.broadcast_to(v.astype(wide(dtype)), shape) for v in (x, y))
     sizes = [np.maximum(np.sqrt(np.sum(v * v, dim, keepdims=True)), eps) for v in (a, b)]
     return np.asarray(np.sum(a / sizes[0] * (b / sizes[1]), dim)).astype(dtype)
 
@@ -158,7 +159,7 @@ def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, ke
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
     dtype = result_type(x, y)
-    check_size((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
+    check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
     return _lengths(difference, p).astype(dtype)
 

@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.matmul import EINSUM_ELEMENTS, EQUATION, einsum_shape, matrix_product
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.support import Array, broadcast_shape
 
 
 def _checked(rank_a: int, rank_b: int) -> Any:
@@ -114,7 +114,7 @@ def _outer(a: Array, b: Array) -> Array:
 
 
 def _cross(a: Array, b: Array, dim: int | None = None) -> Array:
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = broadcast_shape(a.shape, b.shape)
     axis = next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim
     if axis < -len(shape) or axis >= len(shape) or shape[axis] != 3:
         raise Error("IRC421", f"a cross product needs a dimension of size 3; the shape is {list(shape)}")

@@ -26,7 +26,7 @@ from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function, shapes_differ
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType, Array
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape
 from irc.runtime.values import is_array
 
 Operand = Any
@@ -70,11 +70,11 @@ def run(plan: Plan, into: Array | None = None) -> Array:
         if into is None:
             if natural == final and all(x.flags.c_contiguous for x in arrays):
                 return np.asarray(compute(*arrays))
-            out = layout.empty(np.broadcast_shapes(*(x.shape for x in arrays)), final, operands)
+            out = layout.empty(broadcast_shape(*(x.shape for x in arrays)), final, operands)
         else:
             check_writable(into)
             check_result(into, final)
-            if np.broadcast_shapes(into.shape, *(x.shape for x in arrays)) != into.shape:
+            if broadcast_shape(into.shape, *(x.shape for x in arrays)) != into.shape:
                 raise Error("IRC421", f"a tensor of shape {list(into.shape)} is too small for the result in place")
             out = into
         if natural == out.dtype:

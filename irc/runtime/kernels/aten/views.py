@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import aten, one, table, two
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size
+from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size
 from irc.runtime.values import is_array
 
 
@@ -218,7 +218,7 @@ def expand(x: Array, size: Sequence[int], implicit: bool = False) -> Array:
 
 def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
     try:
-        shape = np.broadcast_shapes(*(x.shape for x in tensors))
+        shape = broadcast_shape(*(x.shape for x in tensors))
     except ValueError as error:
         raise Error("IRC421", f"{error}") from None
     return [expand(x, shape) for x in tensors]
