@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx.backend.test import BackendTest
 
 import irc.backend
+from irc.demo.models import bundled_model
 from tests.suites import suite
 
 REFUSED = r"^test_gradient_of_add(_and_mul)?_cpu$"
@@ -113,6 +115,27 @@ def test_what_is_drawn(backend: type[Optimised], name: str) -> None:
     assert (np.abs(drawn.mean(0, dtype=np.float64) - p[0]) <= bound).all()
     halves = drawn[:10_000], drawn[10_000:]
     assert (halves[0][:, 1:-1] != halves[1][:, 1:-1]).any(0).all(), "rows repeat"
+
+
+def test_what_squeezenet_ties_at() -> None:
+    """What `LAST_BIT` rests on: up to the Softmax irc is right to the last bits, and classes differ by no more.
+
+    The suite compares probabilities, which are 1 / 1000 where the classes are equal, and 1 / 502 where the last bit,
+    1,024, picks 502 of them. Relative to the sums of the classes that is nothing.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(bundled_model("squeezenet"))
+    sums = model.graph.node[-1].input[0]
+    assert model.graph.node[-1].op_type == "Softmax"
+    model.graph.output.append(onnx.ValueInfoProto(name=sums))
+    x = (np.arange(3 * 224 * 224).reshape(1, 3, 224, 224) / (3 * 224 * 224)).astype(np.float32)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run([sums], {"data_0": x})
+    for passes in ("none", "default"):
+        found = irc.compile(model, passes).run({"data_0": x}, outputs=[sums])[sums]
+        assert found.shape == expected.shape
+        assert 9e9 < found.min() <= found.max() < found.min() * (1 + 1e-6)
+        np.testing.assert_allclose(found, expected, rtol=2e-6)
 
 
 CATEGORIES = {
