@@ -45,11 +45,13 @@ def size(node: Node) -> Kernel:
 
 def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
     """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred."""
-    sizes = target
+    sizes, shape = target, x.shape
     if 0 in target and not allowzero:
-        if any(d == 0 and i >= x.ndim for i, d in enumerate(target)):
-            raise Error("IRC421", f"0 in the shape {target} copies a dimension that {list(x.shape)} does not have")
-        sizes = [x.shape[i] if d == 0 else d for i, d in enumerate(target)]
+        try:
+            sizes = [size or shape[i] for i, size in enumerate(target)]
+        except IndexError:
+            text = f"0 in the shape {target} copies a dimension that {list(shape)} does not have"
+            raise Error("IRC421", text) from None
     try:
         return x.reshape(sizes)
     except ValueError:
@@ -92,19 +94,22 @@ def squeeze(x: Array, axes: Iterable[int] | None) -> Array:
     """``x`` without the dimensions ``axes``, which must be 1; without all that are 1 if None."""
     if axes is None:
         return x.reshape([d for d in x.shape if d != 1])
+    shape = x.shape
     dropped = axes_in(axes, x.ndim)
-    if any(x.shape[a] != 1 for a in dropped):
-        raise Error("IRC421", f"axes {list(dropped)} of the shape {list(x.shape)} cannot be squeezed: not all are 1")
-    return x.reshape([d for i, d in enumerate(x.shape) if i not in dropped])
+    if [a for a in dropped if shape[a] != 1]:
+        raise Error("IRC421", f"axes {list(dropped)} of the shape {list(shape)} cannot be squeezed: not all are 1")
+    return x.reshape([d for i, d in enumerate(shape) if i not in dropped])
 
 
 def unsqueeze(x: Array, axes: list[int]) -> Array:
     """``x`` with dimensions of 1 that stand at ``axes`` in the result."""
-    if x.ndim + len(axes) > MAX_RANK:
-        raise Error("IRC422", f"{x.ndim + len(axes)} dimensions are more than the {MAX_RANK} that are possible")
-    added = axes_in(axes, x.ndim + len(axes))
-    rest = iter(x.shape)
-    return x.reshape([1 if i in added else next(rest) for i in range(x.ndim + len(axes))])
+    rank = x.ndim + len(axes)
+    if rank > MAX_RANK:
+        raise Error("IRC422", f"{rank} dimensions are more than the {MAX_RANK} that are possible")
+    sizes = list(x.shape)
+    for axis in sorted(axes_in(axes, rank)):
+        sizes.insert(axis, 1)
+    return x.reshape(sizes)
 
 
 @kernel("onnx::Squeeze", since=13)

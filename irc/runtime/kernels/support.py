@@ -31,8 +31,8 @@ def axis_in(axis: int, rank: int) -> int:
 
 def axes_in(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     """All ``axes`` counted from the front; Error if one is out of range or given twice."""
-    found = tuple(axis_in(int(a), rank) for a in axes)
-    if len(set(found)) != len(found):
+    found = tuple([axis_in(int(a), rank) for a in axes])
+    if len(found) > 1 and len(set(found)) != len(found):
         raise Error("IRC420", f"an axis is given twice in {list(found)}")
     return found
 
