@@ -182,7 +182,11 @@ class _Folder:
         sizes = type.static_shape if isinstance(type, TensorType) else None
         if sizes is None or not self.rewriter.can_be_constant(node.outputs):
             return
-        self._replace(node, [Tensor.of(np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64))])
+        try:
+            found = np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64)
+        except OverflowError:  # no tensor is so large: the run will say what is
+            return
+        self._replace(node, [Tensor.of(found)])
 
     # -- evaluation ------------------------------------------------------
 

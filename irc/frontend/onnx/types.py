@@ -33,6 +33,7 @@ OUTPUT_TYPE = "output_types."
 _INTEGERS = {d.onnx for d in DType if d.is_integer}
 _BY_NAME = {d.name.lower(): d for d in DType}
 _UNDEFINED = 0
+_LARGEST = (1 << 63) - 1
 
 
 def from_proto(proto: TypeProto, where: Place, depth: int = 0) -> Type:
@@ -82,7 +83,7 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
 
 
 def to_proto(type: Type) -> TypeProto:
-    """The ``TypeProto`` of an IR type; TypeError for types that ONNX does not have."""
+    """The ``TypeProto`` of an IR type; TypeError for types that ONNX does not have, Error IRC350 for such sizes."""
     from onnx import TypeProto
 
     proto = TypeProto()
@@ -98,6 +99,8 @@ def _fill(proto: TypeProto, type: Type) -> None:
             for dim in type.shape:
                 added = proto.tensor_type.shape.dim.add()
                 if isinstance(dim, int):
+                    if dim > _LARGEST:
+                        raise Error("IRC350", f"ONNX's sizes are at most {_LARGEST}; here is {type}")
                     added.dim_value = dim
                 elif dim is not None:
                     added.dim_param = dim

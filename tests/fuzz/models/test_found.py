@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import irc
 from irc.alias import AliasDb
+from irc.frontend.onnx_export import export_model
 from tests.kernels.helpers import run_kernel
 
 FLOAT, INT, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
@@ -404,3 +405,16 @@ def test_loops_without_trips_of_which_nothing_can_be_known() -> None:
     feeds = {"trips": np.array(0), "x": X}
     refused("IRC432", "inline the function", irc.compile(model, "none").run, feeds)
     assert irc.compile(model, "inline").run(feeds)["y"].shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("op", ["Size", "Shape"])
+@pytest.mark.parametrize("passes", ["default", "constant-fold", "shape-inference"])
+def test_sizes_beyond_what_integers_hold(op: str, passes: str) -> None:
+    """Types may claim them; no input has them."""
+    nodes = [helper.make_node("Concat", ["x"] * 3, ["c"], axis=0), helper.make_node(op, ["c"], ["y"])]
+    info = [helper.make_tensor_value_info("x", FLOAT, [2**62, 2]), onnx.ValueInfoProto(name="y")]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=9)
+    compiled = irc.compile(model, passes)
+    refused("IRC413", "4611686018427387904", compiled.run, {"x": X[:, :2]})
+    model.graph.output[0].name = "c"
+    refused("IRC350", "13835058055282163712", export_model, irc.compile(model, "shape-inference").module)
