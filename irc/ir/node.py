@@ -117,7 +117,9 @@ class Node:
             return
         self._drop_use(old)
         self._add_use(value)
-        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1 :])
+        inputs = list(self.inputs)  # faster than from slices, for few inputs and for thousands
+        inputs[index] = value
+        self.inputs = tuple(inputs)
 
     def append_input(self, value: Value) -> None:
         """Append an input."""
