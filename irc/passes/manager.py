@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.passes import registry
 from irc.passes.base import Analyze, Evaluate, Note, Pass, PassContext
-from irc.passes.instruments import Instrument
+from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.walking import is_function
 
@@ -50,26 +51,29 @@ class PassManager:
 
     Args:
         pipeline: pipeline text, or passes, ``Repeat`` groups and pass names.
-        instruments: what watches the run, see ``irc.passes.instruments``.
+        instruments: what watches the run, or names of it; see ``irc.passes.instruments``.
         evaluate: computes nodes on constants; irc's kernels by default.
         analyze: builds alias analyses; ``irc.alias.analyze`` by default.
 
     Raises:
         Error: IRC301 to IRC303 if the pipeline text is wrong.
+        TypeError: if the pipeline or an instrument is something else.
     """
 
     def __init__(
         self,
         pipeline: str | Sequence[Pass | Repeat | str],
-        instruments: Sequence[Instrument] = (),
+        instruments: Sequence[Instrument | str] = (),
         evaluate: Evaluate | None = None,
         analyze: Analyze | None = None,
     ) -> None:
         if isinstance(pipeline, str):
             self.pipeline: Pipeline = parse_pipeline(pipeline)
-        else:
+        elif isinstance(pipeline, Sequence):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             self.pipeline = tuple(map(_entry, pipeline))
-        self.instruments = tuple(instruments)
+        else:
+            raise TypeError(f"a pipeline is text or a sequence of passes and their names, not {pipeline!r}")
+        self.instruments = tuple(map(_instrument, instruments))
         self.evaluate = evaluate
         self.analyze = analyze
 
@@ -155,6 +159,10 @@ class _Run:
             for instrument in self.manager.instruments:
                 instrument.failed(p, graph, ctx, error)
             raise
+        if not isinstance(changed, bool):  # type: ignore[reportUnnecessaryIsInstance]  # a plug-in may have forgotten it
+            raise Error(
+                "IRC305", f"pass {p.name} returns {changed!r}: run must return whether it changed the graph", graph.name
+            )
         if changed:
             self.version += 1
             if is_function(graph):
@@ -167,6 +175,17 @@ def _entry(item: Pass | Repeat | str) -> Pass | Repeat:
     """An entry of a pipeline; TypeError if it is none."""
     if isinstance(item, str):
         return registry.create(item)
+    if isinstance(item, type):
+        raise TypeError(f"a pipeline holds passes, not classes: give {item.__name__}()")
     if not isinstance(item, Pass | Repeat):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         raise TypeError(f"a pipeline holds passes and their names, not {item!r}")
+    return item
+
+
+def _instrument(item: Instrument | str) -> Instrument:
+    """An instrument, also by its name; TypeError if it is none."""
+    if isinstance(item, str):
+        return create_instruments([item])[0]
+    if not isinstance(item, Instrument):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        raise TypeError(f"instruments are objects or names of them, not {item!r}")
     return item

@@ -15,7 +15,7 @@ from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.bounds import guarded
-from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.guards.limits import Limits, Warden, check_limits
 from irc.runtime.memory.arena import PlannedRuns
 from irc.runtime.memory.growable import plain
 from irc.runtime.objects import State, check_known
@@ -53,6 +53,8 @@ class CompiledModel:
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
+        if not isinstance(options, Options):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error("IRC419", f"options are an irc.Options, not {describe(options)}")
         self.options = options
         check_known(self.module, self.graph)
         self._defaults = self.module.defaults if self.graph is self.module.main else {}
@@ -151,6 +153,8 @@ class CompiledModel:
         threads: int | None = None,
     ) -> tuple[dict[str, Any], list[Array]]:
         counters = Counters()
+        if limits is not None:
+            check_limits(limits)
         values = self._accept(feeds, donate, held, counters)
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:

@@ -16,7 +16,7 @@ from irc.cli import INTERRUPTED
 from tests.cli.helpers import Command, small_model
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = [sys.executable, "-m", "irc.cli"]
+COMMAND = [sys.executable, "-m", "irc"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
 
 GRAPH = """graph(%"größe" : Float(2)):

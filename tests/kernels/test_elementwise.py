@@ -265,6 +265,20 @@ def test_pow_of_simple_exponents(exponent, shape):
     )
 
 
+@pytest.mark.parametrize("exponent", [-1.0, 0.5, 2.0, 3.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_simple_powers_of_zeros_and_infinities_are_what_powers_are(exponent, dtype):
+    x = np.array([-np.inf, -4, -0.0, 0.0, 4, np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.power(x.astype(np.float64), np.full(x.shape, exponent))  # by a number, 0.5 is NumPy's sqrt
+    for y in (np.array(exponent, dtype), np.full(x.shape, exponent, dtype)):
+        found = run_kernel("Pow", [x, y], {}, 15)[0]
+        np.testing.assert_array_equal(found, expected.astype(dtype))
+        numbers = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+    assert np.array_equal(bind("Pow", {}, 15, 2)(x, np.array(exponent, dtype), out=x), expected.astype(dtype), True)
+
+
 def test_pow_of_integers():
     found = run_kernel("Pow", [np.array([2, 1, -1, 3]), np.array([-1, -5, -3, 39])], {}, 15)[0]
     assert found.tolist() == [0, 1, -1, 3**39 - (1 << 64) if 3**39 >= 1 << 63 else 3**39]

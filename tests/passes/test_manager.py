@@ -267,3 +267,24 @@ def test_optimisation_limit(limit):
 def test_a_pipeline_of_something_else_is_refused() -> None:
     with pytest.raises(TypeError, match="passes and their names, not 3"):
         PassManager([3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"give Dce\(\)"):
+        PassManager([type(create("dce"))])  # type: ignore[list-item]
+    for other in (None, create("dce")):
+        with pytest.raises(TypeError, match="text or a sequence of passes"):
+            PassManager(other)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="names of them, not 3"):
+        PassManager("dce", [3])  # type: ignore[list-item]
+
+
+def test_instruments_may_be_given_by_name(capsys) -> None:
+    PassManager("dce", ["timing"]).run(graph())
+    assert "dce" in capsys.readouterr().err
+    with pytest.raises(Error, match="no instrument is called 'timin'"):
+        PassManager("dce", ["timin"])
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes"])
+def test_a_pass_that_does_not_say_whether_it_changed_anything_is_refused(answer) -> None:
+    with pytest.raises(Error, match="run must return whether it changed the graph") as caught:
+        PassManager([custom(lambda graph, ctx: answer)]).run(graph())
+    assert caught.value.code == "IRC305"

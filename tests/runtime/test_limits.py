@@ -310,6 +310,8 @@ def test_limits_that_make_no_sense() -> None:
         with pytest.raises(irc.Error, match="IRC440"):
             Limits(**bad)  # type: ignore[arg-type]
     assert Limits() == Limits(None, None, None)
+    with pytest.raises(irc.Error, match="limits are an"):
+        doubling().run({}, limits={"steps": 3})  # type: ignore[arg-type]
 
 
 def test_results_are_the_same_under_limits_and_nothing_stays_behind() -> None:

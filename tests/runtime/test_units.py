@@ -91,6 +91,8 @@ def test_options_are_checked(value):
     assert caught.value.code == "IRC419"
     with pytest.raises(Error, match="IRC419"):
         CompiledModel(chain(3)).run({"x": f32(1, 2, 3, 4)}, threads=value)
+    with pytest.raises(Error, match="IRC419"):
+        CompiledModel(chain(3), options=value)
     if value != 10_000_000:
         with pytest.raises(Error, match="bulk must be a positive integer, or None"):
             Options(bulk=value)

@@ -21,6 +21,7 @@ from irc.errors import Error
 from irc.runtime.execution import Watch
 from irc.runtime.guards.growth import expected_bytes
 from irc.runtime.memory.live import LiveBytes
+from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -56,6 +57,12 @@ class Limits:
             kinds = (int, float) if field.name == "seconds" else (int,)
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
                 raise Error("IRC440", f"the limit {field.name} must be a positive number, not {value!r}")
+
+
+def check_limits(limits: Any) -> None:
+    """Error IRC440 if that is something else."""
+    if not isinstance(limits, Limits):
+        raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
 
 
 class Warden(Watch):

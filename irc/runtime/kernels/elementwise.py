@@ -54,9 +54,17 @@ def _cube(x: Array, out: Array) -> None:
     np.multiply(square, x, out)
 
 
+def _half_power(x: Array, out: Array) -> None:
+    """As sqrt, but for -0, whose power is 0, and for -inf, whose power is inf (IEEE 754, 9.2.1)."""
+    lowest = np.equal(x, _MINUS_INFINITY[x.dtype])
+    np.add(x, _ZERO[x.dtype], out)
+    np.sqrt(out, out)
+    np.copyto(out, np.inf, where=lowest)
+
+
 _SIMPLE_POWERS: dict[float, Kernel] = {
     -1.0: of_one(np.reciprocal),
-    0.5: of_one(np.sqrt),
+    0.5: of_function(_half_power),
     2.0: of_one(np.square),
     3.0: of_function(_cube),
 }

@@ -1,4 +1,4 @@
-"""``python -m irc.cli``."""
+"""``python -m irc``, as the command ``irc``."""
 
 import sys
 
