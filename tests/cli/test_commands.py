@@ -305,6 +305,23 @@ def test_bench_of_what_another_runtime_refuses(irc: Command) -> None:
     assert "Traceback" not in result.err
 
 
+def test_bench_leaves_out_a_default_that_cannot_run_the_model(irc: Command) -> None:
+    newer = small_model()
+    newer.ir_version = onnx.IR_VERSION  # a release of ONNX Runtime reads that of the onnx before
+    with pytest.raises(Exception, match="Unsupported model IR version"):
+        onnxruntime.InferenceSession(newer.SerializeToString())
+    irc.write("m.onnx", newer)
+    result = irc("bench", "m.onnx", "--runs", "1")
+    assert result.status == 0
+    assert re.fullmatch(r"irc +[\d.]+ ms +1.00 x irc\n", result.out)
+    assert re.search(r"irc: onnxruntime cannot run it: .*Unsupported model IR version: .*; left out\n", result.err)
+    asked = irc("bench", "m.onnx", "--runs", "1", "--against", "onnxruntime")
+    assert asked.status == 1
+    assert "irc: IRC331: m.onnx: onnxruntime cannot run it: Load model from m.onnx failed:Unsupp" in asked.err
+    checked = irc("compile", "m.onnx", "--check").err
+    assert "; not with ONNX Runtime: Unsupported model IR version" in " ".join(checked.split())
+
+
 @dataclass(frozen=True)
 class Sabotage:
     """A wrong pass: a - b becomes b - a."""
