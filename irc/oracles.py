@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.foreign import reason
 from irc.ir import Graph, Module
 from irc.runtime.model import CompiledModel
 
@@ -64,8 +65,8 @@ def ask(source: Any, feeds: Sequence[Feeds], names: Sequence[str]) -> Answer:
     for oracle in oracles(source):
         try:
             return Answer(oracle, [oracle.run(feed, names) for feed in feeds], unable)
-        except Unable as reason:
-            unable[oracle.name] = str(reason)
+        except Unable as refusal:
+            unable[oracle.name] = str(refusal)
     raise AssertionError("irc without passes is an oracle for every model")
 
 
@@ -123,7 +124,7 @@ def _foreign(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exception as error:
-        raise Unable((str(error).splitlines() or [type(error).__name__])[0][:120]) from error
+        raise Unable(reason(error)) from error
 
 
 def _onnxruntime(proto: ModelProto, folder: str) -> Oracle:

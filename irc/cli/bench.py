@@ -12,6 +12,7 @@ from typing import Any
 from irc.cli import models, options
 from irc.cli.output import emit, progress, say
 from irc.errors import Error
+from irc.foreign import reason
 
 Runner = Callable[[], Any]
 
@@ -48,7 +49,15 @@ def run(given: argparse.Namespace) -> int:
         feeds = complete(model, read_inputs(model, given.input), given.seed, dimensions(model, given.dim))
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
-            runners[name] = PEERS[name](given.model, feeds)
+            try:
+                runner = PEERS[name](given.model, feeds)
+                runner()  # some find out only now
+            except Error as error:
+                if given.against is not None:
+                    raise
+                say(f"{error.message}; left out")
+            else:
+                runners[name] = runner
         tell("running")
         times = race(runners, given.runs)
     width = max(map(len, times))
@@ -107,8 +116,7 @@ def _foreign(name: str, path: str, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise Error("IRC331", f"{name} cannot run it: {reason}", path) from None
+        raise Error("IRC331", f"{name} cannot run it: {reason(error)}", path) from None
 
 
 PEERS: dict[str, Callable[[str, dict[str, Any]], Runner]] = {
