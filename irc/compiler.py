@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from irc import __version__
@@ -20,6 +21,7 @@ from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
 from irc.runtime.control.stacking import scanned_rows
 from irc.runtime.evaluate import evaluate
+from irc.runtime.files.file import MAGIC
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
@@ -122,15 +124,29 @@ def load_module(model: Any) -> tuple[Module, str]:
         from irc.frontend.torchscript import import_torchscript
 
         return import_torchscript(model), type(model).__name__
+    if isinstance(model, CompiledModel):
+        raise Error("IRC101", "this is compiled already: run it, or compile its module", model.graph.name)
     from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
 
     if isinstance(model, str | os.PathLike):
         path = os.fspath(cast("str | os.PathLike[str]", model))
+        _check_not_irc(path)
         return import_model(path), path
     if hasattr(model, "graph"):
         return import_model(model), str(model.graph.name)
     kind = type(model).__name__
     raise Error("IRC101", f"cannot compile a {kind}: give a path, ModelProto, torch.jit module, Module or Graph")
+
+
+def _check_not_irc(path: str) -> None:
+    """IRC101 for files of irc's own, which reading as ONNX would only call damaged."""
+    if not os.path.isfile(path):
+        return  # reading it says why
+    if os.path.splitext(path)[1] in (".ir", ".txt"):
+        raise Error("IRC101", "this is IR text: give compile what irc.ir.parse_module makes of it", path)
+    with suppress(OSError), open(path, "rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            raise Error("IRC101", "this is compiled already: irc.load reads it", path)
 
 
 def count_nodes(graph: Graph) -> int:

@@ -36,16 +36,17 @@ def add_commands(commands: options.Commands) -> None:
     )
     parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
     options.add_inputs(parser)
-    options.add_pipeline(parser)
-    parser.set_defaults(run=run)
+    options.add_pipeline(parser, None)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
     from irc.cli.arrays import complete, dimensions, read_inputs
 
+    passes = options.pipeline(given)
     with progress() as tell:
-        model = models.compiled(given.model, given.passes, tell)
+        model = models.compiled(given.model, passes, tell)
         feeds = complete(model, read_inputs(model, given.input), given.seed, dimensions(model, given.dim))
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):

@@ -46,8 +46,9 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument(
         "--external-data",
         metavar="BYTES",
-        type=int,
-        help="OUT.onnx: weights of that many bytes or more go to OUT.onnx.data; by default, if the model exceeds 2 GB",
+        type=options.size,
+        help="OUT.onnx: weights of that many bytes or more (1000, 500K, 2M) go to OUT.onnx.data; "
+        "by default, if the model exceeds 2 GB",
     )
     options.add_pipeline(parser)
     parser.add_argument("--explain", action="store_true", help="say which rewrites and fusions were refused, and why")

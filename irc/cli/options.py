@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -61,15 +62,25 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_pipeline(parser: argparse.ArgumentParser, default: str = "default") -> None:
-    """The option that chooses the passes."""
+def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default") -> None:
+    """The option that chooses the passes; with ``default`` None, `pipeline` gives them."""
+    shown = "default" if default is None else default or "none"
     parser.add_argument(
         "-p",
         "--passes",
         default=default,
         metavar="PIPELINE",
-        help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {default or 'none'})",
+        help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
     )
+
+
+def pipeline(given: argparse.Namespace) -> str:
+    """The passes that `add_pipeline` has read, for a model that may be compiled already: a usage error then."""
+    if given.passes is None:
+        return "default"
+    if Path(given.model).suffix == ".irc":
+        given.usage_error("-p/--passes: the passes of a .irc file were chosen when it was compiled")
+    return given.passes
 
 
 def add_inputs(parser: Options) -> None:

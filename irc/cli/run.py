@@ -37,9 +37,9 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--trace", metavar="OUT.json", help="write that as a trace file, for Chrome or Perfetto")
     threads = "how many threads may work at it: with 2 or more, branches run side by side"
     parser.add_argument("--threads", type=options.whole_number, metavar="N", help=threads)
-    options.add_pipeline(parser)
+    options.add_pipeline(parser, None)
     options.add_limits(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -52,8 +52,9 @@ def run(given: argparse.Namespace) -> int:
     if given.trace is not None:
         models.check_output(given.trace, (".json",), given.model)
     limits = options.limits(given)
+    passes = options.pipeline(given)
     with progress() as tell:
-        model = models.compiled(given.model, given.passes, tell)
+        model = models.compiled(given.model, passes, tell)
         if given.threads is not None:
             model.options = Options(given.threads)
         feeds = read_inputs(model, given.input)

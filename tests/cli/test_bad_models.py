@@ -35,12 +35,12 @@ def an_empty_file(irc: Command):
     return ["compile", irc.write("empty.onnx", b""), "-o", "out.irc"]
 
 
-@case("not an ONNX model")
+@case("no ONNX model")
 def not_a_protobuf(irc: Command):
     return ["compile", irc.write("x.onnx", b"\xff" * 100), "-o", "out.irc"]
 
 
-@case("x.md: .*not an ONNX model")
+@case("x.md: .*no ONNX model")
 def some_text(irc: Command):
     return ["compile", irc.write("x.md", "# irc\n\nirc compiles ML graphs.\n"), "-o", "out.irc"]
 

@@ -169,11 +169,11 @@ def test_a_file_over_two_gigabytes(tmp_path: Path) -> None:
     ("data", "word"),
     [
         (b"", "no graph"),
-        (b"hello, world\n", "not an ONNX model"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "not an ONNX model"),
+        (b"hello, world\n", "no ONNX model"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "no ONNX model"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
         (b"{}", "ONNX model"),
-        (bytes(1000), "not an ONNX model"),
+        (bytes(1000), "no ONNX model"),
     ],
 )
 def test_not_a_model(tmp_path: Path, data: bytes, word: str) -> None:

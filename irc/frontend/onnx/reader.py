@@ -68,7 +68,7 @@ def _parse(data: bytes | memoryview) -> ModelProto:
     try:
         model.ParseFromString(bytes(data))
     except DecodeError as error:
-        raise Error("IRC121", f"this is not an ONNX model, or it is truncated: {error}") from None
+        raise Error("IRC121", f"this is no ONNX model, or it is truncated: {error}") from None
     return model
 
 
