@@ -73,6 +73,8 @@ def compile(
     with no_collection():  # once: whatever follows one of its ends begins with a collection of all that was made
         tell("importing")
         module, name = load_module(model)
+        if isinstance(model, Module | Graph):  # importers give what keeps the rules
+            module.verify()
         clock.lap("import")
         report = Report(name=name, pipeline=str(manager))
         report.nodes_before = count_nodes(module.main)

@@ -117,4 +117,6 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
 def _parse(path: str) -> Module:
     from irc.ir import parse_module
 
-    return parse_module(read_text(path), filename="<stdin>" if path == "-" else path)
+    module = parse_module(read_text(path), filename="<stdin>" if path == "-" else path)
+    module.verify()
+    return module
