@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node, Value
+from irc.ir.types import TensorType
 from irc.passes.constants import CONSTANT
 from irc.passes.keys import attributes_key
 from irc.passes.registry import register
@@ -29,7 +30,7 @@ class Cse:
 
     A node uses the result of an equal one that dominates it: an earlier one of
     its block or of a block around it. Equal means kind, version, attributes,
-    inputs and number of outputs. Not merged: nodes with blocks, side effects
+    inputs, and types of outputs but for what is known of tensors. Not merged: nodes with blocks, side effects
     or random results; reads with a write to what they read in between;
     results that something writes into, unless both are the same memory anyhow.
     """
@@ -102,8 +103,10 @@ class _Scopes:
 
 def _key(node: Node) -> tuple[Any, ...]:
     inputs = sorted(node.inputs, key=id) if node.kind in COMMUTATIVE else node.inputs
-    # What a constant's attributes say depends on its type: 1 may be an int or a one-element tensor.
-    types = tuple(v.type for v in node.outputs) if node.kind == CONSTANT else len(node.outputs)
+    # What a constant's attributes say depends on its type: 1 may be an int or a one-element tensor. Casts of a union
+    # differ in nothing but the type; of tensors, shapes and element types are only what inference found.
+    exact = node.kind == CONSTANT
+    types = tuple([v.type if exact or v.type.__class__ is not TensorType else TensorType for v in node.outputs])
     return node.kind, node.version, attributes_key(node), tuple(inputs), types
 
 
