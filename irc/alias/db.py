@@ -41,6 +41,9 @@ class AliasDb(Updates):
 
     # -- drawing ---------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<alias analysis of {self.graph!r}>"
+
     def __str__(self) -> str:
         return draw.to_text(self)
 

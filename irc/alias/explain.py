@@ -52,14 +52,29 @@ def why(db: Queries, a: Value, b: Value) -> list[Fact]:
 
     If only something that they hold is shared, the path leads through the containers.
     """
+    found = meeting(db, a, b)
+    return [] if found is None else [*found.from_a, *found.from_b]
+
+
+class Meeting(NamedTuple):
+    """The facts that lead from each of two values to ``location``, which both may be or hold."""
+
+    from_a: list[Fact]
+    from_b: list[Fact]
+    location: str
+
+
+def meeting(db: Queries, a: Value, b: Value) -> Meeting | None:
+    """Where ``a`` and ``b`` meet, in as few steps as possible; None if they never do."""
     path = _Paths(db)
     for reach in (db.location_set, db.reach_set):
         common = _common(reach(a), reach(b))
         if common:
             from_a, from_b = path.tree(a), path.tree(b)
             nearest = min(common, key=lambda x: (from_a[x].steps + from_b[x].steps, db.is_wild(x), x))
-            return [*path.facts(a, from_a, nearest), *path.facts(b, from_b, nearest)]
-    return []
+            facts = path.facts(a, from_a, nearest), path.facts(b, from_b, nearest)
+            return Meeting(*facts, str(db.describe(nearest)))
+    return None
 
 
 def _common(a: LocationSet, b: LocationSet) -> list[Element]:

@@ -10,6 +10,7 @@ from irc.cli.output import emit
 from irc.errors import Error
 
 if TYPE_CHECKING:
+    from irc.alias import AliasDb
     from irc.ir import Graph, Value
 
 PRINT_EXAMPLES = """\
@@ -53,7 +54,7 @@ def print_alias(given: argparse.Namespace) -> int:
     db = analyze(module.main, module)
     if given.why:
         a, b = (_value(module.main, name, given.model) for name in given.why)
-        lines = [str(fact) for fact in db.why(a, b)] or [f"%{a.name} and %{b.name} never share memory"]
+        lines = _why(db, a, b)
         for node in db.writing_nodes():
             seen = [f"%{value.name}" for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]
             if seen:
@@ -62,6 +63,19 @@ def print_alias(given: argparse.Namespace) -> int:
     else:
         emit(db.to_dot() if given.format == "dot" else str(db))
     return 0
+
+
+def _why(db: AliasDb, a: Value, b: Value) -> list[str]:
+    """The chains of facts from both values to where they meet, each under the value that it starts from."""
+    from irc.alias.explain import meeting
+
+    found = meeting(db, a, b)
+    if found is None:
+        return [f"%{a.name} and %{b.name} never share memory"]
+    lines = [f"%{a.name} and %{b.name} meet at {found.location}"]
+    for value, facts in {a: found.from_a, b: found.from_b}.items():
+        lines += [f"from %{value.name}:", *(f"  {fact}" for fact in facts)]
+    return lines
 
 
 def _value(graph: Graph, name: str, where: str) -> Value:

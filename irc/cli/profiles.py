@@ -9,6 +9,7 @@ from rich.table import Table
 
 from irc.cli.tables import milliseconds, new_table, plain
 from irc.runtime.profiles.profile import GroupProfile, Profile
+from irc.runtime.profiles.text import headlines
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
@@ -25,29 +26,11 @@ def print_profile(profile: Profile) -> None:
 
 
 def _sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
-    yield "run", plain(_run(profile))
+    yield "run", plain(headlines(profile))
     yield "operators", _operators(profile)
     yield "nodes", _nodes(profile)
     if groups := profile.by_group():
         yield "groups", _groups(profile, groups)
-
-
-def _run(profile: Profile) -> str:
-    counters = profile.counters
-    first, *others = map(_ms, profile.threads)
-    lines = [
-        f"{_ms(profile.elapsed)} ms: {first} in nodes, {_ms(profile.between)} between them and at the ends,"
-        f" {_ms(profile.following)} for following them",
-        *(f"{time} ms in nodes on another thread meanwhile" for time in others),
-        f"{profile.peak:,} bytes alive at the peak, without weights and inputs; {profile.allocations:,} allocations,"
-        f" {counters.planned:,} results in {counters.arena_bytes:,} bytes of planned memory",
-        f"{counters.units:,} units, {counters.kernels:,} kernels, {counters.in_place:,} in place,"
-        f" {counters.tiled_groups:,} groups in {counters.tiles:,} blocks,"
-        f" {counters.copies:,} copies of {counters.copied_bytes:,} bytes at the ends",
-    ]
-    if profile.dropped:
-        lines.append(f"{profile.dropped:,} events are in the tables, but not in the trace: there are too many")
-    return "\n".join(lines)
 
 
 def _operators(profile: Profile) -> RenderableType:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from irc.ir.node import Node
 from irc.ir.value import Value
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir.graph import Graph
@@ -51,6 +52,9 @@ class Block:
         self.return_node = end
         self._size = 0
         self._cursors: list[_Cursor] = []
+
+    def __repr__(self) -> str:
+        return f"<block of {self.node or self.graph!r}, {count(self._size, 'node')}>"
 
     @property
     def nodes(self) -> NodeList:

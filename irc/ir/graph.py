@@ -16,6 +16,7 @@ from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
+from irc.wording import count
 
 
 class Graph:
@@ -175,6 +176,9 @@ class Graph:
 
         return copy_graph(self)
 
+    def __repr__(self) -> str:
+        return f"<graph {self.name!r}, {count(sum(1 for _ in self.walk()), 'node')}>"
+
     def __str__(self) -> str:
         from irc.ir.text.printer import print_graph
 
@@ -221,6 +225,9 @@ class Module:
         from irc.ir.clone import copy_module
 
         return copy_module(self)
+
+    def __repr__(self) -> str:
+        return f"<module {self.main.name!r}, {count(len(self.graphs), 'graph')}, {count(len(self.weights), 'weight')}>"
 
     def __str__(self) -> str:
         from irc.ir.text.printer import print_module

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from irc.wording import count
+
 
 @dataclass
 class PassTiming:
@@ -128,21 +130,21 @@ class Report:
         inside = sum(len(group.operators) for group in self.groups)
         refused = sum(refusal.pass_name == "fuse" for refusal in self.refusals)
         groups, operators, mergers = (
-            _count(len(self.groups), "group"),
-            _count(inside, "operator"),
-            _count(refused, "merger"),
+            count(len(self.groups), "group"),
+            count(inside, "operator"),
+            count(refused, "merger"),
         )
         return f"{groups} with {operators}; {mergers} refused"
 
     def memory_text(self) -> str:
         """What running takes, in a line."""
         peak = self.memory.peak
-        values = "of unknown size, as shapes are" if peak is None else f"at most {peak / 1e6:,.1f} MB"
+        values = "of unknown size: not all shapes are known" if peak is None else f"at most {peak / 1e6:,.1f} MB"
         return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values {values}"
 
     def alias_text(self) -> str:
         """Facts of the alias analysis, in a line."""
-        return ", ".join(f"{n:,} {what}" for what, n in self.alias.items())
+        return ", ".join(count(n, what.removesuffix("s")) for what, n in self.alias.items())
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -153,7 +155,3 @@ class Report:
             lines.append(f"{label:<{width}}  {first}")
             lines += [f"{'':<{width}}  {line}" for line in others]
         return "\n".join(lines)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

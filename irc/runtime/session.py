@@ -177,9 +177,10 @@ def _find(model: CompiledModel) -> dict[str, str]:
                 pairs[argument.name] = output
                 break
     if not pairs:
+        conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
         raise Error(
             "IRC417",
-            "no input is called like an output, as past_key_values.* and present.* or past_* and present_* are: give "
+            f"no input is called like an output, as {conventions} are: give "
             f"pairs from input to output; inputs are {_list(model.inputs)}, outputs {_list(model.outputs)}",
         )
     return _check(model, pairs)

@@ -182,7 +182,7 @@ def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().err
     assert "4 other kinds" in shown
     assert "4 others" in shown
-    assert "5 events are in the tables" in shown
+    assert "5 events in the tables" in shown
     assert "itself 100.0%" in shown
 
 
@@ -281,6 +281,21 @@ def test_alias(irc: Command) -> None:
     )
     *_, last = irc("alias", "w.ir", "--why", "x", "v").out.splitlines()
     assert last == "%w = aten::relu_(%v)    writes what %x and %v may be or hold"
+
+
+def test_why_tells_the_chains_of_the_two_values_apart(irc: Command) -> None:
+    irc.write(
+        "w.ir",
+        "graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %w : Tensor = aten::t(%x)\n  return (%v, %w)\n",
+    )
+    meeting, from_v, *lines = irc("alias", "w.ir", "--why", "v", "w").out.splitlines()
+    assert meeting.startswith("%v and %w meet at ")
+    assert from_v == "from %v:"
+    second = lines.index("from %w:")
+    assert lines[:second] and all(line.startswith("  %") for line in lines[:second])
+    assert lines[0].startswith("  %v may be %x ") and lines[second + 1].startswith("  %w may be %x ")
+    same = irc("alias", "w.ir", "--why", "v", "v").out.splitlines()
+    assert same.count("from %v:") == 1 and same == list(dict.fromkeys(same))
 
 
 def test_bench(irc: Command) -> None:

@@ -207,7 +207,7 @@ def test_what_would_be_too_large_is_refused_before_it_is_there(op: str) -> None:
     compiled = node_model(op, inputs, **attributes)
     tracemalloc.start()
     try:
-        refused(compiled, inputs, "IRC442", "Limits.bytes", "--max-bytes", str(MIB), bytes=MIB)
+        refused(compiled, inputs, "IRC442", "Limits.bytes", "--max-bytes", f"{MIB:,} bytes", bytes=MIB)
         assert tracemalloc.get_traced_memory()[1] < 3 * MIB
     finally:
         tracemalloc.stop()

@@ -118,13 +118,7 @@ def dynamic_quantize(c: NodeTypes) -> list[Type]:
     return [TensorType(DType.UINT8, c.shape(0)), TensorType(DType.FLOAT, ()), TensorType(DType.UINT8, ())]
 
 
-@shape_rule("Bernoulli")
-def bernoulli(c: NodeTypes) -> Type:
-    given = c.attr("dtype")
-    return TensorType(DType.from_onnx(given) if given else c.dtype(0), c.shape(0))
-
-
-@shape_rule("RandomNormalLike", "RandomUniformLike", "EyeLike")
+@shape_rule("Bernoulli", "RandomNormalLike", "RandomUniformLike", "EyeLike")
 def like(c: NodeTypes) -> Type:
     given = c.attr("dtype")
     return TensorType(DType.from_onnx(given) if given else c.dtype(0), c.shape(0))

@@ -15,8 +15,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.control.control_flow import only_block
-from irc.runtime.control.stacking import Stack, normal_axis, row_type
+from irc.runtime.control.stacking import Stack, row_type
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.kernels.support import axis_in
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class _Scan:
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""
-        sequences = [np.moveaxis(x, normal_axis(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
+        sequences = [np.moveaxis(x, axis_in(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
         states, stacks = self._scan(frame, list(inputs[: self.states]), sequences)
         return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
 

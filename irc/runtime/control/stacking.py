@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
-from irc.runtime.kernels.support import check_size
+from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Stack:
         rows = self._buffer[: self._count]
         if backwards:
             rows = rows[::-1]
-        axis = normal_axis(axis, rows.ndim)
+        axis = axis_in(axis, rows.ndim)
         if axis or backwards:
             return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
         return rows if self._count == len(self._buffer) else rows.copy()
@@ -77,7 +77,7 @@ class Stack:
                 "or inline the function that the loop is in",
             )
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
-        shape.insert(normal_axis(axis, len(shape) + 1), 0)
+        shape.insert(axis_in(axis, len(shape) + 1), 0)
         return np.empty(shape, self._row.dtype.numpy)
 
 
@@ -103,17 +103,10 @@ def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> Ten
     )
     shape = row.shape
     if whole.shape:
-        at = normal_axis(axis, len(whole.shape))
+        at = axis_in(axis, len(whole.shape))
         rest = whole.shape[:at] + whole.shape[at + 1 :]
         if shape is None:
             shape = rest
         elif len(shape) == len(rest):
             shape = tuple(d if isinstance(d, int) else other for d, other in zip(shape, rest))
     return TensorType(row.dtype or whole.dtype, shape)
-
-
-def normal_axis(axis: int, rank: int) -> int:
-    """``axis`` counted from the front; Error IRC420 if it is outside ``[-rank, rank)``."""
-    if not -rank <= axis < rank:
-        raise Error("IRC420", f"axis {axis} is out of range: the tensor has {rank} dimensions")
-    return axis + rank if axis < 0 else axis

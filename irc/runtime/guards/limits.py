@@ -22,6 +22,7 @@ from irc.runtime.execution import Watch
 from irc.runtime.guards.growth import expected_bytes
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.values import describe
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -93,7 +94,7 @@ class Warden(Watch):
             return
         self._live.count(frame[s] for s in outs)
         if self._live.now > self._bytes:
-            raise self._too_large(f"its results are alive, {self._live.now} bytes are in use")
+            raise self._too_large(f"its results are alive, {count(self._live.now, 'byte')} in use")
 
     def enter(self) -> None:
         """Count a step."""
@@ -107,7 +108,7 @@ class Warden(Watch):
     def allocate(self, size: int) -> None:
         """Error IRC442 if ``size`` bytes more are too much."""
         if self._live.now + size > self._bytes:
-            raise self._too_large(f"{size} bytes are needed, {self._live.now} are in use")
+            raise self._too_large(f"{count(size, 'byte')} needed, {self._live.now:,} in use")
 
     def work(self, products: int) -> None:
         """Error IRC443 if so many multiplications cannot be made in the time left."""
@@ -121,7 +122,10 @@ class Warden(Watch):
             raise self._too_long("the time is over")
 
     def _too_large(self, why: str) -> Error:
-        return Error("IRC442", f"{why}; the limit of the run is {self._limits.bytes} bytes (Limits.bytes, --max-bytes)")
+        return Error(
+            "IRC442",
+            f"{why}; the limit of the run is {count(self._limits.bytes or 0, 'byte')} (Limits.bytes, --max-bytes)",
+        )
 
     def _too_long(self, why: str) -> Error:
         return Error(

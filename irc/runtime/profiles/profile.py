@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from irc.ir.graph import Graph
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
+from irc.runtime.profiles.text import to_text
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -170,6 +171,9 @@ class Profile:
             if node.group is not None:
                 members[node.group].append(node)
         return [GroupProfile(n, members[n]) for n in sorted(members, key=lambda node: -node.total)]
+
+    def __str__(self) -> str:
+        return to_text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Tables as plain data; without the single calls, which the trace has."""

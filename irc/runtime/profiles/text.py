@@ -1,0 +1,49 @@
+"""A profile as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.wording import count
+
+if TYPE_CHECKING:
+    from irc.runtime.profiles.profile import Profile
+
+MOST_KINDS = 8
+"""How many kinds of operators are listed, those that took most."""
+
+
+def to_text(profile: Profile) -> str:
+    """The run in a few lines, then a line for each kind of operator that took most."""
+    rows = profile.by_operator()
+    lines = [headlines(profile)]
+    for row in rows[:MOST_KINDS]:
+        lines.append(f"{_ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {count(row.bytes, 'byte')} made")
+    if rest := rows[MOST_KINDS:]:
+        lines.append(f"{_ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
+    return "\n".join(lines)
+
+
+def headlines(profile: Profile) -> str:
+    """Where time and memory of the whole run went."""
+    counters = profile.counters
+    first, *others = map(_ms, profile.threads)
+    lines = [
+        f"{_ms(profile.elapsed)} ms: {first} in nodes, {_ms(profile.between)} between them and at the ends,"
+        f" {_ms(profile.following)} for following them",
+        *(f"{time} ms in nodes on another thread meanwhile" for time in others),
+        f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs;"
+        f" {count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
+        f" in {count(counters.arena_bytes, 'byte')} of planned memory",
+        f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
+        f" {count(counters.tiled_groups, 'group')} in {count(counters.tiles, 'block')},"
+        f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends",
+    ]
+    if profile.dropped:
+        lines.append(f"{count(profile.dropped, 'event')} in the tables, but not in the trace: there are too many")
+    return "\n".join(lines)
+
+
+def _ms(nanoseconds: int) -> str:
+    milliseconds = nanoseconds / 1e6
+    return f"{milliseconds:,.1f}" if milliseconds < 100 else f"{milliseconds:,.0f}"

@@ -1,0 +1,60 @@
+"""Numbers, and what people see when they print irc's objects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irc
+from irc.alias import analyze
+from irc.ir import parse_module
+from irc.runtime.report import Memory, Report
+from irc.wording import count
+
+TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
+COND = """graph(%c : Bool(), %x : Float(2)):
+  %y : Float(2) = prim::If(%c)
+    block0():
+      %a : Float(2) = onnx::Relu(%x)
+      -> (%a)
+    block1():
+      -> (%x)
+  return (%y)
+"""
+
+
+def test_the_singular() -> None:
+    assert [count(n, "byte") for n in (0, 1, 2000)] == ["0 bytes", "1 byte", "2,000 bytes"]
+    assert [count(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]
+
+
+def test_a_report_counts_right() -> None:
+    report = Report(alias={"values": 1, "locations": 2, "writes": 1})
+    assert report.alias_text() == "1 value, 2 locations, 1 write"
+
+
+def test_a_report_says_why_memory_is_unknown() -> None:
+    assert Report(memory=Memory(0, None)).memory_text().endswith("of unknown size: not all shapes are known")
+
+
+def test_a_limit_of_one_byte() -> None:
+    with pytest.raises(irc.Error, match=r"the limit of the run is 1 byte \("):
+        irc.compile(parse_module(TEXT)).run({"x": np.ones(2, np.float32)}, limits=irc.Limits(bytes=1))
+
+
+def test_graphs_blocks_modules_and_analyses_show_themselves_in_a_line() -> None:
+    module = parse_module(COND)
+    graph = module.main
+    node = next(iter(graph.nodes))
+    assert repr(graph) == "<graph 'main', 2 nodes>"
+    assert repr(module) == "<module 'main', 1 graph, 0 weights>"
+    assert repr(graph.block) == "<block of <graph 'main', 2 nodes>, 1 node>"
+    assert repr(node.blocks[0]) == f"<block of {node!r}, 1 node>"
+    assert repr(analyze(graph)) == "<alias analysis of <graph 'main', 2 nodes>>"
+
+
+def test_a_profile_prints_as_text() -> None:
+    profile = irc.compile(parse_module(TEXT)).profile({"x": np.ones(2, np.float32)})
+    text = str(profile)
+    assert "onnx::Relu, 1 call, 8 bytes made" in text and "1 unit" in text and "1 kernel," in text
+    assert "Profile(" not in text
