@@ -292,7 +292,7 @@ def test_why_tells_the_chains_of_the_two_values_apart(irc: Command) -> None:
     assert meeting.startswith("%v and %w meet at ")
     assert from_v == "from %v:"
     second = lines.index("from %w:")
-    assert lines[:second] and all(line.startswith("  %") for line in lines[:second])
+    assert lines[:second] and all(line.startswith("  ") for line in lines[:second])
     assert lines[0].startswith("  %v may be %x ") and lines[second + 1].startswith("  %w may be %x ")
     same = irc("alias", "w.ir", "--why", "v", "v").out.splitlines()
     assert same.count("from %v:") == 1 and same == list(dict.fromkeys(same))
