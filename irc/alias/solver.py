@@ -20,6 +20,7 @@ from irc.alias.region import Region
 from irc.alias.sets import LocationSet, contains, members
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
+from irc.errors import Error
 from irc.ir import types
 from irc.ir.types import TensorType
 from irc.ir.value import Value
@@ -68,6 +69,13 @@ class Solver(Recorder):
                 pending += before
                 if not before:
                     self.analyse_node(node)
+                    if v not in elements:
+                        raise Error(
+                            "IRC213",
+                            f"the alias rule of {node.kind} says nothing of this output: verify the graph; if it "
+                            "keeps the rules of the IR, it is the alias rule that must bind every output",
+                            f"%{v.name}",
+                        )
         return elements[value]
 
     def point(self, source: Element, target: Element) -> None:

@@ -178,6 +178,28 @@ with prim::FusionGroup_0 = graph(%a : Tensor, %b : Tensor):
   return (%r)
 """,
     ),
+    "an attribute set to nothing": (
+        "IRC213: prim::SetAttr",
+        """graph(%x : __torch__.M):
+  %r : Tensor = prim::GetAttr[name="w"](%x)
+   = prim::SetAttr[name="w"](%x)
+  return (%r)
+""",
+    ),
+    "an attribute without a name": (
+        "IRC215: %r = prim::GetAttr",
+        """graph(%x : __torch__.M):
+  %r : Tensor = prim::GetAttr(%x)
+  return (%r)
+""",
+    ),
+    "a dictionary with a key and no value": (
+        "IRC213: %r = prim::DictConstruct",
+        """graph(%x : Tensor):
+  %r : Dict(str, Tensor) = prim::DictConstruct(%x)
+  return (%r)
+""",
+    ),
     "a fault in a function": (
         "IRC213: %r = onnx::Add",
         """graph(%x : Tensor):

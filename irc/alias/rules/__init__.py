@@ -66,7 +66,7 @@ def leaves_traces(node: Node) -> bool:
         graph = node.attributes.get("Subgraph")
         return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
     if kind in _BY_KIND:
-        return kind in ("prim::SetAttr", "aten::set_")
+        return kind in ("prim::SetAttr", "aten::set_") or (kind in tensors.RULES and not tensors.fits(node))
     rows = ops.schemas(kind)
     if not rows:
         return not ops.functional_by_default(kind)

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from irc.alias.recorder import Recorder, Rule
+from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.rules.calls import opaque
 from irc.ir.node import Node
 
 
-def _normalise(rec: Recorder, node: Node) -> None:
+def fits(node: Node) -> bool:
+    """Whether ``node`` has the inputs and outputs that the rules here look at; if not, nothing is known of it."""
+    if node.kind in STATISTICS:
+        return len(node.inputs) > 5
+    return len(node.inputs) > 0 and len(node.outputs) == 1
+
+
+def _normalise(rec: Recorder, node: Node) -> Steps | None:
     """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
+    if not fits(node):
+        return opaque(rec, node)
     training = node.inputs[5].node
     if training is None or training.kind != "prim::Constant" or training.attributes.get("value"):
         for statistics in node.inputs[3:5]:
             rec.write(node, rec.element(statistics))
     for output in node.outputs:
         rec.fresh(output)
+    return None
 
 
-def _set_storage(rec: Recorder, node: Node) -> None:
+def _set_storage(rec: Recorder, node: Node) -> Steps | None:
     """``set_``: the tensor, and all its views, take over the storage of another.
 
     From then on neither memory is what it was made as: both are unknown.
     """
+    if not fits(node):
+        return opaque(rec, node)
     for value in node.inputs[:2]:
         rec.become_unknown(rec.element(value))
     rec.write(node, rec.element(node.inputs[0]))
     rec.bind(node.output, rec.element(node.inputs[0]))
+    return None
 
 
 STATISTICS = frozenset({"aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"})

@@ -205,6 +205,30 @@ def _tuple_unpack(node: Node) -> None:
         _has(node, outputs=len(of_type.elems))
 
 
+def _dict_construct(node: Node) -> None:
+    _has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, types.DictType):
+        raise node_error("IRC214", f"prim::DictConstruct makes a dictionary, not {of_type}", node, output=0)
+    _require(node, len(node.inputs) % 2 == 0, "prim::DictConstruct takes keys and values by turns")
+
+
+def _counts(inputs: int | None, outputs: int | None) -> Callable[[Node], None]:
+    """The rule of operators that have just so many inputs and outputs (None: any)."""
+    return lambda node: _has(node, inputs=inputs, outputs=outputs)
+
+
+def _field(inputs: int, outputs: int) -> Callable[[Node], None]:
+    """The rule of operators on the field of an object that their attribute ``name`` tells."""
+
+    def rule(node: Node) -> None:
+        _has(node, inputs=inputs, outputs=outputs)
+        if not isinstance(node.attributes.get("name"), str):
+            raise node_error("IRC215", f"{node.kind} needs an attribute name, that of the object's field", node)
+
+    return rule
+
+
 _FORMS: dict[str, Callable[[Node], None]] = {
     "prim::Constant": _constant,
     "prim::If": _if,
@@ -214,7 +238,18 @@ _FORMS: dict[str, Callable[[Node], None]] = {
     "prim::CallFunction": _call_function,
     "prim::ListConstruct": _list_construct,
     "prim::TupleConstruct": _tuple_construct,
+    "prim::DictConstruct": _dict_construct,
     "prim::TupleUnpack": _tuple_unpack,
+    "prim::ListUnpack": _counts(1, None),
+    "prim::ConstantChunk": _counts(1, None),
+    "prim::TupleIndex": _counts(2, 1),
+    "prim::TupleSlice": _counts(1, 1),
+    "prim::unchecked_cast": _counts(1, 1),
+    "prim::unchecked_unwrap_optional": _counts(1, 1),
+    "prim::Guard": _counts(1, 1),
+    "prim::CreateObject": _counts(0, 1),
+    "prim::GetAttr": _field(1, 1),
+    "prim::SetAttr": _field(2, 0),
     "prim::DifferentiableGraph": _group,
     **dict.fromkeys(_GROUPS, _group),
 }
