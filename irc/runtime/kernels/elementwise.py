@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.numerics import negative
 from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
@@ -33,12 +34,40 @@ _at_least, _at_most = of_bound(np.maximum), of_bound(np.minimum)
 _sum = of_many(np.add)
 _floor_divide, _true_divide = of_two(np.floor_divide), of_two(np.divide)
 _power = of_two(np.power)
+_neg, _negation = of_one(np.negative), of_one(np.logical_not)
 _equal = of_two(np.equal)
 
 
 def relu(x: Array, out: Array | None = None) -> Array:
     """max(x, 0)."""
     return _at_least(x, _ZERO[x.dtype], out)
+
+
+def neg(x: Array, out: Array | None = None) -> Array:
+    """-x."""
+    return _neg(x) if out is None else negative(x, out)
+
+
+def _not(x: Array, out: Array | None = None) -> Array:
+    _check_truth_values(x)
+    return _negation(x, out)
+
+
+def _logic(ufunc: Callable[..., Any]) -> Kernel:
+    """A kernel that is one ufunc of two truth values each."""
+    compute = of_two(ufunc)
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        _check_truth_values(x, y)
+        return compute(x, y, out)
+
+    return run
+
+
+def _check_truth_values(*inputs: Array) -> None:
+    """Of strings, NumPy's functions would give Python objects."""
+    if any(x.dtype.hasobject for x in inputs):
+        raise Error("IRC421", "truth values are computed of truth values, not of strings")
 
 
 def divide(x: Array, y: Array, out: Array | None = None) -> Array:
@@ -151,8 +180,8 @@ UNARY: dict[str, Kernel] = {
     "Floor": of_one(np.floor),
     "IsNaN": of_one(np.isnan),
     "Log": of_one(np.log),
-    "Neg": of_one(np.negative),
-    "Not": of_one(np.logical_not),
+    "Neg": neg,
+    "Not": _not,
     "Reciprocal": of_one(np.reciprocal),
     "Relu": relu,
     "Round": of_one(np.rint),
@@ -166,16 +195,16 @@ UNARY: dict[str, Kernel] = {
 
 BINARY: dict[str, Kernel] = {
     "Add": of_two(np.add),
-    "And": of_two(np.logical_and),
+    "And": _logic(np.logical_and),
     "Div": divide,
     "Equal": _equal,
     "Greater": of_two(np.greater),
     "Less": of_two(np.less),
     "Mul": of_two(np.multiply),
-    "Or": of_two(np.logical_or),
+    "Or": _logic(np.logical_or),
     "Pow": power,
     "Sub": of_two(np.subtract),
-    "Xor": of_two(np.logical_xor),
+    "Xor": _logic(np.logical_xor),
 }
 """Those that had attributes for broadcasting before version 7."""
 

@@ -137,7 +137,7 @@ for _name, _ufunc in _TO_FLOAT.items():
 for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", _rsqrt), ("reciprocal", np.reciprocal)):
     register(_name, of_one(_compute, to_float=True))
 
-register("neg", of_one(np.negative), python=operator.neg)
+register("neg", of_one(numerics.negative), python=operator.neg)
 register("abs", _magnitude, python=abs)
 register("square", _square)
 register("sign", of_one(_sgn))
