@@ -16,7 +16,7 @@ from irc.ir.types import ClassType
 
 
 def caches(n: int) -> Graph:
-    """For ``growable`` and ``reorder``: n / 2 caches that are extended, each read once, all results of the graph."""
+    """For ``growable``: n / 2 caches that are extended, each read once, all results of the graph."""
     count = range(n // 2)
     lines = [f"graph(%x : Float(1), {', '.join(f'%p{i} : Float(*)' for i in count)}):"]
     for i in count:
