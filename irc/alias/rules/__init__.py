@@ -14,6 +14,7 @@ from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_ef
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
+from irc.ir.ops.plugins import load_for
 from irc.ir.ops.registry import on_change, random_switch
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
@@ -39,6 +40,7 @@ def has_rule(kind: str) -> bool:
 
 def find_rule(kind: str) -> Rule | None:
     """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
+    load_for(kind)
     if kind in _BY_KIND:
         rule = _BY_KIND[kind]
     else:

@@ -1,8 +1,9 @@
 """The operators irc knows: one schema row each, as data.
 
-``aten.py`` and ``prim.py`` hold TorchScript's operators, ``onnx_alias.py``
-those of ONNX whose results may share memory with their inputs, ``irc.py``
-irc's own. Further rows come by ``register``.
+``aten/`` and ``prim.py`` hold TorchScript's operators, ``onnx_alias.py`` those
+of ONNX whose results may share memory with their inputs, ``irc.py`` irc's own.
+Further rows come by ``register``, from ``plugins.py`` too: packages that are
+installed (``docs/adding-an-operator.md``).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from irc.ir.ops import aten, irc, onnx_alias, prim
 from irc.ir.ops.effects import Effects
+from irc.ir.ops.plugins import load_for
 from irc.ir.schema import Schema
 from irc.ir.schema_parser import parse_schema
 
@@ -41,6 +42,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
     """
     found = _PARSED.get(kind)
     if found is None:
+        load_for(kind)
         texts = _TEXTS.get(kind, ())
         if not texts and kind.endswith("_") and functional_by_default(kind):
             texts = (f"{kind}(Tensor(a!) self, t others, ...) -> Tensor(a!)",)
@@ -50,6 +52,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
 
 def effects(kind: str) -> Effects:
     """The effects that nodes of ``kind`` may have."""
+    load_for(kind)
     return _EFFECTS.get(kind, Effects.NONE)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.plugins import load_for
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type
 
@@ -44,6 +45,7 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
 
 def find_rule(kind: str) -> Rule | None:
     """The rule for ``kind``, or None."""
+    load_for(kind)
     return _RULES.get(kind)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.ops.plugins import load_for
 from irc.runtime.kernels.families import all_modules, modules_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
 
 def find_binder(kind: str, version: int | None) -> Binder | None:
     """The binder for ``kind`` at ``version`` (None: the newest), or None if irc has no own kernel."""
+    load_for(kind)
     _load(modules_of(kind))
     entry = _BINDERS.get(kind)
     if entry is None:

@@ -1,0 +1,45 @@
+"""Operators that other packages bring, loaded when a node of their namespace is first met."""
+
+from __future__ import annotations
+
+from threading import RLock
+
+from irc.errors import Error
+
+ENTRY_POINT_GROUP = "irc.operators"
+"""Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
+
+_OWN = ("aten", "irc", "onnx", "prim", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")
+
+_done: set[str] = set(_OWN)
+_loading: set[str] = set()
+_lock = RLock()
+
+
+def load_for(kind: str) -> None:
+    """Load what offers the namespace of ``kind``, if anything does; IRC304 if it cannot be loaded."""
+    namespace = kind.rpartition("::")[0]
+    if namespace in _done:
+        return
+    with _lock:
+        if namespace in _done or namespace in _loading:  # its own import asks for what it registers
+            return
+        _loading.add(namespace)
+        try:
+            _load(namespace)
+            _done.add(namespace)
+        finally:
+            _loading.discard(namespace)
+
+
+def _load(namespace: str) -> None:
+    from importlib.metadata import entry_points  # slow to import, and few models have operators of others
+
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value):
+        if point.name == namespace:
+            try:
+                point.load()
+            except Exception as e:  # whatever a plug-in's import raises, the user needs to know whose it is
+                raise Error(
+                    "IRC304", f"the plug-in of the operators {namespace}:: cannot be loaded: {e}", point.value
+                ) from e

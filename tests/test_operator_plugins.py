@@ -1,0 +1,110 @@
+"""docs/adding-an-operator.md does what it says, and so does an installed package that offers its example."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
+DEFINITION, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+(ENTRY_POINTS,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "example_operators.py").write_text(DEFINITION, "utf-8")
+    return tmp_path
+
+
+def python(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own: operators are registered for good."""
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    env = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def install(folder: Path, module: str = "example_operators") -> None:
+    """What installing a package leaves behind, its entry point as the page gives it."""
+    info = folder / "example_operators-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example-operators\nVersion: 1.0\n")
+    _, line = ENTRY_POINTS.strip().splitlines()
+    name, object = re.fullmatch(r'"(.+)" = "(.+)"', line).groups()  # type: ignore[union-attr]
+    assert object == "example_operators"
+    assert ENTRY_POINTS.startswith('[project.entry-points."irc.operators"]')
+    (info / "entry_points.txt").write_text(f"[irc.operators]\n{name} = {module}\n")
+
+
+def write_model(folder: Path) -> str:
+    graph = helper.make_graph(
+        [
+            helper.make_node("Scale", ["x"], ["s"], domain="com.example", factor=3.0),
+            helper.make_node("EverySecond", ["s"], ["y"], domain="com.example"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 2])],
+    )
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.example", 1)]
+    onnx.save_model(helper.make_model(graph, opset_imports=imports), folder / "m.onnx")
+    np.save(folder / "x.npy", np.arange(10, dtype=np.float32).reshape(5, 2))
+    return "m.onnx"
+
+
+def test_the_example_says_what_the_page_says(folder: Path) -> None:
+    (folder / "use.py").write_text(USE, "utf-8")
+    result = python(folder, "use.py")
+    assert result.stderr == ""
+    said = [line.split("# ")[1] for line in USE.splitlines() if line.startswith("print(")]
+    assert len(said) == 4
+    assert result.stdout.splitlines() == said
+
+
+def test_an_installed_package_is_found_by_the_namespace(folder: Path) -> None:
+    install(folder)
+    result = python(folder, "-m", "irc", "run", write_model(folder), "-i", "x=x.npy", "-o", "y.npz")
+    assert result.returncode == 0, result.stderr
+    with np.load(folder / "y.npz") as found:
+        assert found["y"].tolist() == [[0, 3], [12, 15], [24, 27]]
+
+
+def test_each_table_asks_for_the_package(folder: Path) -> None:
+    install(folder)
+    tables = {
+        "from irc.ir.ops import schemas as find": "com.example::Scale",
+        "from irc.alias.rules import find_rule as find": "com.example::EverySecond",
+        "from irc.passes.shapes.context import find_rule as find": "com.example::Scale",
+        "find = lambda k: __import__('irc.runtime.kernels.registry', fromlist='x').find_binder(k, None)": (
+            "com.example::Scale"
+        ),
+    }
+    for imports, kind in tables.items():
+        found = python(folder, "-c", f"{imports}\nfound = find({kind!r})\nprint(bool(found))")
+        assert found.stdout == "True\n", (imports, found.stderr)
+    opaque = (
+        "from irc.alias.rules import calls, find_rule\nprint(find_rule('com.example::EverySecond') is calls.opaque)"
+    )
+    assert python(folder, "-c", opaque).stdout == "False\n"
+
+
+def test_without_the_package_the_operators_are_unknown(folder: Path) -> None:
+    result = python(folder, "-m", "irc", "compile", write_model(folder))
+    assert result.returncode == 1
+    assert "IRC123" in result.stderr and "EverySecond (domain com.example" in result.stderr
+
+
+def test_a_package_that_cannot_be_imported(folder: Path) -> None:
+    install(folder, "example_that_is_not_there")
+    result = python(folder, "-m", "irc", "compile", write_model(folder))
+    assert result.returncode == 1
+    assert "IRC304: m.onnx, example_that_is_not_there: the plug-in of the operators com.example::" in result.stderr
+    assert "Traceback" not in result.stderr
