@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irc.cli import models, options
@@ -19,7 +21,7 @@ PRINT_EXAMPLES = """\
 
 ALIAS_EXAMPLES = """\
   irc alias graph.ir                             what each value may point to, and who writes it
-  irc alias graph.ir --format dot | dot -Tsvg    the same as a picture
+  irc alias graph.ir --format svg > graph.svg    the same as a picture
   irc alias graph.ir --why x y                   the facts that make two values share memory"""
 
 
@@ -32,7 +34,8 @@ def add_commands(commands: options.Commands) -> None:
     alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
     options.add_model(alias)
     options.add_strict(alias)
-    alias.add_argument("--format", choices=("text", "dot"), default="text", help="text (default), or Graphviz's dot")
+    formats = "text (default), Graphviz's dot, or svg, drawn by Graphviz if it is installed"
+    alias.add_argument("--format", choices=("text", "dot", "svg"), default="text", help=formats)
     alias.add_argument(
         "--why", nargs=2, metavar=("A", "B"), help="why two values may share memory, and what writes them"
     )
@@ -61,8 +64,23 @@ def print_alias(given: argparse.Namespace) -> int:
                 lines.append(f"{node!r}    writes what {' and '.join(seen)} may be or hold")
         emit("\n".join(lines))
     else:
-        emit(db.to_dot() if given.format == "dot" else str(db))
+        emit(_FORMATS[given.format](db))
     return 0
+
+
+def _svg(db: AliasDb) -> str:
+    """A picture, drawn by Graphviz's dot; IRC503 if that is not installed, or fails."""
+    try:
+        done = subprocess.run(["dot", "-Tsvg"], input=db.to_dot().encode(), capture_output=True, check=False)
+    except OSError as error:
+        reason = f"SVG is drawn by Graphviz's dot, which cannot be run ({error.strerror}): install it, or use dot"
+        raise Error("IRC503", reason) from None
+    if done.returncode:
+        raise Error("IRC503", f"Graphviz's dot failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode()
+
+
+_FORMATS: dict[str, Callable[[AliasDb], str]] = {"text": str, "dot": lambda db: db.to_dot(), "svg": _svg}
 
 
 def _why(db: AliasDb, a: Value, b: Value) -> list[str]:

@@ -283,6 +283,21 @@ def test_alias(irc: Command) -> None:
     assert last == "%w = aten::relu_(%v)    writes what %x and %v may be or hold"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="stands in for a program by a script")
+def test_alias_as_svg_is_drawn_by_graphviz(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    irc.write("g.ir", GRAPH)
+    monkeypatch.setenv("PATH", str(irc.folder))
+    missing = irc("alias", "g.ir", "--format", "svg")
+    assert missing.status == 1 and "IRC503: SVG is drawn by Graphviz's dot, which cannot be run" in missing.err
+    dot = irc.folder / "dot"
+    dot.write_text('#!/bin/sh\nread first\necho "<svg>$1 $first</svg>"\n')
+    dot.chmod(0o755)
+    assert irc("alias", "g.ir", "--format", "svg").out.startswith("<svg>-Tsvg digraph")
+    dot.write_text("#!/bin/sh\necho no memory >&2\nexit 3\n")
+    failed = irc("alias", "g.ir", "--format", "svg")
+    assert failed.status == 1 and "IRC503: Graphviz's dot failed: no memory" in failed.err
+
+
 def test_why_tells_the_chains_of_the_two_values_apart(irc: Command) -> None:
     irc.write(
         "w.ir",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 from irc.atomic import replacing
@@ -59,6 +60,9 @@ def save_model(
     except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
     with replacing(where) as file:
+        free = shutil.disk_usage(os.path.dirname(os.path.realpath(where))).free
+        if weights.bytes > free:
+            raise Error("IRC501", f"the weights take {weights.bytes:,} bytes, and only {free:,} are free", where)
         file.write(message)
         file.flush()  # a full disk shows now: once the other file is in its place, only a renaming is left
         if not weights.is_empty:

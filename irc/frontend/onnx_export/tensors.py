@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.errors import Error
 from irc.frontend.onnx.encoding import pack, raw_size
+from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-    from irc.ir.tensor import Tensor
-
 Array = np.ndarray[Any, Any]
+
+MAX_BYTES = 2**31 - 1
+"""The largest message that protobuf writes."""
+
+PIECE = 1 << 20
+"""Elements of a splat that are in memory at one time; whole bytes, whatever their type."""
 
 
 def describe(tensor: Tensor, proto: TensorProto, name: str = "") -> TensorProto:
@@ -31,6 +39,8 @@ def fill(tensor: Tensor, proto: TensorProto, name: str = "") -> TensorProto:
     describe(tensor, proto, name)
     if tensor.dtype is DType.STRING:
         proto.string_data.extend([str(s).encode() for s in tensor.peek().reshape(-1).tolist()])
+    elif size(tensor) > MAX_BYTES:
+        raise Error("IRC352", f"a constant takes {size(tensor):,} bytes, a message holds {MAX_BYTES:,}", f"%{name}")
     else:
         proto.raw_data = raw(tensor).tobytes()
     return proto
@@ -41,6 +51,18 @@ def size(tensor: Tensor) -> int:
     if tensor.dtype is DType.STRING:
         return sum(len(str(s).encode()) + 4 for s in tensor.peek().reshape(-1).tolist())
     return raw_size(tensor.dtype, tensor.numel)
+
+
+def pieces(tensor: Tensor) -> Iterator[Array]:
+    """`raw`, in pieces: splats may stand for more than there is memory for."""
+    if not tensor.is_splat:
+        yield raw(tensor)
+        return
+    whole, rest = divmod(tensor.numel, PIECE)
+    if whole:
+        yield from repeat(raw(Tensor.splat(tensor.dtype, (PIECE,), tensor.scalar)), whole)
+    if rest:
+        yield raw(Tensor.splat(tensor.dtype, (rest,), tensor.scalar))
 
 
 def raw(tensor: Tensor) -> Array:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from irc.errors import Error
-from irc.frontend.onnx_export.tensors import describe, fill, raw, size
+from irc.frontend.onnx_export.tensors import MAX_BYTES, describe, fill, pieces, size
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
     from onnx import TensorProto
 
     from irc.ir.tensor import Tensor
-
-MAX_BYTES = 2**31 - 1
-"""The largest message that protobuf writes."""
 
 ALIGNMENT, PAGE, LARGE = 64, 1 << 16, 1 << 20
 """Weights in files begin at multiples of 64 bytes; from a megabyte on at multiples of 64 KB, so that any system can
@@ -97,5 +94,6 @@ class InFile(Weights):
         at = 0
         for tensor, offset, length in self._placed:
             file.write(bytes(offset - at))
-            file.write(raw(tensor).data)
+            for piece in pieces(tensor):
+                file.write(piece.data)
             at = offset + length
