@@ -92,7 +92,12 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | N
     Returns:
         ``node``, then those that move because they depend on it, from its
         place towards the point; None if it cannot be.
+
+    Raises:
+        Error: IRC343 one of the nodes is of another graph than the database.
     """
+    for given in (node, point, last or point):
+        db.check_own(given)
     if node.block is None or node.block is not point.block or node.is_return or (point.is_return and not before):
         return None
     if node is point or (before and node.next is point):

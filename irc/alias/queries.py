@@ -52,6 +52,17 @@ class Queries:
             )
         return self._solver.element(value)
 
+    def check_own(self, node: Node) -> None:
+        """Error IRC343 if ``node`` is of another graph, of whose writes nothing is known."""
+        if node.graph is not self.graph:
+            where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
+            raise Error(
+                "IRC343",
+                "this node is of another graph, of which the analysis knows nothing: analyze that "
+                "graph by itself (that of a group of nodes is its attribute Subgraph)",
+                where,
+            )
+
     @property
     def _dag(self) -> MemoryDAG:
         return self._solver.dag
@@ -104,6 +115,8 @@ class Queries:
             what: a value, several, or a node.
             contained: whether what containers hold counts too.
         """
+        if isinstance(what, Node):
+            self.check_own(what)
         index = self._solver.index
         if not index:
             return False
@@ -121,10 +134,12 @@ class Queries:
 
     def has_side_effects(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, acts on the world: it is never removed and nothing is moved past it."""
+        self.check_own(node)
         return self._solver.index.writes_element(node, f.WORLD)
 
     def is_random(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, uses the random state."""
+        self.check_own(node)
         return self._solver.index.writes_element(node, f.RANDOM)
 
     def writes_to_alias(self, node: Node, values: Values) -> bool:
@@ -143,6 +158,8 @@ class Queries:
         All paths count, through branches and loops, from the latest run of
         ``first`` before ``last`` runs. Writes by the two themselves do not count.
         """
+        self.check_own(first)
+        self.check_own(last)
         index = self._solver.index
         if not index:
             return False
@@ -180,6 +197,7 @@ class Queries:
 
     def read_set(self, node: Node) -> LocationSet:
         """What ``node`` and those inside it may read."""
+        self.check_own(node)
         if not node.blocks:
             return self.reach_set(node.inputs)
         values = dict.fromkeys(node.inputs)
@@ -189,6 +207,8 @@ class Queries:
 
     def write_set(self, node: Node) -> LocationSet:
         """What ``node`` and those inside it may write."""
+        if node.graph is not self.graph:  # not a call: this is asked of every node
+            self.check_own(node)
         return self._solver.index.locations(node)
 
     def writing_nodes(self) -> list[Node]:
@@ -242,6 +262,7 @@ class Queries:
 
     def touches_written(self, node: Node) -> bool:
         """Whether ``node`` writes, or reads what anything writes."""
+        self.check_own(node)
         index = self._solver.index
         if not index:
             return False

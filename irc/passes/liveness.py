@@ -69,6 +69,8 @@ class Liveness:
         return roots
 
     def _index_writes(self, node: Node, roots: list[Node]) -> bool:
+        if node.graph is not self._db.graph:
+            return False  # inside a group that writes nothing
         written = self._db.writes(node)
         if any(location.kind not in _LOCAL for location in written):
             roots.append(node)

@@ -1,0 +1,78 @@
+"""Queries about another graph's nodes are refused: that nothing is known of them is not that they do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import irc
+from irc.alias import AliasDb, analyze
+from irc.errors import Error
+from irc.ir import Graph, Module, Node, parse_graph
+
+TEXT = """graph(%x : Tensor):
+  %r : Tensor = aten::relu(%x)
+  %w : Tensor = aten::add_(%r, %x)
+  %s : Tensor = aten::t(%r)
+  return (%s)
+"""
+PURE = """graph(%x : Tensor):
+  %r : Tensor = aten::relu(%x)
+  %w : Tensor = aten::t(%r)
+  %s : Tensor = aten::t(%r)
+  return (%s)
+"""
+
+
+def node(graph: Graph, name: str) -> Node:
+    found = graph.value(name).node
+    assert found is not None
+    return found
+
+
+QUERIES: dict[str, Callable[[AliasDb, Node, Node], object]] = {
+    "writes": lambda db, own, other: db.writes(other),
+    "reads": lambda db, own, other: db.reads(other),
+    "is_mutable": lambda db, own, other: db.is_mutable(other),
+    "has_writers": lambda db, own, other: db.has_writers(other),
+    "has_side_effects": lambda db, own, other: db.has_side_effects(other),
+    "is_random": lambda db, own, other: db.is_random(other),
+    "writes_to_alias": lambda db, own, other: db.writes_to_alias(other, own.outputs),
+    "writes_to_wildcard": lambda db, own, other: db.writes_to_wildcard(other),
+    "touches_written": lambda db, own, other: db.touches_written(other),
+    "writes_between, the first": lambda db, own, other: db.writes_between(own.outputs, other, own),
+    "writes_between, the last": lambda db, own, other: db.writes_between(own.outputs, own, other),
+    "writes_between, both": lambda db, own, other: db.writes_between(own.outputs, other, other),
+    "can_move_before": lambda db, own, other: db.can_move_before(other, own),
+    "can_move_after": lambda db, own, other: db.can_move_after(own, other),
+    "can_move_after, both": lambda db, own, other: db.can_move_after(other, other),
+    "move_before": lambda db, own, other: db.move_before(other, own),
+    "move_before, to the last": lambda db, own, other: db.move_before(own, own, last=other),
+    "move_after": lambda db, own, other: db.move_after(own, other),
+}
+
+
+@pytest.mark.parametrize("text", [TEXT, PURE], ids=["writes", "pure"])
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_nodes_of_another_graph_are_refused(query: Callable[[AliasDb, Node, Node], object], text: str) -> None:
+    graph, other = parse_graph(text), parse_graph(text)
+    db = analyze(graph)
+    own = node(graph, "w")
+    query(db, own, own)
+    before = str(graph), str(other)
+    with pytest.raises(Error, match=r"IRC343: %w = aten::\w+: .*another graph"):
+        query(db, own, node(other, "w"))
+    assert (str(graph), str(other)) == before
+
+
+def test_nodes_inside_a_group_are_refused() -> None:
+    text = "graph(%x : Float(4)):\n  %a : Float(4) = onnx::Relu(%x)\n  %b : Float(4) = onnx::Neg(%a)\n  return (%b)\n"
+    graph = irc.compile(Module(parse_graph(text))).module.main
+    group = next(n for n in graph.nodes if "Subgraph" in n.attributes)
+    inside = group.attributes["Subgraph"]
+    assert isinstance(inside, Graph)
+    db = analyze(graph)
+    assert db.writes(group) == frozenset()
+    with pytest.raises(Error, match="IRC343"):
+        db.writes(next(iter(inside.nodes)))
