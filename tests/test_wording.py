@@ -9,6 +9,7 @@ import irc
 from irc.alias import analyze
 from irc.ir import parse_module
 from irc.runtime.report import Memory, Report
+from irc.runtime.session import CONVENTIONS
 from irc.wording import count
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
@@ -58,3 +59,10 @@ def test_a_profile_prints_as_text() -> None:
     text = str(profile)
     assert "onnx::Relu, 1 call, 8 bytes made" in text and "1 unit" in text and "1 kernel," in text
     assert "Profile(" not in text
+
+
+def test_every_convention_of_caches_is_named() -> None:
+    with pytest.raises(irc.Error, match="IRC417") as caught:
+        irc.Session(irc.compile(parse_module(TEXT)))
+    for past, present in CONVENTIONS:
+        assert f"{past}* and {present}*" in caught.value.message
