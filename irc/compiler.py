@@ -48,7 +48,7 @@ def compile(
     *,
     check: bool = False,
     options: Options = DEFAULTS,
-    instruments: Sequence[Instrument] = (),
+    instruments: Sequence[Instrument | str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> CompiledModel:
     """Optimise a model and make it ready to run.
@@ -60,7 +60,7 @@ def compile(
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
         options: how it runs: on how many threads, say.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
-        instruments: what watches the passes, see ``irc.passes.instruments``.
+        instruments: what watches the passes, or names of it; see ``irc.passes.instruments``.
         progress: called with a few words before each stage.
 
     Raises:
