@@ -60,7 +60,7 @@ def _processes(name: str, model: onnx.ModelProto, turns: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         source, target = str(Path(folder) / "model.onnx"), str(Path(folder) / "out.onnx")
         onnx.save(model, source)
-        commands = {IRC: [sys.executable, "-m", "irc.cli", "compile", source]}
+        commands = {IRC: [sys.executable, "-m", "irc", "compile", source]}
         for tool, program in peers.installed(peers.PROGRAMS).items():
             found = shutil.which(program, path=str(Path(sys.executable).parent))
             if found is not None:
