@@ -8,12 +8,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+SETTLE = 0.05
+"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look for
+more work for some 20 ms after their last, and take a processor away from whoever comes next."""
+
 IRC = "irc"
 """The contender that may not fail."""
 
 
 def race(
-    contenders: Mapping[str, Callable[[T], Any]], argument: Callable[[str], T], turns: int
+    contenders: Mapping[str, Callable[[T], Any]], argument: Callable[[str], T], turns: int, warm: bool = False
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """The seconds that each contender took in each turn, and its last result.
 
@@ -21,16 +25,25 @@ def race(
     of them alike. Each is called with an ``argument(name)`` of its own, made
     outside that time. A contender that fails is said so and left out; irc's
     own errors are raised.
+
+    Args:
+        contenders: name -> what to time.
+        argument: makes what a contender of that name is called with.
+        turns: how many.
+        warm: whether what is timed comes after a pause, in which others' threads go to sleep, and after runs that are
+            not timed, which wake the contender's own.
     """
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     results: dict[str, Any] = {}
     running = dict(contenders)
     for _ in range(turns):
         for name, contender in list(running.items()):
-            given = argument(name)
-            results.pop(name, None)  # its memory is not freed inside the clock
-            start = time.perf_counter()
             try:
+                if warm:
+                    _warm_up(contender, lambda name=name: argument(name))
+                given = argument(name)
+                results.pop(name, None)  # its memory is not freed inside the clock
+                start = time.perf_counter()
                 result = contender(given)
             except Exception as error:
                 if name == IRC:
@@ -41,3 +54,10 @@ def race(
             samples[name].append(time.perf_counter() - start)
             results[name] = result
     return {name: samples[name] for name in running}, results
+
+
+def _warm_up(contender: Callable[[T], Any], argument: Callable[[], T]) -> None:
+    time.sleep(SETTLE)
+    end = time.perf_counter() + SETTLE
+    while time.perf_counter() < end:
+        contender(argument())

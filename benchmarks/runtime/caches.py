@@ -109,7 +109,7 @@ def _timed(
     several = {"irc": (_steps, lambda: session(compiled, given)), "irc, GrowableArray alone": (_grow, grown)}
     contenders: dict[str, Callable[[Any], Any]] = {name: run for name, (run, _) in several.items()}
     contenders |= {"numpy": _numpy, **runners}
-    samples, _ = race(contenders, lambda name: several[name][1]() if name in several else given, turns)
+    samples, _ = race(contenders, lambda name: several[name][1]() if name in several else given, turns, warm=True)
     each = {name: [s / (STEPS if name in several else 1) for s in taken] for name, taken in samples.items()}
     rows = against_peers(f"caches/{length}", each, "us/step", scale=1e6)
     return [

@@ -99,7 +99,7 @@ def measure(turns: int = TURNS) -> list[Row]:
         contenders["torch"] = torch
     for contender in contenders.values():
         contender(given)
-    samples, results = race(contenders, lambda _: given, turns)
+    samples, results = race(contenders, lambda _: given, turns, warm=True)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
     counters = fused.counters

@@ -182,7 +182,7 @@ def measure(tokens: int = TOKENS, turns: int = TURNS) -> list[Row]:
     }
     for name, run in peers.runners(proto, without="onnx.reference").items():  # which takes minutes
         contenders[name] = lambda _, run=run: write(with_arrays(run), tokens)
-    samples, results = race(contenders, lambda _: None, turns)
+    samples, results = race(contenders, lambda _: None, turns, warm=True)
     for name, found in results.items():
         assert found == results["irc"], f"{name} writes something else"
     copied: list[int] = []

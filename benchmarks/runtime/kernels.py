@@ -58,7 +58,7 @@ def measure(turns: int = TURNS) -> list[Row]:
         contenders[name](given)
         return given
 
-    samples, results = race(contenders, warmed, turns)
+    samples, results = race(contenders, warmed, turns, warm=True)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
     return against_peers("kernels", samples, "us/operator", scale=1e6 / OPERATORS)

@@ -67,7 +67,7 @@ def compare(name: str, turns: int = TURNS) -> Comparison:
         for _ in range(WARM_UP):
             for run in contenders.values():
                 run(feeds)
-        whole, outputs = race(contenders, lambda _: feeds, turns)
+        whole, outputs = race(contenders, lambda _: feeds, turns, warm=True)
         if peer is not None:
             for mine, other in zip(outputs[IRC].values(), outputs[PEER], strict=True):
                 np.testing.assert_allclose(mine, other, rtol=1e-2, atol=1e-3 * np.abs(other).max(), err_msg=name)
