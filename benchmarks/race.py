@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SETTLE = 0.05
-"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look for
-more work for some 20 ms after their last, and take a processor away from whoever comes next."""
+"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
+for more work for some 20 ms after their last, and take a processor away from whoever comes next."""
 
 IRC = "irc"
 """The contender that may not fail."""
