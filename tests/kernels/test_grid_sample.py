@@ -88,3 +88,10 @@ def test_bad_affine_grids():
         with pytest.raises(Error) as caught:
             run_kernel("AffineGrid", [values(*theta), np.array(size)], {}, 20)
         assert caught.value.code == "IRC421"
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize(("batch", "channels", "rows"), [(0, 2, 3), (1, 0, 3), (1, 2, 0)])
+def test_of_nothing_there_is_nothing(mode, batch, channels, rows):
+    (found,) = run_kernel("GridSample", [values(batch, channels, 4, 4), values(batch, rows, 2, 2)], {"mode": mode}, 20)
+    assert found.shape == (batch, channels, rows, 2)

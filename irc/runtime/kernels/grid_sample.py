@@ -103,7 +103,7 @@ def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -
     if 0 in x.shape[2:]:
         raise Error("IRC421", f"there is nothing to sample in the shape {list(x.shape)}")
     points = math.prod(grid.shape[1:-1])
-    pixels = x.reshape(*x.shape[:2], -1)
+    pixels = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
     places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
     taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
     read = _choose if mode == "nearest" else _mix
