@@ -120,3 +120,10 @@ def run_optional_get_of_nothing() -> Any:
     from tests.kernels.helpers import bind
 
     return bind("OptionalGetElement", {}, 18, 1)(None)
+
+
+@pytest.mark.parametrize("new_axis", [0, 1])
+def test_tensors_of_different_types_are_not_concatenated(new_axis):
+    sequence = [np.zeros(2, np.float32), np.zeros(2, np.uint64)]
+    with pytest.raises(Error, match="different element types, float32, uint64"):
+        run_kernel("ConcatFromSequence", [sequence], {"axis": 0, "new_axis": new_axis}, 11)

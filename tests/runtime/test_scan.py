@@ -5,7 +5,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import irc
 from irc.errors import Error
+from irc.ir import parse_graph
 from tests.kernels.helpers import run_ort_model
 from tests.runtime.helpers import f32, i64, run
 
@@ -169,3 +171,18 @@ def test_nested_scans_capture():
             out.append(total * t + s)
         rows.append(out)
     assert_all_close(run(text, s, x), [np.asarray(total), np.array(rows, np.float32)])
+
+
+@pytest.mark.parametrize("name", ["scan_input_directions", "scan_output_directions"])
+@pytest.mark.parametrize("direction", [-1, 2, -(2**63)])
+def test_a_direction_is_forward_or_backward(name, direction):
+    graph = parse_graph(f"""
+    graph(%s : Float(), %x : Float(3)):
+      %last : Float(), %rows : Float(*) = onnx::Scan[num_scan_inputs=1, {name}=[{direction}], since_version=11](%s, %x)
+        block0(%state : Float(), %item : Float()):
+          %sum : Float() = onnx::Add(%state, %item)
+          -> (%sum, %sum)
+      return (%last, %rows)
+    """)
+    with pytest.raises(Error, match="0 is forward, 1 is backward"):
+        irc.compile(graph)

@@ -59,10 +59,15 @@ class _Scan:
                 raise Error("IRC215", f"{name} has {len(given)} elements; it needs {count}", label(node))
             return given
 
-        directions = "directions" if node.version == 8 else "scan_input_directions"
-        self.backwards = option(directions, scanned)
+        def directions(name: str, count: int) -> list[int]:
+            given = option(name, count)
+            if not {0, 1}.issuperset(given):
+                raise Error("IRC320", f"{name} is {given}; 0 is forward, 1 is backward", label(node))
+            return given
+
+        self.backwards = directions("directions" if node.version == 8 else "scan_input_directions", scanned)
         self.axes = option("scan_input_axes", scanned)
-        self.out_backwards = option("scan_output_directions", len(yields))
+        self.out_backwards = directions("scan_output_directions", len(yields))
         self.out_axes = option("scan_output_axes", len(yields))
         # With a batch, the outputs have one more axis; there, the body alone tells.
         outputs = () if node.version == 8 else node.outputs[states:]

@@ -109,6 +109,9 @@ def concat_from_sequence(node: Node) -> Kernel:
     def run(sequence: Sequence) -> Array:
         if not sequence:
             raise Error("IRC421", "an empty sequence cannot be concatenated")
+        if any(x.dtype != sequence[0].dtype for x in sequence):
+            types = ", ".join(str(x.dtype) for x in sequence)
+            raise Error("IRC421", f"tensors of different element types, {types}, cannot be concatenated")
         if not stack:
             return concatenate(sequence, axis)
         try:
