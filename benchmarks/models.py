@@ -52,7 +52,7 @@ def _compiling(name: str, model: onnx.ModelProto, turns: int) -> tuple[list[Row]
 
 def _running(name: str, model: onnx.ModelProto, compiled: irc.CompiledModel, turns: int) -> list[Row]:
     feeds = seeded_inputs(model, seed=1)
-    samples, _ = race({IRC: compiled.run, **peers.runners(model)}, lambda _: feeds, turns)
+    samples, _ = race({IRC: compiled.run, **peers.runners(model)}, lambda _: feeds, turns, warm=True)
     return against_peers(f"{name}/run", samples, "s")
 
 

@@ -69,7 +69,6 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
     from irc.compiler import compile
-    from irc.passes import create_instruments
 
     if (given.input or given.dim) and not given.check:
         given.usage_error("--input and --dim are for --check")
@@ -77,10 +76,9 @@ def run(given: argparse.Namespace) -> int:
         models.check_output(given.output, (".irc", ONNX), given.model)
     if given.external_data is not None and Path(given.output or "").suffix != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
-    instruments = create_instruments(given.instruments)
-    with progress(silent=bool(instruments)) as tell:
+    with progress(silent=bool(given.instruments)) as tell:
         source = models.source(given.model)
-        model = compile(source, given.passes, instruments=instruments, progress=tell)
+        model = compile(source, given.passes, instruments=given.instruments, progress=tell)
         model.report.name = given.model
         if given.check:
             _check(model, source, given, tell)

@@ -32,7 +32,9 @@ def is_compiled(path: str) -> bool:
 def read_module(path: str) -> Module:
     """The module in a model file of any kind."""
     if is_text(path):
-        return _parse(path)
+        module = _parse(path)
+        module.verify()
+        return module
     if is_compiled(path):
         from irc import load
 
@@ -43,7 +45,7 @@ def read_module(path: str) -> Module:
 
 
 def source(path: str) -> str | Module:
-    """What ``irc.compile`` takes for the model file ``path``; IRC101 if it is compiled already."""
+    """What ``irc.compile`` takes, and verifies, for the model file ``path``; IRC101 if it is compiled already."""
     if is_compiled(path):
         raise Error("IRC101", "this is compiled already: use it with irc run, print, alias or bench", path)
     return _parse(path) if is_text(path) else path
@@ -117,6 +119,4 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
 def _parse(path: str) -> Module:
     from irc.ir import parse_module
 
-    module = parse_module(read_text(path), filename="<stdin>" if path == "-" else path)
-    module.verify()
-    return module
+    return parse_module(read_text(path), filename="<stdin>" if path == "-" else path)

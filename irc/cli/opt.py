@@ -31,11 +31,11 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.passes import PassManager, create_instruments
+    from irc.passes import PassManager
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
-    manager = PassManager(given.passes, create_instruments(given.instrument))
+    manager = PassManager(given.passes, given.instrument)
     module = models.read_module(given.model)
     module.verify()
     models.check_operators(module, given.strict, given.model)

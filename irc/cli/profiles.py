@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
-from irc.cli.tables import milliseconds, new_table, plain
+from irc.cli.tables import new_table, plain
 from irc.runtime.profiles.profile import GroupProfile, Profile
-from irc.runtime.profiles.text import headlines
+from irc.runtime.profiles.text import headlines, ms
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
@@ -39,10 +39,10 @@ def _operators(profile: Profile) -> RenderableType:
     for row in rows[:MOST_ROWS]:
         kind = plain(row.kind.removeprefix("onnx::"))
         share = _share(row.own, profile.own)
-        table.add_row(kind, _ms(row.own), share, f"{row.nodes:,}", f"{row.calls:,}", f"{row.bytes:,}")
+        table.add_row(kind, ms(row.own), share, f"{row.nodes:,}", f"{row.calls:,}", f"{row.bytes:,}")
     if rest := rows[MOST_ROWS:]:
         own = sum(row.own for row in rest)
-        table.add_row(f"{len(rest)} other kinds", _ms(own), _share(own, profile.own))
+        table.add_row(f"{len(rest)} other kinds", ms(own), _share(own, profile.own))
     return Group(table, plain("each by itself: an If without its branch, a group without its members", "dim"))
 
 
@@ -51,10 +51,10 @@ def _nodes(profile: Profile) -> RenderableType:
     rows = profile.by_node()
     for node in rows[:MOST_ROWS]:
         inputs = plain(", ".join(node.inputs) or "block by block")
-        table.add_row(plain(node.label), _ms(node.own), _share(node.own, profile.own), f"{node.calls:,}", inputs)
+        table.add_row(plain(node.label), ms(node.own), _share(node.own, profile.own), f"{node.calls:,}", inputs)
     if rest := rows[MOST_ROWS:]:
         own = sum(node.own for node in rest)
-        table.add_row(f"{len(rest)} others", _ms(own), _share(own, profile.own))
+        table.add_row(f"{len(rest)} others", ms(own), _share(own, profile.own))
     return table
 
 
@@ -64,15 +64,11 @@ def _groups(profile: Profile, groups: list[GroupProfile]) -> RenderableType:
         own = group.node.own + sum(member.own for member in group.members)
         members = ", ".join(f"{m.kind.removeprefix('onnx::')} {_share(m.own, own)}" for m in group.members)
         members += f"; itself {_share(group.node.own, own)}"
-        table.add_row(plain(group.node.label), _ms(own), _share(own, profile.own), plain(members))
+        table.add_row(plain(group.node.label), ms(own), _share(own, profile.own), plain(members))
     if rest := groups[MOST_ROWS:]:
         own = sum(group.node.own + sum(member.own for member in group.members) for group in rest)
-        table.add_row(f"{len(rest)} others", _ms(own), _share(own, profile.own))
+        table.add_row(f"{len(rest)} others", ms(own), _share(own, profile.own))
     return table
-
-
-def _ms(nanoseconds: int) -> str:
-    return milliseconds(nanoseconds / 1e9)
 
 
 def _share(part: int, whole: int) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from irc.cli.output import printable
 from irc.runtime.report import PassTiming, Report
+from irc.wording import milliseconds
 
 MOST_KINDS = 16
 """How many kinds of operators the table lists before it sums up the rest."""
@@ -122,11 +123,6 @@ def new_table(*headers: str) -> Table:
         else:
             table.add_column(header, overflow="fold")
     return table
-
-
-def milliseconds(seconds: float) -> str:
-    """A time, with one digit after the point if it is short."""
-    return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"
 
 
 def plain(text: str, style: str = "") -> Text:

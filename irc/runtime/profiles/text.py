@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.wording import count
+from irc.wording import count, milliseconds
 
 if TYPE_CHECKING:
     from irc.runtime.profiles.profile import Profile
@@ -18,19 +18,19 @@ def to_text(profile: Profile) -> str:
     rows = profile.by_operator()
     lines = [headlines(profile)]
     for row in rows[:MOST_KINDS]:
-        lines.append(f"{_ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {count(row.bytes, 'byte')} made")
+        lines.append(f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {count(row.bytes, 'byte')} made")
     if rest := rows[MOST_KINDS:]:
-        lines.append(f"{_ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
+        lines.append(f"{ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
     return "\n".join(lines)
 
 
 def headlines(profile: Profile) -> str:
     """Where time and memory of the whole run went."""
     counters = profile.counters
-    first, *others = map(_ms, profile.threads)
+    first, *others = map(ms, profile.threads)
     lines = [
-        f"{_ms(profile.elapsed)} ms: {first} in nodes, {_ms(profile.between)} between them and at the ends,"
-        f" {_ms(profile.following)} for following them",
+        f"{ms(profile.elapsed)} ms: {first} in nodes, {ms(profile.between)} between them and at the ends,"
+        f" {ms(profile.following)} for following them",
         *(f"{time} ms in nodes on another thread meanwhile" for time in others),
         f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs;"
         f" {count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
@@ -44,6 +44,6 @@ def headlines(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _ms(nanoseconds: int) -> str:
-    milliseconds = nanoseconds / 1e6
-    return f"{milliseconds:,.1f}" if milliseconds < 100 else f"{milliseconds:,.0f}"
+def ms(nanoseconds: int) -> str:
+    """A time of a profile in milliseconds."""
+    return milliseconds(nanoseconds / 1e9)
