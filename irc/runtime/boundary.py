@@ -18,7 +18,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.growable import room_of
+from irc.runtime.memory.growable import is_append_only, room_of
 from irc.runtime.values import Array, arrays_in, describe, is_array, map_arrays
 
 
@@ -54,16 +54,16 @@ class Exit:
         """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
         return map_arrays(value, self._release)
 
-    def keep(self, value: Any) -> Array:
-        """The tensor ``value``, read-only from now on; if it has reserve, that may be used nevertheless.
+    def keep(self, values: Iterable[Any]) -> list[Array]:
+        """The tensors ``values``, read-only from now on; if they have reserve, that may be used nevertheless.
 
-        It is not copied if it is of that kind already, though it may share: nobody can change it.
+        Those that are of that kind already are not copied, though they may share: nobody can change them.
         """
+        return [value if is_append_only(value) else self._keep(value) for value in values]
+
+    def _keep(self, value: Any) -> Array:
         if not is_array(value):
             raise Error("IRC417", f"only tensors can be handed on to the next step, not {describe(value)}")
-        room = room_of(value)
-        if room is not None and room.append_only and not value.flags.writeable:
-            return value
         own = self._release(value)
         own.flags.writeable = False
         room = room_of(own)

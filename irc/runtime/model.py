@@ -22,7 +22,7 @@ from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
-from irc.runtime.values import Array, describe, is_array
+from irc.runtime.values import Array, describe, is_array, is_mapping
 from irc.runtime.writes import written_inputs
 
 Feeds = Mapping[str, Any]
@@ -62,8 +62,7 @@ class CompiledModel:
         self._order = tuple(v.name for v in self.graph.inputs)
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
-        self._names = dict.fromkeys(i.name for i in self.inputs)
-        self._required = {i.name for i in self.inputs if not i.optional}
+        self._arguments = {i.name: i for i in self.inputs}
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
@@ -167,10 +166,12 @@ class CompiledModel:
             finally:
                 self._state.settle()
             out = boundary.Exit(counters, self._state.arrays())
-            kept = {i: out.keep(results[i]) for i in keep}
-            released = {self.outputs[i].name: kept[i] if i in kept else out.release(results[i]) for i in wanted}
+            kept = out.keep([results[i] for i in keep])
+            for i, array in zip(keep, kept):
+                results[i] = array
+            released = {self.outputs[i].name: results[i] if i in keep else out.release(results[i]) for i in wanted}
         self.counters = counters
-        return released, [kept[i] for i in keep]
+        return released, kept
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
@@ -203,13 +204,14 @@ class CompiledModel:
     def _accept(
         self, feeds: Feeds, donate: Collection[str], held: Mapping[str, Array], counters: Counters
     ) -> list[Any]:
-        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        if not is_mapping(feeds):
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
         for name in feeds:
-            if name not in self._names:
-                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, [*self._names])}")
-        if absent := self._required - feeds.keys() - held.keys():
-            each = ", ".join(f"{i.name!r} ({i.type})" for i in self.inputs if i.name in absent)
+            if name not in self._arguments:
+                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, [*self._arguments])}")
+        arguments = [a for name, a in self._arguments.items() if name not in held or name in feeds]
+        if absent := [a for a in arguments if not a.optional and a.name not in feeds]:
+            each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
         if donate:
             feeds = {name: plain(value) for name, value in feeds.items()}
@@ -218,7 +220,7 @@ class CompiledModel:
         values: dict[str, Any] = {**self._state.objects, **held}
         for name in self._written & held.keys():
             values[name] = boundary.copy(held[name], counters)
-        for argument in [a for a in self.inputs if a.name in feeds or a.name not in held] if held else self.inputs:
+        for argument in arguments:
             name = argument.name
             given = feeds[name] if name in feeds else self._defaults[name].numpy()
             value = accept(given, argument, sizes)

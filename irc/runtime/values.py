@@ -27,7 +27,7 @@ def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
 
 def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
     """Whether ``value`` is a map."""
-    return isinstance(value, Mapping)
+    return isinstance(value, (dict, Mapping))  # dicts, which most are, are seen at once
 
 
 def describe(value: Any) -> str:

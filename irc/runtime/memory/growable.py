@@ -14,7 +14,7 @@ of the first array whose own base is no array.
 
 from __future__ import annotations
 
-import weakref
+from weakref import ref as _ref
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irc.errors import Error
-from irc.runtime.execution import Frame, Slots, Step, label
+from irc.runtime.execution import Counters, Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in, check_size
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Room:
 
         None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long.
         """
-        axis = self.axis
+        axis, before = self.axis, self._before
         shape, dtype = new.shape, new.dtype
         if shape != self._fits:
             if (shape[:axis], shape[axis + 1 :]) != self._around:
@@ -109,8 +109,12 @@ class Room:
             end = start + shape[axis]
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
-            both: Array = self._view(old.base, end)
-        self._whole[(*self._before, slice(start, end))] = new
+            both: Array = old.base[before + (slice(end),)]  # type: ignore[reportOptionalSubscript]  # it is in a room
+            if self._is_raw:
+                both = both.view(self._dtype)
+            self.used = end
+            self._latest = _ref(both)
+        self._whole[before + (slice(start, end),)] = new
         return both
 
     def make_append_only(self, view: Array) -> None:
@@ -127,7 +131,7 @@ class Room:
         if self._is_raw:
             view = view.view(self._dtype)
         self.used = end
-        self._latest = weakref.ref(view)
+        self._latest = _ref(view)
         return view
 
     def _shows(self, array: Array) -> bool:
@@ -153,6 +157,12 @@ def room_of(array: Array) -> Room | None:
     face = array.base
     room = getattr(face, "base", None)
     return room if type(room) is Room else None
+
+
+def is_append_only(value: Any) -> bool:
+    """Whether ``value`` is an array that nobody can change, in a room that may be appended to nevertheless."""
+    room = getattr(getattr(value, "base", None), "base", None)
+    return type(room) is Room and room.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
@@ -234,7 +244,7 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
         def step(frame: Frame) -> None:
             start, rows = frame[old], frame[new]
             both = _extended(start, rows, axis if axis >= 0 else axis + start.ndim)
-            counters = frame[0].counters
+            counters: Counters = frame[0].counters
             if both is None:
                 both = _moved(start, rows, axis_in(axis, start.ndim))
                 counters.copies += 1
@@ -284,8 +294,14 @@ class GrowableArray(NDArrayOperatorsMixin):
         Raises:
             Error: IRC421 if ``rows`` does not fit.
         """
-        self._view, in_place = append(self._view, np.asarray(rows), self._axis)
-        return in_place
+        rows = np.asarray(rows)
+        both = self._room.extend(self._view, rows)
+        self._view = _moved(self._view, rows, self._axis) if both is None else both
+        return both is not None
+
+    @property
+    def _room(self) -> Room:
+        return self._view.base.base  # type: ignore[reportOptionalMemberAccess]  # only rooms are ever viewed
 
     @property
     def array(self) -> Array:
@@ -300,9 +316,7 @@ class GrowableArray(NDArrayOperatorsMixin):
     @property
     def capacity(self) -> int:
         """For how many positions along the axis there is memory."""
-        room = room_of(self._view)
-        assert room is not None, "only rooms are ever viewed"
-        return room.capacity
+        return self._room.capacity
 
     @property
     def shape(self) -> tuple[int, ...]:
