@@ -14,10 +14,10 @@ of the first array whose own base is no array.
 
 from __future__ import annotations
 
-from weakref import ref as _ref
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -109,12 +109,8 @@ class Room:
             end = start + shape[axis]
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
-            both: Array = old.base[before + (slice(end),)]  # type: ignore[reportOptionalSubscript]  # it is in a room
-            if self._is_raw:
-                both = both.view(self._dtype)
-            self.used = end
-            self._latest = _ref(both)
-        self._whole[before + (slice(start, end),)] = new
+            both = self._view(old.base, end)
+        self._whole[(*before, slice(start, end))] = new
         return both
 
     def make_append_only(self, view: Array) -> None:
@@ -131,7 +127,7 @@ class Room:
         if self._is_raw:
             view = view.view(self._dtype)
         self.used = end
-        self._latest = _ref(view)
+        self._latest = ref(view)
         return view
 
     def _shows(self, array: Array) -> bool:
