@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,3 +130,16 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
 )
 def test_an_allowed_import_is_not(module: str, source: str, is_package: bool) -> None:
     assert violations(source, module, is_package) == []
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Before 3.11.5, Python matches ``(?:...)?+`` wrong if a part of it backtracks, ``(?>(?:...)?)`` right."""
+    pattern = re.compile(r"(?<!\\)\)(?:[?*+]|\{[\d,]+\})\+")
+    assert pattern.search(r"(?:a|b)*+") and pattern.search(r"(?:a){0,5}+") and not pattern.search(r"(?>(?:a|b)*)\)++")
+    found = [
+        f"{path.relative_to(PACKAGE.parent)}:{number}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line) and "``" not in line
+    ]
+    assert not found

@@ -15,7 +15,7 @@ from irc.ir.text.tensor_parser import TensorParser
 from irc.ir.text.type_parser import TypeParser
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 
-_INTS = terminal(r"\[(-?\d{1,18}(?:,[ ]?-?\d{1,18})*+)?\]")
+_INTS = terminal(r"\[(-?\d{1,18}(?>(?:,[ ]?-?\d{1,18})*))?\]")
 _GRAPH = terminal(r"<(Graph_\d+)>")
 _TYPE = terminal(r"<Type\s*:")
 _TENSORS = terminal(r"<Tensors>")

@@ -18,18 +18,19 @@ from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
 from irc.ir.value import Value
 
-_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?:::\w[\w.]*+)++|"{STRING_BODY}"(?:_\d+)?+))(?=\s*+(?:(?P<open>\[)|\())'
-_TYPED_VALUE = rf"(?P<value>{VALUE_NAME})(?:[ ]:[ ](?P<type>{SIMPLE_TYPE}){SIMPLE_TYPE_END})?+"
+_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?>(?:::\w[\w.]*+)+)|"{STRING_BODY}"(?>(?:_\d+)?)))(?=\s*+(?:(?P<open>\[)|\())'
+_TYPED_VALUE = rf"(?P<value>{VALUE_NAME})(?>(?:[ ]:[ ](?P<type>{SIMPLE_TYPE}){SIMPLE_TYPE_END})?)"
 
 _LINE = terminal(rf"(?:{_TYPED_VALUE}|(?P<end>->|return\b)|(?:=\s*)?{_KIND}|(?P<label>[A-Za-z_]\w*)(?=\s*\())")
 _DEFINITION = terminal(_TYPED_VALUE)
 _OPERATOR = terminal(rf"=\s*+{_KIND}")
-_VALUES = terminal(rf"\(\s*+((?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*+)?+)\s*+\)")
+_VALUES = terminal(rf"\(\s*+((?>(?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*)?))\s*+\)")
 _VALUE = re.compile(VALUE_NAME)
 _KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})")\s*=')
 _NOTES = re.compile(
-    rf'[ \t]*+(?:[,\#][ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?+[ \t]*+'
-    rf'(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?+(?:\n|\r\n|\Z)'
+    rf'[ \t]*+(?>(?:[,\#][ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?)'
+    rf'[ \t]*+(?>(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?)'
+    rf"(?:\n|\r\n|\Z)"
 )
 _TYPES_TOLD = re.compile(r"[ \t]*+\#[ \t]*+:[ \t]")
 _NUMBERED = re.compile(r".+_\d+", re.DOTALL)

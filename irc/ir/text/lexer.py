@@ -4,6 +4,10 @@ The grammar's terminals are regular expressions tried at a position, coarse
 ones (a whole list of inputs, a whole type) first: a match in C is what makes
 a pure-Python parser fast. White space and line ends between terminals do not
 matter, ``#`` starts a comment.
+
+No text may make them backtrack for long, so repetitions are atomic:
+``[...]++`` for single characters, ``(?>(?:...)+)`` for groups. (Not
+``(?:...)++``: before 3.11.5, Python loses what such a group should match.)
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ from typing import NoReturn
 from irc.errors import Error
 from irc.ir.text.names import unquote
 
-WS = r"(?:[ \t\r\n]++|\#[^\n]*+)*+"
-"""White space and comments. Possessive, so that no text makes it backtrack."""
+WS = r"(?>(?:[ \t\r\n]++|\#[^\n]*+)*)"
+"""White space and comments."""
 
-STRING_BODY = r'(?:[^"\\\n]++|\\.)*+'
-VALUE_NAME = rf'%(?:[\w./-]++(?:::[\w./-]++)*+|"{STRING_BODY}")'
+STRING_BODY = r'(?>(?:[^"\\\n]++|\\.)*)'
+VALUE_NAME = rf'%(?:[\w./-]++(?>(?:::[\w./-]++)*)|"{STRING_BODY}")'
 """A value's name. Dumps of ``torch.onnx`` hold bare ones such as ``%onnx::Conv_5`` and ``%/conv/out``."""
 
 _SPACE = re.compile(WS)

@@ -21,7 +21,7 @@ from irc.ir.text.type_parser import TypeParser
 
 _GRAPH_NAME = rf'[A-Za-z_][\w.]*|"{STRING_BODY}"'
 # TorchScript's own parser takes any word in place of "graph"; irc reads it as the graph's name.
-_GRAPH = terminal(rf"(?:graph\b(?:\s+(?P<name>{_GRAPH_NAME}))?+|(?P<only>{_GRAPH_NAME}))(?=\s*\()")
+_GRAPH = terminal(rf"(?:graph\b(?>(?:\s+(?P<name>{_GRAPH_NAME}))?)|(?P<only>{_GRAPH_NAME}))(?=\s*\()")
 _WITH = terminal(rf'with\s+(?P<name>(?:[A-Za-z_][\w.]*(?:::[\w.]+)*|"{STRING_BODY}"_\d+))\s*=')
 
 Weights = Mapping[str, "Tensor | Array"]

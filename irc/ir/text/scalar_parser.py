@@ -11,7 +11,7 @@ from irc.ir.text.tensor_elements import NanBits
 
 _END = r"(?=\s*[,\])}:>])"
 # Possessive, as digits without end must not take quadratic time to refuse.
-_MAGNITUDE = r"(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+|inf|nan(?:\(0x[0-9a-f]{1,16}\))?+)"
+_MAGNITUDE = r"(?:(?:\d++(?>(?:\.\d*+)?)|\.\d++)(?>(?:[eE][+-]?\d++)?)|inf|nan(?>(?:\(0x[0-9a-f]{1,16}\))?))"
 
 SCALAR = terminal(
     rf"(?:(?P<int>-?\d++){_END}|\"(?P<str>{STRING_BODY})\"|(?P<float>-?{_MAGNITUDE}){_END}"

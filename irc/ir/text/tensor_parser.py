@@ -22,7 +22,7 @@ _LABELS = "|".join(sorted((re.escape(d.label) for d in DType), key=len, reverse=
 # PyTorch displays up to ten elements, with line ends turned to spaces:
 # " 1  2 [ CPULongType{2} ]", "(1,.,.) =   0  0 [ CPUFloatType{1,1,2} ]".
 _DISPLAY = terminal(
-    r"(?P<items>(?:[-+.\d,()=*\seinfa]|Columns [\d a-z]{1,20}){0,500}+)"
+    r"(?P<items>(?>(?:[-+.\d,()=*\seinfa]|Columns [\d a-z]{1,20}){0,500}))"
     rf"\[[ ][A-Za-z]*?(?P<label>{_LABELS})Type\{{(?P<dims>[\d,]*)\}}[ ]\]"
 )
 _PLANE = re.compile(r"\([\d,.*]+\) =")

@@ -27,7 +27,7 @@ _NAMED: dict[str, Type] = {
 }
 
 # A type without nested parentheses, as a whole: such texts are looked up before they are parsed.
-SIMPLE_TYPE = r"[A-Za-z_][\w.]*+(?:\([^()\n\#]*+\))?+(?:\[\]|\?)*+"
+SIMPLE_TYPE = r"[A-Za-z_][\w.]*+(?>(?:\([^()\n\#]*+\))?)(?>(?:\[\]|\?)*)"
 SIMPLE_TYPE_END = r"(?=[ \t]*+(?:[=,)>]|\r?\n|\Z))"
 
 _SIMPLE = terminal(f"({SIMPLE_TYPE}){SIMPLE_TYPE_END}")
