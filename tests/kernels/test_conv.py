@@ -276,12 +276,21 @@ def test_bad_operands_are_errors(case):
         run_kernel(op_type, inputs, attrs, None)
 
 
+@pytest.mark.parametrize("written_out", [False, True])
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_a_repeated_filter_gives_equal_features(with_bias):
+def test_a_repeated_filter_gives_equal_features(with_bias, written_out):
     x = values(2, 5, 7, 6)
     for kernel in ((1, 1), (3, 3)):
         w = np.broadcast_to(values(1, 5, *kernel), (37, 5, *kernel))
+        w = w.copy() if written_out else w
         inputs = [x, w, np.full(37, 0.25, np.float32)][: 2 + with_bias]
         (y,) = run_kernel("Conv", inputs, {}, 11)
         assert np.array_equal(y, np.repeat(y[:, :1], 37, axis=1))
         assert_same([y], run_ort("Conv", [np.ascontiguousarray(v) for v in inputs], {}, 11), rtol=1e-4, atol=1e-5)
+
+
+def test_filters_that_begin_alike_are_not_taken_for_one():
+    w = values(4, 3, 2, 2)
+    w[:, 0, 0, 0] = 1
+    x = values(1, 3, 4, 4)
+    assert_same(run_kernel("Conv", [x, w], {}, 11), run_ort("Conv", [x, w], {}, 11), rtol=1e-4, atol=1e-5)

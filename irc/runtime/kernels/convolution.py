@@ -127,8 +127,8 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     if is_half(x.dtype):
         wide = None if b is None else b.astype(np.float32)
         np.copyto(out, convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes), casting="same_kind")
-    elif group == 1 and w.shape[0] > 1 and w.strides[0] == 0:
-        # One filter, repeated, as in test models without real weights: all features are the same to the last bit.
+    elif group == 1 and _repeats_one_filter(w):
+        # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
     elif all(a.trivial for a in axes):
@@ -136,6 +136,13 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     else:
         _columns(x, w, b, group, axes, out)
     return out
+
+
+def _repeats_one_filter(w: Array) -> bool:
+    """Whether ``w`` (O, C / group, kernel...) has several filters, which are all equal; of others, two numbers tell."""
+    if w.shape[0] < 2 or not w.size:
+        return False
+    return w.strides[0] == 0 or (w.item(0) == w.item(w.size - w.size // w.shape[0]) and bool((w == w[:1]).all()))
 
 
 def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> None:
