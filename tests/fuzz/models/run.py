@@ -172,9 +172,9 @@ def known_difference(data: bytes) -> str | None:
     model = onnx.load_model_from_string(data)
     values = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in nodes(model):
-        if node.op_type == "GridSample" and len(node.input) > 1 and node.input[1] in values:
-            if not np.isfinite(onnx.numpy_helper.to_array(values[node.input[1]])).all():
-                return "a coordinate that is infinite is cast to an integer, which C++ leaves undefined"
+        grid = values.get(node.input[1]) if node.op_type == "GridSample" else None
+        if grid is not None and not np.isfinite(onnx.numpy_helper.to_array(grid)).all():
+            return "a coordinate that is infinite is cast to an integer, which C++ leaves undefined"
         for a in node.attribute:
             if node.op_type in ("Loop", "Scan") and a.name == "body":
                 given, made = {i.name for i in a.g.input}, [o.name for o in a.g.output]
