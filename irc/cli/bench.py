@@ -16,6 +16,9 @@ from irc.foreign import reason
 
 Runner = Callable[[], Any]
 
+SETTLE = 0.05
+"""Seconds of nothing, and then of runs that are not timed, before each run that is."""
+
 EXAMPLES = """\
   irc bench model.onnx                           against ONNX Runtime, if it is installed
   irc bench model.onnx --against none --runs 50  irc alone"""
@@ -68,15 +71,24 @@ def run(given: argparse.Namespace) -> int:
 
 
 def race(runners: Mapping[str, Runner], runs: int) -> dict[str, float]:
-    """Median seconds of each runner after one run to warm up; they take turns, so that disturbances hit all alike."""
+    """Median seconds of each runner; they take turns, so that disturbances hit all alike."""
     samples: dict[str, list[float]] = {name: [] for name in runners}
-    for turn in range(runs + 1):
+    for _ in range(runs):
         for name, runner in runners.items():
+            _warm_up(runner)
             start = time.perf_counter()
             runner()
-            if turn:
-                samples[name].append(time.perf_counter() - start)
+            samples[name].append(time.perf_counter() - start)
     return {name: median(seconds) for name, seconds in samples.items()}
+
+
+def _warm_up(runner: Runner) -> None:
+    """Let the others' threads go to sleep, which look for more work for a while, and wake this one's."""
+    time.sleep(SETTLE)
+    end = time.perf_counter() + SETTLE
+    runner()
+    while time.perf_counter() < end:
+        runner()
 
 
 def _peers(given: argparse.Namespace) -> list[str]:

@@ -13,7 +13,6 @@ from irc.errors import Error
 
 if TYPE_CHECKING:
     from irc.ir import Module
-    from irc.passes import Instrument
     from irc.runtime.model import CompiledModel
 
 TEXT_SUFFIXES = (".ir", ".txt")
@@ -51,9 +50,7 @@ def source(path: str) -> str | Module:
     return _parse(path) if is_text(path) else path
 
 
-def compiled(
-    path: str, passes: str, tell: Callable[[str], None] | None = None, instruments: Sequence[Instrument] = ()
-) -> CompiledModel:
+def compiled(path: str, passes: str, tell: Callable[[str], None] | None = None) -> CompiledModel:
     """The model in ``path``, compiled unless it is a ``.irc`` file, which is compiled already."""
     if is_compiled(path):
         from irc import load
@@ -61,7 +58,7 @@ def compiled(
         return load(path)
     from irc.compiler import compile
 
-    return compile(source(path), passes, instruments=instruments, progress=tell)
+    return compile(source(path), passes, progress=tell)
 
 
 def read_text(path: str) -> str:

@@ -37,7 +37,6 @@ def run(given: argparse.Namespace) -> int:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
     manager = PassManager(given.passes, given.instrument)
     module = models.read_module(given.model)
-    module.verify()
     models.check_operators(module, given.strict, given.model)
     manager.run(module)
     module.verify()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from irc.cli.models import is_compiled
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -78,7 +79,7 @@ def pipeline(given: argparse.Namespace) -> str:
     """The passes that `add_pipeline` has read, for a model that may be compiled already: a usage error then."""
     if given.passes is None:
         return "default"
-    if Path(given.model).suffix == ".irc":
+    if is_compiled(given.model):
         given.usage_error("-p/--passes: the passes of a .irc file were chosen when it was compiled")
     return given.passes
 

@@ -62,7 +62,7 @@ def unknown(name: str) -> str:
 
 
 def suggest(name: str, known: list[str]) -> str:
-    """``", did you mean 'x'?"`` for the known name closest to ``name``, or ""."""
+    """``" (did you mean 'x'?)"`` for the known name closest to ``name``, or ""."""
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

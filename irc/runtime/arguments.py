@@ -193,6 +193,12 @@ def _convert(array: Array, dtype: DType) -> Array | None:
     return None
 
 
+def check_shape(shape: tuple[int, ...], argument: Argument, sizes: Sizes) -> None:
+    """Errors as of `accept` unless a tensor of ``shape`` has the sizes of ``argument``."""
+    if isinstance(argument.type, TensorType) and argument.type.shape is not None:
+        _check_shape(shape, argument.type, f"input {argument.name!r}", sizes)
+
+
 def _check_shape(shape: tuple[int, ...], type: TensorType, where: str, sizes: Sizes | None) -> None:
     declared = type.shape
     assert declared is not None

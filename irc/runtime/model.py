@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.runtime import boundary
-from irc.runtime.arguments import Argument, Sizes, accept
+from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.bounds import guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
@@ -63,6 +63,7 @@ class CompiledModel:
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self._arguments = {i.name: i for i in self.inputs}
+        self._shapes = {i.name: i.shape for i in self.inputs}
         self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
@@ -230,7 +231,19 @@ class CompiledModel:
                 values[name] = boundary.copy(value, counters)
             else:
                 values[name] = boundary.borrow(value)
+        if held:
+            self._check_held(held if held.keys().isdisjoint(feeds) else _without(held, feeds), sizes)
         return [values[name] for name in self._order]
+
+    def _check_held(self, held: Mapping[str, Array], sizes: Sizes) -> None:
+        """Check sizes. Many are alike (a decoder's caches): of those with equal ones, one is looked at."""
+        kinds = {(self._shapes[name], array.shape): name for name, array in held.items()}
+        for (_, shape), name in kinds.items():
+            check_shape(shape, self._arguments[name], sizes)
+
+
+def _without(held: Mapping[str, Array], feeds: Feeds) -> dict[str, Array]:
+    return {name: array for name, array in held.items() if name not in feeds}
 
 
 def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:

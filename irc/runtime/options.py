@@ -20,7 +20,7 @@ class Options:
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Raises:
-        Error: IRC419 if a number is not positive.
+        Error: IRC419 if a number is not positive, or of threads above 64.
     """
 
     threads: int | None = None

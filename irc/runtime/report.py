@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from irc.wording import count
+from irc.wording import count, milliseconds
 
 
 @dataclass
@@ -103,13 +103,15 @@ class Report:
     def rows(self) -> list[tuple[str, str]]:
         """The report as label and text, for people to read."""
         before, after = sum(self.operators_before.values()), sum(self.operators_after.values())
-        runs = [f"{run.name} {run.seconds * 1e3:.1f} ms{'' if run.changed else ' (no change)'}" for run in self.passes]
+        runs = [
+            f"{run.name} {milliseconds(run.seconds)} ms{'' if run.changed else ' (no change)'}" for run in self.passes
+        ]
         kinds = [f"{n} x {operators}" for operators, n in self.group_kinds().items()]
         rows = [
             ("model", self.name),
             ("operators", f"{before:,} before, {after:,} after"),
             ("nodes", f"{self.nodes_before:,} before, {self.nodes_after:,} after (a fusion group counts one)"),
-            ("time", ", ".join(f"{stage} {seconds * 1e3:.0f} ms" for stage, seconds in self.seconds.items())),
+            ("time", ", ".join(f"{stage} {milliseconds(seconds)} ms" for stage, seconds in self.seconds.items())),
             ("passes", "\n".join(runs)),
             ("fusion", "\n".join([self.fusion_text(), *kinds])),
             ("memory", self.memory_text()),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import TensorType
+from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import reserve
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
@@ -88,7 +90,7 @@ class Session:
         Args:
             feeds: as for `CompiledModel.run`, without the caches. Those that are there nevertheless are taken instead
                 of what the session has. Caches that the first step is not given are empty: sizes with the names that
-                other inputs' have are as there, one more may be open and is 0.
+                other inputs' have are as there, one more may be open and is 0. (Where none is open, they are zeros.)
             outputs: names of the outputs wanted; all by default. Caches among them are read-only.
             limits: as for `CompiledModel.run`.
 
@@ -130,7 +132,10 @@ class Session:
         sizes: dict[str, int] = {}
         for name, value in feeds.items():
             shape = arguments[name].shape if name in arguments else None
-            sizes.update((dim, n) for dim, n in zip(shape or (), np.shape(value)) if isinstance(dim, str))
+            if shape is None:
+                continue
+            with suppress(ValueError):  # a ragged list: the model says what is wrong with it
+                sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
         return {argument.name: _empty(argument, sizes) for argument in absent}
 
 
@@ -146,7 +151,9 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
             "should be given",
             where,
         )
-    return np.empty([n or 0 for n in shape], argument.dtype)
+    return np.full(
+        check_size([n or 0 for n in shape], argument.dtype), "" if argument.dtype.hasobject else 0, argument.dtype
+    )
 
 
 def _grown_axis(given: Any, array: Array) -> int | None:

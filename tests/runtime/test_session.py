@@ -341,3 +341,37 @@ def test_sizes_of_first_caches_are_those_of_other_inputs():
     session = irc.Session(compiled(text, "none"))
     out = session.run({"x": np.ones((3, 2, 2, 4), np.float32)})
     assert out["present_1"].shape == (3, 2, 8)
+
+
+def test_a_state_that_is_not_given_begins_as_zeros():
+    for _ in range(20):
+        dirty = [np.full(2, 7, np.float32) for _ in range(50)]
+        del dirty  # memory of that size is given out again
+        session = irc.Session(compiled(STATE), {"h": "y"})
+        np.testing.assert_array_equal(session.run({"x": f32(1, 2)})["y"], f32(1, 2))
+
+
+@pytest.mark.parametrize(("size", "code"), [("n", "IRC414"), ("3", "IRC413")])
+def test_what_a_session_holds_has_the_sizes_that_the_model_states(size, code):
+    text = STATE.replace("%x : Float(2)", "%x : Float(n)").replace("%h : Float(2)", f"%h : Float({size})")
+    session = irc.Session(compiled(text.replace("%y : Float(2)", "%y : Float(*)"), "none"), {"h": "y"})
+    ones = [np.ones(n, np.float32) for n in range(4)]
+    session.run({"x": ones[3], "h": ones[3]})
+    if size == "n":
+        with pytest.raises(Error) as caught:
+            session.run({"x": ones[1]})
+    else:
+        text = text.replace("onnx::Add(%x, %h)", "onnx::Identity(%x)").replace("%y : Float(2)", "%y : Float(*)")
+        session = irc.Session(compiled(text, "none"), {"h": "y"})
+        session.run({"x": ones[2], "h": ones[3]})
+        with pytest.raises(Error) as caught:
+            session.run({"x": ones[2]})
+    assert caught.value.code == code and "'h'" in str(caught.value) + caught.value.where
+    assert session.run({"x": ones[3], "h": ones[3]})["y"].shape == (3,)
+
+
+def test_a_first_step_with_a_ragged_list():
+    session = irc.Session(compiled(STATE), {"h": "y"})
+    with pytest.raises(Error) as caught:
+        session.run({"x": [[1.0, 2.0], [3.0]]})
+    assert caught.value.code.startswith("IRC41")

@@ -206,3 +206,14 @@ def test_a_child_process_has_workers_of_its_own():
     with os.fdopen(read, "rb") as pipe:
         assert pipe.read() == b"done"
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_without_threads_the_caller_does_the_work(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(workers, "_shared", workers.Pool())
+    done: list[int] = []
+    workers.share(lambda: done.append, 5, 3)
+    assert done == [0, 1, 2, 3, 4] and workers.pool(2).size == 0

@@ -22,6 +22,8 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join
 
 if TYPE_CHECKING:
+    from onnx import TypeProto
+
     from irc.frontend.onnx.scan import RawNode
     from irc.ir import Block, Node, Value
 
@@ -46,8 +48,16 @@ def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
     attributes = builder.attributes(raw, operator)
     initial = [generalize(v.type) for v in inputs[2:]]
     node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
-    returns = builder.body(raw.graphs["body"], node.add_block(), scope, (_ITERATION, _CONDITION, *initial))
+    body = raw.graphs["body"]
+    leading = [_of_one(t, declared) for t, declared in zip((_ITERATION, _CONDITION), body.inputs.values())]
+    returns = builder.body(body, node.add_block(), scope, (*leading, *initial))
     return _outputs(builder, node, _iterated(initial, returns, 1, raw), raw)
+
+
+def _of_one(type: TensorType, declared: TypeProto | None) -> TensorType:
+    """``type``, a scalar's, or with one axis if the body declares it so, as ONNX Runtime does."""
+    has_axis = declared is not None and len(declared.tensor_type.shape.dim) == 1
+    return TensorType(type.dtype, (1,)) if has_axis else type
 
 
 def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:

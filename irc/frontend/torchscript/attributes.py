@@ -14,6 +14,7 @@ from irc.ir import Graph, Module, Node, Value
 from irc.ir.objects import Object, is_enumeration
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
+from irc.wording import count
 
 Read = Callable[[tuple[str, ...], Type], Any]
 """``(path, type)``: the attribute at a path from the object that a graph is given: an array, a Python value, or
@@ -36,8 +37,8 @@ def bind_attributes(module: Module, read: Read) -> None:
     reader.graph(module.main)
     if reader.missing:
         shown = ", ".join(list(reader.missing)[:8]) + (", ..." if len(reader.missing) > 8 else "")
-        count = len(reader.missing)
-        message = f"no value is given for {count} attribute{'s' * (count != 1)} that the graph reads: {shown}"
+        attributes = count(len(reader.missing), "attribute")
+        message = f"no value is given for {attributes} that the graph reads: {shown}"
         raise Error("IRC141", f"{message}; add them to weights=", module.main.name)
     tensors = named_tensors(reader.arrays, module.weights)
     for object in reader.objects.values():

@@ -109,6 +109,10 @@ RESULT_LIKE: dict[str, int | None] = {
 }
 """Which input the result's element type equals, for operators where that is not input 0; None: no input."""
 
+SHAPED_LIKE_FIRST = frozenset(["onnx::Clip"])
+"""Operators whose result may only be written over input 0: it has that one's shape, others of one element may have more
+axes."""
+
 LEGACY_BROADCAST = frozenset(
     ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor"]
 )

@@ -14,6 +14,7 @@ from irc.ir.text.scalar_parser import SCALAR, element_value
 from irc.ir.text.tensor_elements import array_of
 from irc.ir.text.type_parser import TypeParser
 from irc.ir.types import DType, TensorType, Type
+from irc.wording import count
 
 _TENSOR = terminal(
     rf'(?:@"(?P<weight>{STRING_BODY})"|(?P<form>tensor|splat)(?=\s*[<(])|(?P<typed><Tensor\s*:)|(?P<unknown><Tensor>))'
@@ -150,7 +151,7 @@ class TensorParser:
 
     def _array(self, dtype: DType, shape: tuple[int, ...], elements: Sequence[Any], pos: int) -> Array:
         if len(elements) != math.prod(shape):
-            text = f"{len(elements)} element{'s' * (len(elements) != 1)} for a tensor of {math.prod(shape)}"
+            text = f"{count(len(elements), 'element')} for a tensor of {math.prod(shape)}"
             self._scan.fail(text, pos, "IRC114")
         try:
             return array_of(dtype, elements).reshape(shape)

@@ -9,6 +9,7 @@ from irc.ir import types
 from irc.ir.limits import MAX_TYPE_DEPTH
 from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
+from irc.wording import count
 
 # Read with round or square brackets: Future[Tensor] and List[int] occur in dumps. With how many arguments each
 # is built; None: any number, given as one tuple.
@@ -107,7 +108,7 @@ class TypeParser:
         if arity is None:
             return build(tuple(args)), levels + 1
         if len(args) != arity:
-            scan.fail(f"{word} takes {arity} type argument{'s' * (arity != 1)}, not {len(args)}", start)
+            scan.fail(f"{word} takes {count(arity, 'type argument')}, not {len(args)}", start)
         return build(*args), levels + 1
 
     def _arguments(self, closing: str, depth: int, what: str) -> tuple[list[Type], int]:

@@ -13,6 +13,7 @@ from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
+from irc.wording import count
 
 _GROUPS = frozenset(
     {
@@ -39,10 +40,6 @@ def _require(node: Node, holds: bool, message: str) -> None:
         raise node_error("IRC213", message, node)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
-
-
 def _has(node: Node, *, inputs: int | None = None, outputs: int | None = None, blocks: int = 0) -> None:
     """Require exact numbers (None: any)."""
     for what, wanted, found in (
@@ -51,14 +48,14 @@ def _has(node: Node, *, inputs: int | None = None, outputs: int | None = None, b
         ("block", blocks, len(node.blocks)),
     ):
         if wanted is not None and wanted != found:
-            raise node_error("IRC213", f"{node.kind} must have {_count(wanted, what)} here, not {found}", node)
+            raise node_error("IRC213", f"{node.kind} must have {count(wanted, what)} here, not {found}", node)
 
 
 def _block_has(node: Node, block: Block, params: int, returns: int) -> None:
     for what, wanted, found in (("parameter", params, len(block.params)), ("result", returns, len(block.returns))):
         if wanted != found:
             i = node.blocks.index(block)
-            raise node_error("IRC213", f"block{i} must have {_count(wanted, what)} here, not {found}", node)
+            raise node_error("IRC213", f"block{i} must have {count(wanted, what)} here, not {found}", node)
 
 
 def _flows(node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str) -> None:
@@ -109,9 +106,9 @@ def _onnx_loop(node: Node) -> None:
     carried = max(0, len(node.inputs) - 2)
     _has(node, blocks=1)
     scans = len(node.blocks[0].returns) - 1 - carried
-    _require(node, scans >= 0, f"the block must return the condition and {_count(carried, 'carried value')}")
+    _require(node, scans >= 0, f"the block must return the condition and {count(carried, 'carried value')}")
     # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
-    _require(node, len(node.outputs) <= carried + scans, f"there are only {_count(carried + scans, 'result')}")
+    _require(node, len(node.outputs) <= carried + scans, f"there are only {count(carried + scans, 'result')}")
     _loop(node, carried, scans)
 
 
@@ -144,8 +141,8 @@ def _scan(node: Node) -> None:
     _require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
     (block,) = node.blocks
     _block_has(node, block, states + scanned, len(block.returns))
-    _require(node, len(block.returns) >= states, f"the block must return {_count(states, 'state')}")
-    _require(node, len(node.outputs) <= len(block.returns), f"there are only {_count(len(block.returns), 'result')}")
+    _require(node, len(block.returns) >= states, f"the block must return {count(states, 'state')}")
+    _require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
 
 
 def _group(node: Node) -> None:

@@ -6,6 +6,7 @@ from irc.ir.node import Node
 from irc.ir.ops.resolution import resolve
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import Bindings, accepts
+from irc.wording import count
 
 
 def check_schema(node: Node) -> None:
@@ -19,7 +20,7 @@ def check_schema(node: Node) -> None:
         return
     wanted, found = len(schema.returns), len(node.outputs)
     if found != wanted and not (schema.is_varret and found >= wanted - 1):
-        raise node_error("IRC213", f"{schema} has {wanted} output{'s' * (wanted != 1)}, not {found}", node)
+        raise node_error("IRC213", f"{schema} has {count(wanted, 'output')}, not {found}", node)
     bindings: Bindings = {}
     for i, value in enumerate(node.inputs):
         formal = schema.argument(i)

@@ -180,6 +180,8 @@ def _minmax(apply: Callable[..., Any]) -> ContentsRule:
 
 def _reduce_prod(c: NodeTypes) -> Contents | None:
     x = c.contents_of(0)
+    if x is not None and not c.axes(1) and c.attr("noop_with_empty_axes", 0):
+        return x
     if x is None or x.ndim != 1 or (c.has(1) and c.axes(1) not in ([0], [-1])):
         return None
     result = _array(product(list(x)))

@@ -227,6 +227,16 @@ def trackable(type: Type) -> bool:
     return sizes is not None and len(sizes) <= 1 and (not sizes or sizes[0] <= _MAX_CONTENTS)
 
 
+def fit(contents: Contents, type: Type) -> bool:
+    """Whether the numbers in ``contents`` are of a tensor's ``type``, which wraps around where Python's do not."""
+    dtype = type.dtype if isinstance(type, TensorType) else None
+    if dtype is None or not dtype.is_integer:
+        return True
+    element: Any = dtype.numpy
+    limits = np.iinfo(element)
+    return all(limits.min <= d <= limits.max for d in contents.reshape(-1) if isinstance(d, int))
+
+
 def as_contents(values: Any) -> Contents:
     """An object array of Python ints, names and None."""
     array = np.asarray(values)

@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, trackable
+from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable
 from irc.passes.shapes.torch_pointwise import keeps_metadata
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Inference:
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
             contents = apply(contents_rule, context)
-            if contents is not None and self._is_fixed(node.outputs[0]):
+            if contents is not None and fit(contents, node.outputs[0].type) and self._is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
@@ -129,8 +129,9 @@ class Inference:
         onnx = node.kind == "onnx::Loop"
         carried = node.inputs[2:]
         if onnx:
-            self.set_type(body.params[0], TensorType(DType.INT64, ()))
-            self.set_type(body.params[1], TensorType(DType.BOOL, ()))
+            for param, dtype in zip(body.params, (DType.INT64, DType.BOOL)):  # of one element, with or without an axis
+                has_axis = isinstance(param.type, TensorType) and param.type.rank == 1
+                self.set_type(param, TensorType(dtype, (1,) if has_axis else ()))
         params = body.params[2 if onnx else 1 :]
         self._to_fixed_point(body, params, [v.type for v in carried], body.returns[1 : 1 + len(carried)])
         # Zero trips give the initial value, others what the body returns: the parameters' types cover both.

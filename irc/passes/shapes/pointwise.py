@@ -26,13 +26,22 @@ def same_as_first(c: NodeTypes) -> Type:
     return c.type(0)
 
 
-@shape_rule("Hardmax", "LogSoftmax", "LpNormalization", "RMSNormalization", "Softmax")
+@shape_rule("Hardmax", "LogSoftmax", "LpNormalization", "Softmax")
 def along_axis(c: NodeTypes) -> Type:
     rank = c.tensor(0).rank
     if rank:
         # Softmax 1 and 11 flatten the input at the axis, which may then be the end.
         c.axis(c.attr("axis", -1 if c.version >= 13 else 1), rank, end=c.version < 13)
     return c.type(0)
+
+
+@shape_rule("RMSNormalization")
+def rms_normalization(c: NodeTypes) -> Type:
+    """The shape of the input, the element type of the scale."""
+    rank = c.tensor(0).rank
+    if rank:
+        c.axis(c.attr("axis", -1), rank)
+    return TensorType(c.dtype(1), c.shape(0))
 
 
 @shape_rule("PRelu", "Pow")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,7 @@ class Tail:
         self.places = places or {}
         self.size = len(slots) + len(operations)
         self._tilings: dict[Any, Tiling | None] = {}
+        self._lock = Lock()
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The results, or None if this is nothing for tiles: then nothing was done."""
@@ -108,9 +110,11 @@ class Tail:
         try:
             found = self._tilings[kinds]
         except KeyError:
-            found = self._tilings[kinds] = find_tiling(self, inputs, threads)
-            if len(self._tilings) > KEPT:
-                self._tilings.pop(next(iter(self._tilings)), None)  # another thread may have come first
+            found = find_tiling(self, inputs, threads)
+            with self._lock:  # threads that run one model share it
+                self._tilings[kinds] = found
+                if len(self._tilings) > KEPT:
+                    del self._tilings[next(iter(self._tilings))]
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:

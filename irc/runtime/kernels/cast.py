@@ -81,7 +81,7 @@ def conversion(dtype: AnyDType, saturate: bool = True, round_mode: str = "up") -
         numeric: Conversion = lambda x: _to_power_of_two(x, dtype, saturate, round_mode)  # noqa: E731
     elif target in _SATURATING and saturate:
         largest = _largest(dtype)
-        numeric = lambda x: np.clip(_wide(x), -largest, largest).astype(dtype, order="C")  # noqa: E731
+        numeric = lambda x: np.asarray(np.clip(_wide(x), -largest, largest)).astype(dtype, order="C")  # noqa: E731
     else:
         numeric = lambda x: _native(x, dtype).astype(dtype, order="C")  # noqa: E731
     return lambda x: numeric(x if x.dtype.kind not in "OUST" else _parse(x, target))

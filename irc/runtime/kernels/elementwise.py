@@ -159,9 +159,11 @@ def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = No
         return _at_most(x, _bound(high), out)
     if high is None:
         return _at_least(x, _bound(low), out)
-    # A 0-d `out` may be the upper bound, which is still to be read.
-    result = _at_least(x, _bound(low), out if out is not None and out.ndim else None)
-    return _at_most(result, _bound(high), result if out is None else out)
+    largest = _bound(high)
+    if out is not None:
+        largest = largest.copy()  # `out` may be its memory, and is written before it is read
+    result = _at_least(x, _bound(low), out)
+    return _at_most(result, largest, result)
 
 
 UNARY: dict[str, Kernel] = {

@@ -69,7 +69,7 @@ def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero:
     if zero.dtype.kind not in "iu":
         return conversion(zero.dtype, True)(scaled + offset)
     limits = np.iinfo(zero.dtype)
-    return np.clip(np.rint(scaled) + offset, limits.min, limits.max).astype(zero.dtype)
+    return np.asarray(np.clip(np.rint(scaled) + offset, limits.min, limits.max)).astype(zero.dtype)
 
 
 def _conv_sums(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, group: int, axes: Axes) -> Array:

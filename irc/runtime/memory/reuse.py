@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.ops.pointwise import RESULT_LIKE
+from irc.ir.ops.pointwise import RESULT_LIKE, SHAPED_LIKE_FIRST
 from irc.runtime.binding import can_overwrite, fits
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
@@ -34,7 +34,8 @@ def reusing_step(
     like = RESULT_LIKE.get(node.kind, 0)
     if len(outs) != 1 or like is None or not can_overwrite(node.kind, kernel):
         return None
-    own = [i for i in range(len(ins)) if free(i)]
+    fitting = ins[:1] if node.kind in SHAPED_LIKE_FIRST else ins
+    own = [i for i in range(len(fitting)) if free(i)]
     if not own:
         return None
 

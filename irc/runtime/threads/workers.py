@@ -50,7 +50,10 @@ class Pool:
         with self._lock:
             for number in range(self.size, min(size, MOST)):
                 thread = Thread(target=_serve, args=(self._waiting,), name=f"irc-worker-{number}", daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return  # there cannot be more of them: whoever has work does it himself
                 self._threads.append(thread)
 
     def submit(self, task: Callable[[], None]) -> None:
@@ -96,11 +99,11 @@ class Crew:
         """
         self._work = work
         helpers = min(threads, MOST) - 1
-        if helpers > 0:
-            workers = pool(helpers)
-            for _ in range(helpers):
-                workers.submit(self._help)
         try:
+            if helpers > 0:
+                workers = pool(helpers)
+                for _ in range(helpers):
+                    workers.submit(self._help)
             self._attempt(work)
         finally:
             while not self._is_over():
