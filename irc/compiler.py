@@ -55,8 +55,8 @@ def compile(
 
     Args:
         model: path of an ONNX file, ``onnx.ModelProto``, ``torch.jit`` module or function, ``irc.ir.Module`` or
-            ``irc.ir.Graph``. It is not changed. Large weights of a ``ModelProto`` are read by the first run,
-            which fails (IRC130) if they were changed meanwhile.
+            ``irc.ir.Graph``. It is not changed. Large weights of a ``ModelProto``, and external data, are read by
+            the first run, which fails (IRC130) if they were changed meanwhile.
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
         options: how it runs: on how many threads, say.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).

@@ -109,11 +109,11 @@ def _by_reference(how: Sequence[Means]) -> str:
     counts = Counter(kind for m in how for kind in m.reference)
     rows = [(f"`{kind.removeprefix('onnx::')}`", counts[kind]) for kind in means.by_reference()]
     text = (
-        "Operators of the installed onnx that irc has neither a kernel nor a function body for (Gradient neither has "
-        "the reference)."
+        "Operators of the installed onnx that irc has neither a kernel nor a function body for. (The "
+        "reference has none for Gradient either.)"
     )
     table = _grid(("operator", "cases that use it"), rows)
-    return _section("What onnx.reference computes", f"{_wrapped(text)}\n\n{table}")
+    return _section("Left to onnx.reference", f"{_wrapped(text)}\n\n{table}")
 
 
 def _failing(cases: Sequence[Case], table: Mapping[str, Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ Concat: what the steps of a decoder of 12 layers do to its caches. `irc.Session`
 keeps them and extends them in place; others are given them as arrays and give
 longer ones back.
 
-Promises: the bytes that irc copies a step do not depend on T; at T = 4,096 a step
+Aims: the bytes that irc copies a step do not depend on T; at T = 4,096 a step
 takes at most 1/200 of what ONNX Runtime's takes.
 """
 

@@ -5,7 +5,7 @@ the second operand of Mul and Add is an array of that size too. Run operator by
 operator, each of them fetches and stores arrays of 4 MiB; as a fusion group
 they run block by block, in a cache, on as many threads as pay.
 
-Promises: the group takes at most 1/2.2 of what the same plan takes unfused, and
+Aims: the group takes at most 1/2.2 of what the same plan takes unfused, and
 at most 2.2 times as long as ONNX Runtime, on all processors each.
 """
 

@@ -6,7 +6,7 @@ prompt, no caches) or the one for all others (a token, and the caches, which the
 branch captures). `irc.Session` keeps the caches; others are given theirs back as
 arrays. All write the same tokens.
 
-Promises: the bytes of caches that irc copies a token do not depend on how many
+Aims: the bytes of caches that irc copies a token do not depend on how many
 tokens there are, but for the doublings; all tokens take at most as long as with
 ONNX Runtime.
 """

@@ -5,7 +5,7 @@ float32 [4]: nothing is fused, nothing folded, one thread. What is measured is
 the interpreter and the kernels' own overhead, each run following another of the
 same contender.
 
-Promise: at most 1 µs each; the goal is 0.4.
+Aim: at most 1 µs each.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ goes: irc by its profile, ONNX Runtime by its own. irc's operators are timed by
 themselves (a fusion group without its members), on all threads together;
 ONNX Runtime's fused ones count as what they begin with: ``FusedConv`` as Conv.
 
-No promise: the table says where time goes. What is kept and compared is the time of whole runs.
+The table says where time goes. What is kept and compared is the time of whole runs.
 """
 
 from __future__ import annotations

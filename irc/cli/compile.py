@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from irc.ir import Module
     from irc.runtime.model import CompiledModel
 
-INSTRUMENTS = {
+WATCHING = {
     "timing": "time of each pass",
     "print-after-all": "the IR after each pass",
     "print-after-change": "the IR after each pass that changed it",
@@ -61,7 +61,7 @@ def add_commands(commands: options.Commands) -> None:
     )
     options.add_inputs(check)
     watch = parser.add_argument_group("watching the passes, on stderr")
-    for name, purpose in INSTRUMENTS.items():
+    for name, purpose in WATCHING.items():
         watch.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
     parser.set_defaults(run=run, instruments=[], usage_error=parser.error)
 
