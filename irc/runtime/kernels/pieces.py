@@ -204,10 +204,10 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     amounts = [(0, 0)] * x.ndim
     for i, axis in enumerate(along):
         amounts[axis] = (pads[i], pads[len(along) + i])
+    check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
     for d, (b, e) in zip(x.shape, amounts, strict=True):
         if min(b, 0) + min(e, 0) < -d:
             raise Error("IRC421", f"pads {list(pads)} remove more than the shape {list(x.shape)} has")
-    check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
     kept = x[tuple(slice(max(0, -b), d - max(0, -e)) for d, (b, e) in zip(x.shape, amounts, strict=True))]
     added = [(max(0, b), max(0, e)) for b, e in amounts]
     if mode == "constant":
