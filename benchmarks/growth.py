@@ -7,6 +7,10 @@ alias analysis, and, up to 100,000 nodes, every other pass. Families of
 benchmarks.work are those in which passes have work that the others leave them
 none of: passes alone are measured there. Memory is that of a fork, which has
 nothing of other passes. An exponent of 1 is linear.
+
+Processors change their pace, by more than a half, for seconds or minutes: what
+is measured is how often a bit of Python, timed right before and after, would
+fit into a step. Times are that by the bit's own at the family's fastest.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ QUICK = 16_000
 TURNS = 5
 
 NAMES = (*families.FAMILIES, *work.FAMILIES)
+
+BIT = 12_000
+"""Strings that the bit of Python makes: about a millisecond's worth."""
 
 Step = dict[str, float]
 
@@ -67,7 +74,7 @@ def run(names: Sequence[str], largest: int, passes: bool = True) -> Path:
     details: dict[str, Any] = {}
     for name in names:
         most = largest if name in families.FAMILIES else min(largest, MOST_FOR_PASSES)
-        runs = [_worker(name, n, passes) for n in SIZES if n <= most]
+        runs = in_seconds([_worker(name, n, passes) for n in SIZES if n <= most])
         found = exponents(runs)
         _print(name, runs, found)
         rows += rows_of(name, runs, found)
@@ -77,6 +84,15 @@ def run(names: Sequence[str], largest: int, passes: bool = True) -> Path:
     print(f"\nthe steepest: {steepest.name}, exponent {steepest.value:.2f}")
     print(f"the fattest: {fattest.name}, {fattest.value:,.0f} bytes a node")
     return results.save("growth", rows, families=details)
+
+
+def in_seconds(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was counted in bits of Python, in seconds at the fastest pace of all ``runs``."""
+    bit = min(run["bit"] for run in runs)
+    return [
+        {**run, "steps": {name: {**step, "seconds": step["bits"] * bit} for name, step in run["steps"].items()}}
+        for run in runs
+    ]
 
 
 def rows_of(family: str, runs: Sequence[dict[str, Any]], found: dict[str, Step]) -> list[Row]:
@@ -96,7 +112,7 @@ def rows_of(family: str, runs: Sequence[dict[str, Any]], found: dict[str, Step])
 
 
 def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
-    """What each step on one graph takes: median processor seconds, highest bytes above those before the first step."""
+    """What each step on one graph takes: median of bits, highest bytes above those before the first step."""
     import irc.compiler  # noqa: F401  # registers the passes
     from irc.ir import parse_graph
     from irc.passes import registry
@@ -121,8 +137,8 @@ def measure(family: str, n: int, passes: bool) -> dict[str, Any]:
     for name, highest in (item for peak in peaks for item in peak.items()):
         steps[name]["bytes"] = highest
     for step in steps.values():
-        step["seconds"] = median(step.pop("samples"))
-    return {"nodes": nodes, "steps": steps}
+        step["bits"] = median(step.pop("samples"))
+    return {"nodes": nodes, "bit": min(_bit() for _ in range(50)), "steps": steps}
 
 
 def _reading(family: str, n: int, parse: Callable[[], Any]) -> list[Callable[[_Turn], None]]:
@@ -156,6 +172,14 @@ def _in_a_fork(group: Callable[[_Turn], None]) -> dict[str, int]:
         child.join()
 
 
+def _bit() -> float:
+    """Processor seconds for a bit of Python of the kind that compilers are made of."""
+    begin = time.process_time()
+    made = {str(i): i for i in range(BIT)}  # nothing that would call the collector
+    assert len(made) == BIT
+    return time.process_time() - begin
+
+
 class _Turn:
     """One run of the steps, which may also measure memory."""
 
@@ -168,9 +192,11 @@ class _Turn:
         gc.collect()
         if self.watch is not None:
             self.watch.reset()
+        before = _bit()
         begin = time.process_time()
         result = action()
-        step["samples"].append(time.process_time() - begin)
+        spent = time.process_time() - begin
+        step["samples"].append(2 * spent / (before + _bit()))
         if self.watch is not None:
             step["bytes"] = self.watch.highest()
         return result

@@ -193,6 +193,15 @@ def test_the_slope_of_a_power_is_its_exponent(exponent: float) -> None:
     assert growth.slope([(n, 3e-6 * n**exponent) for n in (1_000, 4_000, 16_000)]) == pytest.approx(exponent)
 
 
+def test_times_are_those_at_the_fastest_pace() -> None:
+    """The second graph was measured while the processor ran at half its pace: its time says so of the bit, too."""
+    runs = [
+        {"nodes": 1_000, "bit": 0.001, "steps": {"parse": {"bits": 5.0, "bytes": 1}}},
+        {"nodes": 2_000, "bit": 0.002, "steps": {"parse": {"bits": 10.0, "bytes": 1}}},
+    ]
+    assert [run["steps"]["parse"]["seconds"] for run in growth.in_seconds(runs)] == [0.005, 0.01]
+
+
 def test_exponents_are_fitted_where_a_step_ran_and_rows_are_of_its_largest_size() -> None:
     def step(seconds: float) -> dict[str, float]:
         return {"seconds": seconds, "bytes": 1_000_000}
