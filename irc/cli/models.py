@@ -66,10 +66,10 @@ def read_text(path: str) -> str:
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return data.decode("utf-8")
-    except OSError as error:
-        raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
     except UnicodeDecodeError as error:
         raise Error("IRC504", f"this is not UTF-8 text (byte {error.start}), so not IR text", path) from None
+    except (OSError, ValueError) as error:  # the latter for names that no file can have
+        raise Error("IRC502", f"cannot read the file: {getattr(error, 'strerror', None) or error}", path) from None
 
 
 def check_output(path: str, suffixes: Sequence[str], source: str) -> None:

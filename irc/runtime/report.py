@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, is_dataclass
+from types import UnionType
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from irc.wording import count, milliseconds
 
@@ -91,14 +92,8 @@ class Report:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Report:
-        """The report that `to_dict` gave ``data`` for; TypeError or ValueError if it is none."""
-        known = {f.name for f in fields(Report)}  # other versions of irc may report other things
-        report = Report(**{key: value for key, value in data.items() if key in known})
-        report.passes = [PassTiming(**item) for item in data.get("passes", [])]
-        report.groups = [FusionGroup(**item) for item in data.get("groups", [])]
-        report.refusals = [Refusal(**item) for item in data.get("refusals", [])]
-        report.memory = Memory(**data.get("memory", {}))
-        return report
+        """The report that `to_dict` gave ``data`` for; TypeError if it is none."""
+        return _read(Report, data, "report")
 
     def rows(self) -> list[tuple[str, str]]:
         """The report as label and text, for people to read."""
@@ -157,3 +152,27 @@ class Report:
             lines.append(f"{label:<{width}}  {first}")
             lines += [f"{'':<{width}}  {line}" for line in others]
         return "\n".join(lines)
+
+
+def _read(type: Any, data: Any, where: str) -> Any:
+    """``data``, as JSON gives it, as a value of ``type``: a dataclass, a dict or list of something, a scalar, a union.
+
+    Raises:
+        TypeError: it is none.
+    """
+    parameters = get_args(type)
+    kind = get_origin(type) or type
+    if kind is UnionType:
+        kind = data.__class__ if data.__class__ in parameters else parameters[0]
+    if is_dataclass(type) and isinstance(data, dict):
+        known = get_type_hints(kind).items()  # other versions of irc may report other things
+        return kind(**{name: _read(of, data[name], f"{where}.{name}") for name, of in known if name in data})
+    if kind is dict and isinstance(data, dict):
+        items = cast("dict[str, Any]", data).items()
+        return {key: _read(parameters[1], value, f"{where}[{key!r}]") for key, value in items}
+    if kind is list and isinstance(data, list):
+        return [_read(parameters[0], item, f"{where}[{i}]") for i, item in enumerate(cast("list[Any]", data))]
+    fits = data.__class__ is kind or (kind is float and data.__class__ is int)
+    if not fits or (data.__class__ is int and not -(2**63) <= data < 2**63):
+        raise TypeError(f"{where} is no {kind.__name__}")
+    return data

@@ -75,6 +75,16 @@ def operators_that_onnx_does_not_have(irc: Command):
     return ["compile", irc.write("m.ir", text.encode()), "-o", "out.onnx"]
 
 
+@case("IRC502: .*null")
+def text_under_a_name_that_no_file_can_have(irc: Command):
+    return ["print", "a\0b.ir"]
+
+
+@case("IRC502: .*null")
+def a_compiled_model_under_a_name_that_no_file_can_have(irc: Command):
+    return ["print", "a\0b.irc"]
+
+
 @case("must end in .npz")
 def outputs_of_a_run_with_another_suffix(irc: Command):
     return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "-o", "m.onnx"]

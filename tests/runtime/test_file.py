@@ -203,6 +203,7 @@ def refusal(path) -> Error:
 def test_missing_files_and_folders(tmp_path):
     assert refusal(tmp_path / "none.irc").code == "IRC502"
     assert refusal(tmp_path).code == "IRC502"
+    assert refusal(tmp_path / "no\0name.irc").code == "IRC502"
 
 
 @pytest.mark.parametrize("contents", [b"", b"\x89", b"\x08\x07\x12\x04onnx", b"PK\x03\x04" * 20, MAGIC[:-1]])
@@ -311,6 +312,20 @@ def test_inconsistent_tensors(path, change):
         ("metadata", 5),
         ("report", "fine"),
         ("report", {"passes": [1]}),
+        ("report", {"passes": [{"name": "cse"}]}),
+        ("report", {"passes": [{"name": "cse", "seconds": "1", "changed": True}]}),
+        ("report", {"groups": [{"result": "x", "operators": "relu"}]}),
+        ("report", {"seconds": 5}),
+        ("report", {"seconds": {"import": None}}),
+        ("report", {"name": 5}),
+        ("report", {"nodes_before": 1.5}),
+        ("report", {"nodes_before": True}),
+        ("report", {"operators_before": None}),
+        ("report", {"memory": {"weights": 10**400}}),
+        ("report", {"memory": {"peak": "1"}}),
+        ("report", {"memory": None}),
+        ("report", {"notes": [5]}),
+        ("report", []),
         ("byteorder", "middle"),
     ],
 )
@@ -320,6 +335,14 @@ def test_inconsistent_headers(path, key, value):
     path.write_bytes(assembled(header, data))
     assert refusal(path).code == "IRC513"
     del header[key]
+    path.write_bytes(assembled(header, data))
+    assert refusal(path).code == "IRC513"
+
+
+@pytest.mark.parametrize("value", [5, {"complex": [10**400, 1]}, {"complex": [1, "2"]}])
+def test_inconsistent_objects(path, value):
+    header, data = parts(path.read_bytes())
+    header["objects"] = {"x": value}
     path.write_bytes(assembled(header, data))
     assert refusal(path).code == "IRC513"
 
@@ -363,15 +386,24 @@ def test_strings_that_are_no_utf8(tmp_path, text):
         load(path).run({})
 
 
-def test_bools_that_are_none(tmp_path):
+SMALL = [dtype for dtype in DType if dtype is DType.BOOL or 0 < dtype.bits < 8]
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.label)
+def test_bytes_that_are_no_elements(tmp_path, dtype):
+    bits = 1 if dtype is DType.BOOL else dtype.bits
+    array = np.arange(1 << bits).astype(np.uint8).view(dtype.numpy)
     graph = Graph()
-    graph.set_outputs([Builder(graph).constant(graph.weights.add("b", Tensor.of(np.array([True, False]))))])
+    graph.set_outputs([Builder(graph).constant(graph.weights.add("w", Tensor.of(array)))])
     path = tmp_path / "m.irc"
     CompiledModel(graph).save(path)
+    (found,) = load(path).run({}).values()
+    assert found.tobytes() == array.tobytes()
     header, data = parts(path.read_bytes())
-    path.write_bytes(assembled(header, b"\x02" + data[1:]))
-    with pytest.raises(Error, match="bools"):
-        load(path).run({})
+    for byte in (1 << bits, 0x80, 0xFF):
+        path.write_bytes(assembled(header, bytes([byte]) + data[1:]))
+        with pytest.raises(Error, match=f"IRC513.*no {dtype.label}"):
+            load(path).run({})
 
 
 def loads_or_refuses(path) -> None:

@@ -107,14 +107,14 @@ def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledM
     try:
         with open(path, "rb") as file:
             header, start, contents = _open(file, where)
-    except OSError as error:
-        raise Error("IRC502", f"cannot read the file: {error.strerror or error}", where) from None
+    except (OSError, ValueError) as error:  # the latter for names that no file can have
+        raise Error("IRC502", f"cannot read the file: {getattr(error, 'strerror', None) or error}", where) from None
     try:
         module = _module(header, contents, start)
         report = None if header["report"] is None else Report.from_dict(header["report"])
     except Error as error:
         raise Error("IRC513", f"the file is inconsistent: {error}", where) from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise Error("IRC513", f"the file's header is malformed ({error!r})", where) from error
     return CompiledModel(module, report, options)
 

@@ -70,8 +70,10 @@ def tensor_at(contents: mmap.mmap, start: int, entry: dict[str, Any], name: str)
         if dtype is DType.STRING:
             return _strings(contents[begin : begin + size], stored, name).reshape(stored_shape)
         array = np.frombuffer(contents, np.uint8, size, begin) if size else np.empty(0, np.uint8)
-        if dtype is DType.BOOL and (array > 1).any():
-            raise Error("IRC513", f"tensor {name!r} has bools that are neither true nor false")
+        # Bits above those of the type: code that masks them would see other numbers than code that does not.
+        bits = 1 if dtype is DType.BOOL else dtype.bits
+        if bits < 8 and (array >> bits).any():
+            raise Error("IRC513", f"tensor {name!r} has elements that are no {dtype.label}")
         return array.view(dtype.numpy).reshape(stored_shape)
 
     if is_splat:
