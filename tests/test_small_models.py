@@ -58,6 +58,23 @@ MODELS: dict[str, tuple[int, str, dict[str, Any]]] = {
         }""",
         {"x": np.zeros((2, 3), np.float32)},
     ),
+    "ReduceProd over axes that are not known": (
+        18,
+        """(float[2, 3] x, int64[K] axes) => (int64[1] y) {
+            shape = Shape(x)
+            y = ReduceProd<keepdims = 1, noop_with_empty_axes = 1>(shape, axes)
+        }""",
+        {"x": np.zeros((2, 3), np.float32), "axes": np.array([0])},
+    ),
+    "one of many strings": (
+        17,
+        """(string[2] x) => (string[1] y) <int64 one = {1}, int64[1] zero = {0}, string[1] longer = {"longer"}> {
+            s = Gather(x, one)
+            u = Unsqueeze(s, zero)
+            y = ScatterElements(u, zero, longer)
+        }""",
+        {"x": np.array(["ab", "c"], object)},
+    ),
     "a trip number with an axis": (
         17,
         """(int64 trips, bool go) => (int64[N, M] y) {
@@ -121,3 +138,35 @@ def test_pads_that_remove_more_than_there_is() -> None:
     model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]> g {text}')
     with pytest.raises(irc.Error, match="remove more than"):
         irc.compile(model, "none").run({"x": np.zeros(5, np.float32)})
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_what_onnx_runtime_computes_wrong(passes: str) -> None:
+    """It gives a part of -1 elements, and the length of a range by division of floats."""
+    text = """(float[5] x) => (int64[1] c, int64[1] d, int64[1] n)
+        <int64 a = {0}, int64 end = {112589990684262401}, int64 step = {1125899906842624}> {
+            p, q, r, s = Split<num_outputs = 4>(x)
+            c = Shape(r)
+            d = Shape(s)
+            range = Range(a, end, step)
+            n = Shape(range)
+        }"""
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {text}')
+    found = irc.compile(model, passes).run({"x": np.zeros(5, np.float32)})
+    assert [found[name].tolist() for name in "cdn"] == [[1], [0], [101]]
+
+
+def test_sizes_are_at_least_minus_1() -> None:
+    text = "(float[4] x, int64[2] sizes) => (float[N, M] y) { y = Reshape(x, sizes) }"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]> g {text}')
+    with pytest.raises(irc.Error, match="at least -1"):
+        irc.compile(model).run({"x": np.zeros(4, np.float32), "sizes": np.array([-2, 2])})
+
+
+def test_large_blocks_of_scales_take_no_memory() -> None:
+    text = """(uint8[2] x, float[1] scale) => (float[2] y) {
+        y = DequantizeLinear<axis = 0, block_size = 1099511627776>(x, scale)
+    }"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {text}')
+    found = irc.compile(model).run({"x": np.array([1, 2], np.uint8), "scale": f32([3])})["y"]
+    np.testing.assert_array_equal(found, f32([3, 6]))

@@ -8,6 +8,7 @@ from irc.alias.facts import Element
 from irc.alias.locations import Location
 from irc.alias.sets import members
 from irc.ir.value import Value
+from irc.wording import printable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -140,4 +141,4 @@ def _sorted(locations: frozenset[Location]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

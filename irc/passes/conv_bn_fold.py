@@ -13,6 +13,7 @@ from irc.passes.constants import constant_tensor, is_none
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
+    from irc.alias import AliasDb
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
@@ -45,7 +46,7 @@ class ConvBnFold:
             if node.kind != BATCH_NORM or not (linear := _linear_before(node)):
                 continue
             try:
-                fold = _Fold(linear, node)
+                fold = _Fold(linear, node, rewriter.db)
             except _Refused as refusal:
                 ctx.note(node, f"not folded into {linear.kind}: {refusal}")
                 continue
@@ -71,12 +72,12 @@ def _linear_before(norm: Node) -> Node | None:
 class _Fold:
     """The folding of one normalisation: checks that it can be, computes the new weights, changes the graph."""
 
-    def __init__(self, linear: Node, norm: Node) -> None:
+    def __init__(self, linear: Node, norm: Node, db: AliasDb) -> None:
         self.linear = linear
         self.norm = norm
         above = norm.inputs[0].node
         self.add = above if above is not linear else None
-        self._check_uses()
+        self._check_uses(db)
         self.weight = _constant(linear.inputs[1], "the weights are")
         self.old_bias = linear.inputs[2] if len(linear.inputs) > 2 and not is_none(linear.inputs[2]) else None
         try:
@@ -87,11 +88,13 @@ class _Fold:
 
     # -- conditions ------------------------------------------------------
 
-    def _check_uses(self) -> None:
+    def _check_uses(self, db: AliasDb) -> None:
         if not _is_inference(self.norm):
             raise _Refused("it is in training mode or normalises each element apart")
         if self.linear.output.use_count > 1 or (self.add and self.add.output.use_count > 1):
             raise _Refused("its input has other uses")
+        if self.norm.block is not self.linear.block and db.has_writers(self.norm.outputs[0]):
+            raise _Refused("its result is made anew in every trip, and written to")
 
     # -- arithmetic ------------------------------------------------------
 

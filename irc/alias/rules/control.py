@@ -67,9 +67,11 @@ def _onnx_scan(rec: Recorder, node: Node) -> Steps:
     A slice may share memory with the input that it is a slice of.
     """
     (block,) = node.blocks
-    states = len(node.inputs) - int(node.attributes.get("num_scan_inputs", 0))
-    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], node.inputs)]
-    for param, value in zip(block.params[states:], node.inputs[states:]):
+    is_batched = node.version is not None and node.version < 9  # then the lengths of the sequences come first
+    inputs = node.inputs[1:] if is_batched else node.inputs
+    states = len(inputs) - int(node.attributes.get("num_scan_inputs", 0))
+    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], inputs)]
+    for param, value in zip(block.params[states:], inputs[states:]):
         rec.bind(param, rec.element(value))
     yield block
     for element, returned in zip(carried, block.returns):

@@ -60,10 +60,13 @@ def _tuple_index(rec: Recorder, node: Node) -> None:
 def _tuple_slice(rec: Recorder, node: Node) -> None:
     location = rec.container(node.output)
     base = rec.element(node.inputs[0])
-    start = int(node.attributes.get("beg", 0))
+    held = node.inputs[0].type
     elems = node.output.type.elems if isinstance(node.output.type, types.TupleType) else ()
+    taken = slice(node.attributes.get("beg", 0), node.attributes.get("end"))
+    indices = range(len(held.elems))[taken] if isinstance(held, types.TupleType) else ()
     for i, elem in enumerate(elems):
-        rec.store(location, rec.load(base, elem, start + i), elem, i)
+        index = indices[i] if i < len(indices) else None
+        rec.store(location, rec.load(base, elem, index), elem, i)
 
 
 def _get_attr(rec: Recorder, node: Node) -> None:

@@ -179,10 +179,12 @@ def _minmax(apply: Callable[..., Any]) -> ContentsRule:
 
 
 def _reduce_prod(c: NodeTypes) -> Contents | None:
-    x = c.contents_of(0)
-    if x is not None and not c.axes(1) and c.attr("noop_with_empty_axes", 0):
+    x, axes = c.contents_of(0), c.axes(1)
+    if x is None or (axes is None and c.has(1)):
+        return None
+    if not axes and c.attr("noop_with_empty_axes", 0):
         return x
-    if x is None or x.ndim != 1 or (c.has(1) and c.axes(1) not in ([0], [-1])):
+    if x.ndim != 1 or (axes and axes not in ([0], [-1])):
         return None
     result = _array(product(list(x)))
     return result.reshape(1) if c.attr("keepdims", 1) else result

@@ -228,8 +228,10 @@ def trackable(type: Type) -> bool:
 
 
 def fit(contents: Contents, type: Type) -> bool:
-    """Whether the numbers in ``contents`` are of a tensor's ``type``, which wraps around where Python's do not."""
-    dtype = type.dtype if isinstance(type, TensorType) else None
+    """Whether ``contents`` may be a tensor's of ``type``: of its shape, and of numbers that have not wrapped around."""
+    if not isinstance(type, TensorType) or type.static_shape != contents.shape:
+        return False
+    dtype = type.dtype
     if dtype is None or not dtype.is_integer:
         return True
     element: Any = dtype.numpy

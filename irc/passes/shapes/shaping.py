@@ -167,12 +167,19 @@ def constant_of_shape(c: NodeTypes) -> Type:
     return TensorType(dtype, tuple(target))
 
 
+def range_length(start: float, limit: float, step: float) -> int:
+    """How many numbers there are from ``start`` on, before ``limit``: of integers, exactly."""
+    if isinstance(start, int) and isinstance(limit, int) and isinstance(step, int):
+        return max(0, -((start - limit) // step))
+    return max(0, math.ceil((limit - start) / step))
+
+
 @shape_rule("Range")
 def range_(c: NodeTypes) -> Type:
     start, limit, delta = c.constant(0), c.constant(1), c.constant(2)
     count: Dim = None
     if start is not None and limit is not None and delta is not None and delta != 0:
-        count = max(0, math.ceil((limit.item() - start.item()) / delta.item()))
+        count = range_length(start.item(), limit.item(), delta.item())
     elif start is not None and start == 0 and delta is not None and delta == 1:
         named = c.dims(1)
         count = named[0] if named and isinstance(named[0], str) else None
@@ -230,10 +237,9 @@ def _parts(c: NodeTypes, whole: Dim, count: int) -> list[Dim]:
     if c.has(1) or not isinstance(whole, int):
         return [None for _ in range(count)]
     each = -(-whole // count)
-    last = whole - each * (count - 1)
-    if last != each and c.version < 18:
+    if each * count != whole and c.version < 18:
         c.fail(f"size {whole} cannot be split in {count} equal parts")
-    return [*[each] * (count - 1), last]
+    return [max(0, min(each, whole - each * i)) for i in range(count)]
 
 
 @shape_rule("Slice")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from irc.ir import types
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, product, shape_rule
+from irc.passes.shapes.shaping import range_length
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type
 from irc.passes.shapes.torch_types import NUMBERS, result_type
@@ -218,7 +218,7 @@ def arange(c: Call) -> Type:
     numbers = [n for n in (start, end, step) if isinstance(n, int)]
     if len(numbers) < 3 or step == 0:
         return TensorType(dtype, (None,))
-    return TensorType(dtype, (max(math.ceil((end - start) / step), 0),))
+    return TensorType(dtype, (range_length(start, end, step),))
 
 
 # -- sizes ---------------------------------------------------------------------

@@ -123,6 +123,6 @@ class _Scan:
 def _padded(rows: Array, length: int) -> Array:
     if len(rows) == length:
         return rows
-    whole = np.zeros((length, *rows.shape[1:]), rows.dtype)
+    whole = np.full((length, *rows.shape[1:]), "" if rows.dtype.hasobject else 0, rows.dtype)
     whole[: len(rows)] = rows
     return whole

@@ -25,7 +25,7 @@ def gather(node: Node) -> Kernel:
 
     def run(x: Array, indices: Array) -> Array:
         try:
-            return np.asarray(x.take(indices, axis_in(axis, x.ndim)))
+            return np.asarray(x.take(indices, axis_in(axis, x.ndim)), x.dtype)  # one string is no array
         except IndexError as error:
             raise _out_of_range(error) from None
 
@@ -71,7 +71,7 @@ def gather_nd(node: Node) -> Kernel:
         spread = (1,) * (indices.ndim - 1 - batch_dims)
         try:
             found = x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))]
-            return fresh(np.asarray(found), x)  # a single index tuple is basic indexing, which gives a view
+            return fresh(np.asarray(found, x.dtype), x)  # a single index tuple is basic indexing, which gives a view
         except IndexError as error:
             raise _out_of_range(error) from None
 

@@ -26,7 +26,7 @@ def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:
         return scale.reshape(())
     along = axis_in(axis, x.ndim)
     if block:
-        wide = scale.repeat(block, along) if scale.ndim == x.ndim else scale
+        wide = scale.repeat(min(block, x.shape[along]), along) if scale.ndim == x.ndim else scale
         if wide.ndim != x.ndim or wide.shape[along] < x.shape[along]:
             raise Error("IRC421", f"scales {list(scale.shape)} in blocks of {block} do not cover {list(x.shape)}")
         return wide[(slice(None),) * along + (slice(0, x.shape[along]),)]

@@ -46,6 +46,8 @@ def size(node: Node) -> Kernel:
 def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
     """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred."""
     sizes, shape = target, x.shape
+    if target and min(target) < -1:
+        raise Error("IRC421", f"sizes must be at least -1, not {target}")
     if 0 in target and not allowzero:
         try:
             sizes = [size or shape[i] for i, size in enumerate(target)]
