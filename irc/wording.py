@@ -1,6 +1,10 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and names from models in what people read."""
 
 from __future__ import annotations
+
+import re
+
+_MAY_NEED_ESCAPES = re.compile(r"[^\n -~]")
 
 
 def count(n: int, what: str, plural: str = "") -> str:
@@ -11,3 +15,13 @@ def count(n: int, what: str, plural: str = "") -> str:
 def milliseconds(seconds: float) -> str:
     """A time, with one digit after the point if it is short."""
     return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters and lone surrogates escaped: models must not steer the terminal."""
+    return _MAY_NEED_ESCAPES.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    return char if char.isprintable() else char.encode("unicode_escape").decode()

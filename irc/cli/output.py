@@ -6,16 +6,18 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from irc.wording import printable
+
 
 def emit(text: str) -> None:
-    """Write a result to stdout, ending in a line end, as UTF-8 whatever the locale: other programs read it."""
-    line = text if text.endswith("\n") else text + "\n"
+    """Write a result to stdout, `printable`, ending in a line end, as UTF-8 whatever the locale: programs read it."""
+    line = printable(text if text.endswith("\n") else text + "\n")
     binary = getattr(sys.stdout, "buffer", None)
     sys.stdout.flush()
     if binary is None:  # what an embedding program has put in its place
         sys.stdout.write(line)
     else:
-        binary.write(line.encode("utf-8", "surrogateescape"))
+        binary.write(line.encode("utf-8"))
         binary.flush()
 
 
@@ -23,13 +25,6 @@ def say(message: str) -> None:
     """Write a line to stderr, over the words that `progress` may be showing."""
     start = "\r\x1b[K" if sys.stderr.isatty() else ""
     print(f"{start}irc: {printable(message)}", file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """``text`` with control characters and lone surrogates escaped: models must not steer the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 @contextmanager

@@ -12,9 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.cli.output import printable
 from irc.runtime.report import PassTiming, Report
-from irc.wording import milliseconds
+from irc.wording import milliseconds, printable
 
 MOST_KINDS = 16
 """How many kinds of operators the table lists before it sums up the rest."""
