@@ -141,13 +141,17 @@ def test_squeeze():
         ("clone", ()),
         ("relu", ()),
         ("neg", ()),
+        ("channel_shuffle", (1,)),
+        ("channel_shuffle", (4,)),
+        ("pixel_shuffle", (1,)),
+        ("pixel_unshuffle", (1,)),
         ("add", (0,)),
         ("mul", (1,)),
         ("__and__", (True,)),
     ],
 )
 def test_functional_operators_share_nothing(name, arguments):
-    x = np.ones((2, 3), np.bool_ if name == "__and__" else np.float32)
+    x = np.ones((2, 4, 3), np.bool_ if name == "__and__" else np.float32)
     assert not np.shares_memory(op(name, x, *arguments), x)
 
 
@@ -160,6 +164,35 @@ def test_joining():
     assert not np.shares_memory(op("cat", [x], 0), x)
     with pytest.raises(Error, match="at least one"):
         op("cat", [], 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("aten::stack", ([f32(1)[0:1].reshape(()), np.array(2)], 0)),
+        ("prim::VarStack", (f32(1).reshape(()), np.array(2), -1)),
+    ],
+)
+def test_stacking_tensors_without_dimensions(kind, more):
+    joined = op(kind, *more)
+    assert joined.tolist() == [1, 2] and joined.dtype == np.float32
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(True, [[5, 5], [5, 5]]), (False, [[1, 2], [3, 4]])])
+def test_a_mask_without_dimensions_chooses_all_or_nothing(chosen, expected):
+    for mask in (np.array(chosen), np.array(chosen, np.uint8)):
+        x = f32(1, 2, 3, 4).reshape(2, 2)
+        assert op("index_put_", x, [mask], f32(5).reshape(())) is x and x.tolist() == expected
+        assert op("index", x, [mask]).tolist() == [expected][: int(chosen)]
+        assert op("index", x, [None, mask]).shape == (2, int(chosen), 2)
+    assert op("index", x, [np.array(True), np.array([1, 0])]).tolist() == expected[::-1]
+    assert op("index_put", np.zeros(2), [np.array(chosen)], f32(1, 2), True).tolist() == [chosen * 1, chosen * 2]
+
+
+def test_clamp_needs_a_bound():
+    for name in ("clamp", "clip", "clamp_"):
+        with pytest.raises(Error, match="a lower or an upper bound"):
+            op(name, f32(1), None, None)
 
 
 def test_writing_in_place():

@@ -13,7 +13,7 @@ from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, promote, tensor
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
 from irc.runtime.values import is_array
 
 # -- layout and element type ---------------------------------------------------
@@ -149,7 +149,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
         raise Error("IRC421", f"tensors of shapes {shapes} cannot be stacked: they must be the same")
     joined = np.empty(check_size((*shape[:axis], len(tensors), *shape[axis:]), tensors[0].dtype), _joined_type(tensors))
     for i, x in enumerate(tensors):
-        np.copyto(joined[(slice(None),) * axis + (i,)], x, casting="unsafe")
+        np.copyto(joined[(slice(None),) * axis + (i, ...)], x, casting="unsafe")
     return joined
 
 
@@ -264,7 +264,7 @@ def _shuffle(x: Array, upscale_factor: int) -> Array:
     cells = x.reshape(*lead, c // (r * r), r, r, h, w)
     n = len(lead)
     order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return np.ascontiguousarray(cells.transpose(order)).reshape(*lead, c // (r * r), h * r, w * r)
+    return fresh(cells.transpose(order), x).reshape(*lead, c // (r * r), h * r, w * r)
 
 
 def _unshuffle(x: Array, downscale_factor: int) -> Array:
@@ -275,14 +275,14 @@ def _unshuffle(x: Array, downscale_factor: int) -> Array:
     cells = x.reshape(*lead, c, h // r, r, w // r, r)
     n = len(lead)
     order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return np.ascontiguousarray(cells.transpose(order)).reshape(*lead, c * r * r, h // r, w // r)
+    return fresh(cells.transpose(order), x).reshape(*lead, c * r * r, h // r, w // r)
 
 
 def _channel_shuffle(x: Array, groups: int) -> Array:
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
     cells = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
-    return np.ascontiguousarray(cells.swapaxes(1, 2)).reshape(x.shape)
+    return fresh(cells.swapaxes(1, 2), x).reshape(x.shape)
 
 
 def _image(x: Array) -> tuple[int, ...]:

@@ -23,35 +23,35 @@ def _out_of_range(error: Exception) -> Error:
 
 
 def _places(x: Array, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """Indices as NumPy takes them: masks become their places, None everything."""
+    """Indices as NumPy takes them: masks become their places, None everything.
+
+    A mask without dimensions chooses the whole tensor or nothing of it, and stands for no dimension.
+    """
     places: list[Any] = []
+    at = 0
     for index in indices:
         if index is None:
             places.append(slice(None))
+            at += 1
         elif index.dtype.kind == "b" or index.dtype == np.uint8:
-            at = len(places)
             if index.shape != x.shape[at : at + index.ndim]:
                 raise Error("IRC421", f"a mask of shape {list(index.shape)} does not fit {list(x.shape)} from {at} on")
-            places.extend(np.nonzero(index) if index.ndim else [np.zeros(int(index), np.int64)])
+            places.extend(np.nonzero(index) if index.ndim else [index.astype(bool)])
+            at += index.ndim
         else:
             places.append(index)
-    if len(places) > x.ndim:
-        raise Error("IRC420", f"{len(places)} indices for a tensor of {x.ndim} dimensions")
+            at += 1
+    if at > x.ndim:
+        raise Error("IRC420", f"{at} indices for a tensor of {x.ndim} dimensions")
     return tuple(places)
 
 
 def take(x: Array, indices: Sequence[Any]) -> Array:
     """``x[indices]``: a copy, whatever the indices are."""
-    if any(i is not None and i.dtype.kind == "b" and not i.ndim for i in indices):
-        x, indices = x[None], [np.zeros(int(i), np.int64) if _is_truth(i) else i for i in indices]
     try:
         return np.array(x[_places(x, indices)], order="C")
     except IndexError as error:
         raise _out_of_range(error) from None
-
-
-def _is_truth(index: Any) -> bool:
-    return index is not None and index.dtype.kind == "b" and not index.ndim
 
 
 def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:

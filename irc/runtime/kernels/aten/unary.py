@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_floating, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import (
@@ -164,6 +165,8 @@ for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
     """Between bounds that are numbers or tensors; the upper one wins."""
     given = [b for b in (low, high) if b is not None]
+    if not given:
+        raise Error("IRC424", "clamp needs a lower or an upper bound, or both")
     dtype = result_type(x, *given)
 
     def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
