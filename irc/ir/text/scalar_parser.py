@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
-from typing import Any
+from typing import Any, cast
 
 from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.text.tensor_elements import NanBits
@@ -23,12 +24,12 @@ _WORDS = {"True": True, "False": False, "None": None}
 
 
 def scalar_value(scan: Scanner, match: re.Match[str]) -> Any:
-    """What a match of ``SCALAR`` stands for; ``irc.Error`` for integers beyond 64 bits and unknown escapes."""
+    """What a match of ``SCALAR`` stands for; ``irc.Error`` for numbers beyond 64 bits and unknown escapes."""
     value = element_value(scan, match)
     if isinstance(value, tuple):
-        real, imag = map(_double, value)  # type: ignore[reportUnknownArgumentType]
-        return complex(real, imag)
-    return _double(value) if isinstance(value, NanBits) else value
+        real, imag = cast("tuple[float | NanBits, float | NanBits]", value)
+        return complex(_double(scan, real, match.start("real")), _double(scan, imag, match.start("imag")))
+    return _double(scan, value, match.start("float")) if isinstance(value, NanBits) else value
 
 
 def element_value(scan: Scanner, match: re.Match[str]) -> Any:
@@ -41,15 +42,28 @@ def element_value(scan: Scanner, match: re.Match[str]) -> Any:
     if kind == "str":
         return scan.unquote(text, match.start("str"))
     if kind == "float":
-        return _number(text)
+        return _number(scan, match, "float")
     if kind == "imag":
-        return _number(match["real"] or "0."), _number(text)
+        return _number(scan, match, "real") if match["real"] else 0.0, _number(scan, match, "imag")
     return _WORDS[text]
 
 
-def _number(text: str) -> float | NanBits:
-    return NanBits(text[text.index("(") + 1 : -1], 16) if text.endswith(")") else float(text)
+def _number(scan: Scanner, match: re.Match[str], part: str) -> float | NanBits:
+    text = match[part]
+    if text.endswith(")"):
+        if text.startswith("-"):
+            scan.fail("a NaN given by its bits has its sign among them", match.start(part))
+        return NanBits(text[text.index("(") + 1 : -1], 16)
+    value = float(text)
+    if math.isinf(value) and "inf" not in text:
+        scan.fail("the number does not fit in a 64-bit float", match.start(part), "IRC113")
+    return value
 
 
-def _double(value: float | NanBits) -> float:
-    return struct.unpack("<d", struct.pack("<Q", value))[0] if isinstance(value, NanBits) else value
+def _double(scan: Scanner, value: float | NanBits, pos: int) -> float:
+    if not isinstance(value, NanBits):
+        return value
+    double: float = struct.unpack("<d", struct.pack("<Q", value))[0]
+    if not math.isnan(double):
+        scan.fail(f"{value} are the bits of no NaN", pos)
+    return double

@@ -16,6 +16,9 @@ class NanBits(int):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"nan({int(self):#x})"
+
 
 def array_of(dtype: DType, elements: Sequence[Any]) -> Array:
     """A one-dimensional array of ``elements``.
@@ -25,7 +28,8 @@ def array_of(dtype: DType, elements: Sequence[Any]) -> Array:
         elements: strings, bools, ints, floats, ``NanBits``, and pairs of these for complex numbers.
 
     Raises:
-        ValueError: an element is of another kind or does not fit. Floats are rounded, but not to infinity.
+        ValueError: an element is of another kind or does not fit. Floats are rounded, but not to infinity; the
+            bits of ``NanBits`` must be a NaN's.
     """
     if dtype is DType.STRING:
         _check(dtype, elements, str)
@@ -42,7 +46,7 @@ def array_of(dtype: DType, elements: Sequence[Any]) -> Array:
 
 def _check(dtype: DType, elements: Sequence[Any], kinds: type | tuple[type, ...]) -> None:
     for element in elements:
-        if not isinstance(element, kinds):
+        if not isinstance(element, kinds) or (kinds is int and isinstance(element, NanBits)):
             raise ValueError(f"{element!r} cannot be an element of a {dtype.label} tensor")
 
 
@@ -75,6 +79,8 @@ def _floats(dtype: DType, elements: Sequence[Any]) -> Array:
     for i, element in enumerate(elements):
         if isinstance(element, NanBits):
             if element >= 1 << (8 * array.itemsize):
-                raise ValueError(f"{int(element):#x} has more bits than a {dtype.label}")
+                raise ValueError(f"{element} has more bits than a {dtype.label}")
             words[i] = element
+            if array[i] == array[i]:
+                raise ValueError(f"{element} are the bits of no NaN of a {dtype.label} tensor")
     return array
