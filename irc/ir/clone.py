@@ -68,6 +68,7 @@ def copy_module(module: Module) -> Module:
     copy.metadata.update(module.metadata)
     copy.defaults.update(module.defaults)
     copy.objects.update(module.objects)
+    copy.sources = module.sources
     copy.graphs.clear()
     for name, graph in module.graphs.items():
         copied = copy_graph(graph, copy.weights, copy)

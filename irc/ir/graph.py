@@ -196,6 +196,8 @@ class Module:
         defaults: inputs of ``main`` that a caller may leave out, and the tensor each then has
             (ONNX: initializers that are also listed as graph inputs, IR version 4 on).
         objects: inputs of ``main`` that are objects which come with the model (TorchScript: ``self``).
+        sources: real paths of the files that it was read from, the model's own first ("" if it came without one):
+            an export that replaced another one of them would take the data of the model it came from.
     """
 
     def __init__(self, main: Graph | None = None) -> None:
@@ -206,6 +208,7 @@ class Module:
         self.metadata: dict[str, str] = {}
         self.defaults: dict[str, Tensor] = {}
         self.objects: dict[str, Object] = {}
+        self.sources: tuple[str, ...] = ()
 
     def add_graph(self, name: str) -> Graph:
         """A new, empty function called ``name``."""

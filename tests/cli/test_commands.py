@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import ml_dtypes
@@ -67,6 +68,19 @@ def test_compile_writes_onnx(irc: Command, x: np.ndarray) -> None:
     session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"x": x})
     np.testing.assert_allclose(found, small_result(x), rtol=1e-5)
+
+
+def test_compile_does_not_replace_the_data_of_its_model(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    for _ in range(2):  # what was written before may be
+        assert irc("compile", "m.onnx", "-o", "out.onnx", "--external-data", "8").status == 0
+    os.rename("out.onnx", "in.onnx")
+    before = Path("out.onnx.data").read_bytes()
+    result = irc("compile", "in.onnx", "-o", "out.onnx", "--external-data", "1")
+    assert result.status == 1
+    assert "IRC503" in result.err and "give the output another name" in result.err
+    assert sorted(os.listdir()) == ["in.onnx", "m.onnx", "out.onnx.data"]
+    assert Path("out.onnx.data").read_bytes() == before
 
 
 def test_external_data_is_for_onnx(irc: Command) -> None:

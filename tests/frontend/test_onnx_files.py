@@ -117,6 +117,29 @@ def test_a_model_that_replaces_another(tmp_path: Path) -> None:
     check(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_data_that_the_model_is_read_from_is_not_replaced(tmp_path: Path, link: bool) -> None:
+    given, out, data = tmp_path / "in.onnx", tmp_path / "out.onnx", tmp_path / "out.onnx.data"
+    save_model(module(), out, 400)
+    out.rename(given)
+    before = data.read_bytes()
+    if link:
+        out = tmp_path / "linked.onnx"
+        (tmp_path / "linked.onnx.data").symlink_to(data)
+    names = sorted(os.listdir(tmp_path))
+    for source in (import_model(given), import_model(onnx.load(given, load_external_data=False), tmp_path)):
+        with pytest.raises(irc.Error, match=r"this would replace .*out\.onnx\.data") as caught:
+            save_model(source, out, 4)
+        assert caught.value.code == "IRC503"
+        with pytest.raises(irc.Error, match="IRC503"):  # as the model, not beside it
+            save_model(source.copy(), data)
+    assert sorted(os.listdir(tmp_path)) == names
+    assert data.read_bytes() == before
+    save_model(import_model(given), out)  # nothing goes into the other file
+    check(given)
+    check(out)
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "m.onnx").symlink_to(tmp_path / "real" / "there.onnx")

@@ -96,6 +96,10 @@ class DataFolder:
             _fail(f"{file.path} has {available} bytes from offset {offset} on, but {length} are needed", where)
         return Region(file, offset, length, copied=False)
 
+    def files(self) -> list[str]:
+        """Real paths of the files that were opened so far."""
+        return [file.path for file in self._files.values()]
+
     def _open(self, location: str, where: Place) -> DataFile:
         file = self._files.get(location)
         if file is None:

@@ -68,6 +68,7 @@ class Importer:
         GraphBuilder(self, module.main, raw, imports).build(constants=constants)
         module.metadata.update(_metadata(model, self.ir_version, imports))
         module.metadata.update(_output_types(raw))
+        module.sources = self._source.files()
         check_outputs(module)
         return module
 

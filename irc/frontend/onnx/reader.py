@@ -27,11 +27,17 @@ class Source:
         model: the model.
         folder: where its external data may be; None if not known.
         regions: where ``raw_data`` of some initializers is that ``model`` lacks, by their number.
+        path: the real path of the model's file; "" if it came without one.
     """
 
     model: ModelProto
     folder: DataFolder | None
     regions: dict[int, Region] = field(default_factory=dict[int, Region])
+    path: str = ""
+
+    def files(self) -> tuple[str, ...]:
+        """Real paths of the files that were opened so far, the model's own first."""
+        return (self.path, *(self.folder.files() if self.folder else ()))
 
 
 def read_file(path: str) -> Source:
@@ -54,10 +60,11 @@ def read_file(path: str) -> Source:
         raise Error("IRC121", "this is a Git LFS pointer, not the model itself: fetch it with 'git lfs pull'")
     found = split(data)
     folder = DataFolder(os.path.dirname(path) or ".")
+    real = os.path.realpath(path)
     if found is None:
-        return Source(_parse(data), folder)
+        return Source(_parse(data), folder, path=real)
     regions = {n: Region(file, offset, length, copied=True) for n, (offset, length) in found.places.items()}
-    return Source(_parse(found.message), folder, regions)
+    return Source(_parse(found.message), folder, regions, real)
 
 
 def _parse(data: bytes | memoryview) -> ModelProto:

@@ -7,6 +7,7 @@ IRC350   something that ONNX cannot express: operators, types, constants
 IRC351   operators of versions that no operator set has together
 IRC352   a model too large for one message
 IRC501   a file cannot be written
+IRC503   a file that must not be replaced: the model is read from it
 =======  ===================================================================
 
 The model written means what the module does: fusion groups and in-place

@@ -13,7 +13,7 @@ from irc.frontend.onnx_export.tensors import size
 from irc.frontend.onnx_export.weights import MAX_BYTES, InFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from irc.ir import Module
 
@@ -46,29 +46,43 @@ def save_model(
         How many bytes the files have together.
 
     Raises:
-        irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC352 if what is no weight, or below the
-            threshold, is too large for a message.
+        irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC503 if it is one of those that the module was
+            read from, unless its model is replaced too; IRC352 if what is no weight, or below the threshold, is too
+            large for a message.
     """
     from google.protobuf.message import EncodeError
 
     where = os.fspath(path)
+    target = os.path.realpath(where)
+    beside = f"{target}.data"
     threshold = _automatic(module) if external_threshold is None else external_threshold
-    weights = InFile(f"{os.path.basename(os.path.realpath(where))}.data", threshold)
+    weights = InFile(os.path.basename(beside), threshold)
     proto = write_model(module, weights, metadata or {})
     try:
         message = proto.SerializeToString()
     except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
+    _spare_sources(module, where, [target] if weights.is_empty else [target, os.path.realpath(beside)])
     with replacing(where) as file:
-        free = shutil.disk_usage(os.path.dirname(os.path.realpath(where))).free
+        free = shutil.disk_usage(os.path.dirname(target)).free
         if weights.bytes > free:
             raise Error("IRC501", f"the weights take {weights.bytes:,} bytes, and only {free:,} are free", where)
         file.write(message)
         file.flush()  # a full disk shows now: once the other file is in its place, only a renaming is left
         if not weights.is_empty:
-            with replacing(f"{os.path.realpath(where)}.data") as data:
+            with replacing(beside) as data:
                 weights.write(data)
     return len(message) + weights.bytes
+
+
+def _spare_sources(module: Module, where: str, written: Sequence[str]) -> None:
+    """Refuse to write the files ``written``, the model first, over sources of a model that stays. Raises IRC503."""
+    if written[0] in module.sources[:1]:
+        return
+    for path in written:
+        if path in module.sources:
+            message = f"this would replace {path!r}, which the model is read from: give the output another name"
+            raise Error("IRC503", message, where)
 
 
 def _automatic(module: Module) -> int:
