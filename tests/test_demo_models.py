@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.errors import Error
@@ -60,6 +60,17 @@ def test_weights_depend_on_the_seed_alone() -> None:
     one, same, other = (randomize_weights(bundled_model("squeezenet"), seed) for seed in (7, 7, 8))
     assert one == same
     assert one != other
+
+
+def test_weights_of_one_axis() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 300])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    w = numpy_helper.from_array(np.ones(300, np.float32), "w")
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = randomize_weights(helper.make_model(helper.make_graph([node], "g", [x], [y], [w])), seed=0)
+    drawn = numpy_helper.to_array(model.graph.initializer[0])
+    assert drawn.shape == (300,)
+    assert 0.8 < drawn.std() / np.sqrt(2 / 300) < 1.2
 
 
 def test_an_unknown_bundled_model_is_an_error_that_lists_those_there_are() -> None:

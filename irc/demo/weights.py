@@ -142,7 +142,8 @@ def _conv_weight(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, n
 
 def _matrix(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, node: onnx.NodeProto) -> Array:
     transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-    return _normal(rng, shape, math.sqrt(2 / (shape[-1 if transposed else -2] * x.power)))
+    summed = shape[-1] if transposed or len(shape) == 1 else shape[-2]
+    return _normal(rng, shape, math.sqrt(2 / (summed * x.power)))
 
 
 RULES: dict[tuple[str, int], Draw] = {
