@@ -129,6 +129,10 @@ from tests.ir.helpers import body, marked, refused
             "2 outputs here, not 1",
             "prim::TupleUnpack",
         ),
+        (body("prim::Exit(%x, %x)", "%x : __torch__.A"), "IRC213", "must have 1 input here, not 2", "prim::Exit"),
+        (body("%y : int = prim::Enter()"), "IRC213", "must have 1 input here, not 0", "prim::Enter"),
+        (body('%y : int = prim::GetAttr[name="a"](%x)', "%x : Tensor"), "IRC214", "%x must be an object", "%x"),
+        (body('prim::SetAttr[name="a"](%x, %x)', "%x : Tensor"), "IRC214", "%x must be an object", "%x"),
         (body('"nothing"()'), "IRC217", "namespace::name", '"nothing"'),
         # constants
         (body("%y : Tensor = prim::Constant[value=1]()"), "IRC214", "value 1 cannot have type Tensor", "%y"),

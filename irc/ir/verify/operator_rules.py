@@ -222,6 +222,9 @@ def _field(inputs: int, outputs: int) -> Callable[[Node], None]:
         _has(node, inputs=inputs, outputs=outputs)
         if not isinstance(node.attributes.get("name"), str):
             raise node_error("IRC215", f"{node.kind} needs an attribute name, that of the object's field", node)
+        owner = node.inputs[0]
+        if not isinstance(owner.type, types.ClassType):
+            raise node_error("IRC214", f"%{owner.name} must be an object, not {owner.type}", node, input=0)
 
     return rule
 
@@ -245,6 +248,8 @@ _FORMS: dict[str, Callable[[Node], None]] = {
     "prim::unchecked_unwrap_optional": _counts(1, 1),
     "prim::Guard": _counts(1, 1),
     "prim::CreateObject": _counts(0, 1),
+    "prim::Enter": _counts(1, None),
+    "prim::Exit": _counts(1, None),
     "prim::GetAttr": _field(1, 1),
     "prim::SetAttr": _field(2, 0),
     "prim::DifferentiableGraph": _group,
