@@ -11,6 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.frontend.onnx import import_model
+from irc.frontend.onnx_export import export_model
+from irc.ir import parse_module
 from irc.runtime.model import CompiledModel
 from tests.frontend.helpers import CONTROL, from_nodes, infos, parse
 
@@ -30,6 +32,32 @@ def check(model: onnx.ModelProto, *runs: dict[str, Any]) -> None:
 
 def numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("labels", [{"classlabels_int64s": [3, -4, 5]}, {"classlabels_strings": ["a", "b", "c"]}])
+def test_maps(labels: dict[str, Any]) -> None:
+    """ZipMap gives a sequence of maps: as ONNX Runtime, as text, and exported again."""
+    key = TensorProto.INT64 if "classlabels_int64s" in labels else TensorProto.STRING
+    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    output = helper.make_sequence_type_proto(helper.make_map_type_proto(key, scalar))
+    nodes = [helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", **labels)]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+    graph = helper.make_graph(nodes, "g", [given], [helper.make_value_info("y", output)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    module = import_model(model)
+    assert str(module.main.value("y").type) == f"Dict({'str' if key == TensorProto.STRING else 'int'}, Float)[]"
+    module.verify()
+    again = parse_module(str(module))
+    again.verify()
+    assert str(again) == str(module)
+    written = export_model(module)
+    onnx.checker.check_model(written, full_check=True)
+    x = numbers(2, 3)
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    assert ort.InferenceSession(written.SerializeToString()).run(None, {"x": x}) == expected
+    for source in (module, again, import_model(written)):
+        assert CompiledModel(source).run({"x": x}) == {"y": expected[0]}
 
 
 @pytest.mark.parametrize("condition", [True, False])

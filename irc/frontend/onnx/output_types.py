@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.frontend.onnx.types import generalize
-from irc.ir.types import TENSOR, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.opsets import Operator
@@ -40,7 +40,13 @@ def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
     return ListType(TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx))))
 
 
+def _zip_map(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    key = INT if attributes.get("classlabels_int64s") else STR
+    return ListType(DictType(key, TensorType(DType.FLOAT)))
+
+
 _RULES: dict[str, Rule] = {
+    "ai.onnx.ml::ZipMap": _zip_map,
     "onnx::Optional": _optional,
     "onnx::OptionalGetElement": _optional_get_element,
     "onnx::SequenceAt": _sequence_at,
@@ -48,7 +54,7 @@ _RULES: dict[str, Rule] = {
     "onnx::SequenceEmpty": _sequence_empty,
     "onnx::SplitToSequence": _split_to_sequence,
 }
-"""Operators whose schemas relate an output's type to an input's only in words."""
+"""Operators whose schemas relate an output's type to an input's, or to attributes, only in words."""
 
 
 def output_types(operator: Operator, inputs: Sequence[Type], attributes: dict[str, Any], count: int) -> list[Type]:
