@@ -5,6 +5,8 @@ import onnx.parser
 import pytest
 
 import irc
+from irc.frontend.onnx import import_model
+from irc.passes import PassManager
 
 # y is declared [2, 3], but its shape is what the caller says.
 MODEL = onnx.parser.parse_model("""
@@ -90,6 +92,35 @@ def test_wrong_sizes_of_an_output_are_noted(type):
     assert "declares its output 'y' as Float(" in note
     assert note.endswith("it is Float(2, 3)")
     assert compiled.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (2, 3)
+
+
+@pytest.mark.parametrize("pipeline", ["none", "canonicalize", "shape-inference", "inline", "default"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = If (c) <then_branch = t () => (float[2, 3] x) { }, else_branch = e () => (float[2, 3] n) { n = Neg (x) }>",
+        "y = If (c) <then_branch = t () => (float[2, 3] i) { i = Identity (x) },"
+        " else_branch = e () => (float[2, 3] n) { n = Neg (x) }>",
+        "y = local.F (x)",
+        "w = local.W () y = local.F (w)",
+        "y = local.W ()",
+    ],
+)
+def test_wrong_sizes_of_what_branches_and_functions_give(pipeline, body):
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[2, 3] x, bool c) => (float[16] y) {{ {body} }}
+    <opset_import: ["" : 17], domain: "local">
+    F (a) => (b) {{ b = Neg (a) }}
+    <opset_import: ["" : 17], domain: "local">
+    W () => (b) {{ b = Constant <value: tensor = float[2, 3] {{1, 2, 3, 4, 5, 6}}> () }}
+    """)
+    module = import_model(model)
+    module.verify()
+    PassManager(pipeline, ["verify-each"]).run(module)
+    module.verify()
+    found = irc.compile(model, pipeline).run({"x": np.ones((2, 3), np.float32), "c": np.array(True)})
+    assert found["y"].shape == (2, 3)
 
 
 @pytest.mark.parametrize("type", ["float[2, 3]", "float[N, M]", "float[N, 3]", "float[]"])

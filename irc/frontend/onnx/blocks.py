@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Tensor, Value
 
 
+_BOUND = ("prim::CallFunction", "prim::If")
+"""Operators whose outputs are values of a graph or block, which their types must fit: those tell the shapes."""
+
+
 class Scope:
     """Values by their names in the model, with the scopes around."""
 
@@ -135,7 +139,7 @@ class GraphBuilder:
         if block.node is None:
             # For users to see; nothing computes with it.
             for (name, type), value in zip(raw.outputs, returns):
-                if type is not None and value.node is not None and not value.has_uses:
+                if type is not None and value.node is not None and value.node.kind not in _BOUND and not value.has_uses:
                     value.type = settle(value.type, from_proto(type, f"type of {name!r}"))
         return returns
 
