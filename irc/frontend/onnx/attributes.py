@@ -149,8 +149,7 @@ class AttributeReader:
         for proto in protos:
             key = text(proto.name, where)
             expected = known.get(key) if known is not None else None
-            # Names with two underscores are exporters' own notes, as the ONNX checker has it.
-            if expected is None and known is not None and not key.startswith("__"):
+            if expected is None and known is not None:
                 names = ", ".join(sorted(known)) or "none"
                 _fail(f"{operator.name} has no attribute {key!r}; it has {names}", where)
             type = proto.type or (expected[0] if expected else 0)  # IR version 1 gives no types

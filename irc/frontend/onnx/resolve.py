@@ -7,13 +7,13 @@ specification leaves to the runtime.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text, texts
 from irc.frontend.onnx.opsets import bind, is_standard, read_imports
-from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
+from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, scan_function
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto
@@ -77,6 +77,7 @@ def _resolve_graph(
             function = functions.get(_key(node.domain, node.op_type, text(node.proto.overload, node)))
             if function is not None:
                 node.target = function
+                _drop_notes(node, function.attributes)
                 called.setdefault(function, str(node))
                 continue
         found = bind(node.domain, node.op_type, imports)
@@ -88,7 +89,18 @@ def _resolve_graph(
             missing[key] = (count + 1, first)
         else:
             node.target = found
+            if found.attributes is not None:
+                _drop_notes(node, found.attributes)
     return list(called.items())
+
+
+def _drop_notes(node: RawNode, known: Collection[str]) -> None:
+    """Forget the attributes that are exporters' own notes: their names begin so, as the ONNX checker has it."""
+    names = [text(attribute.name, node) for attribute in node.attributes]
+    notes = {name for name in names if name.startswith("__") and name not in known}
+    if notes:
+        node.attributes = [a for name, a in zip(names, node.attributes) if name not in notes]
+        node.graphs = {name: graph for name, graph in node.graphs.items() if name not in notes}
 
 
 def _describe(missing: Missing) -> str:
