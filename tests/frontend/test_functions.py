@@ -201,6 +201,29 @@ def test_graphs_as_attributes_of_calls_are_refused() -> None:
     refused("IRC132", proto, "'g'")
 
 
+@pytest.mark.parametrize("given", ["as a default", "by reference", "by reference without a type"])
+def test_graphs_as_attributes_of_functions_are_refused(given: str) -> None:
+    """If takes its branches from the function's attributes, which are graphs by default."""
+    proto = with_functions(
+        "y = local.F(x, c)",
+        "F (a, c) => (b) { b = If(c) <then_branch = t () => (r) { r = Neg(a) },"
+        " else_branch = e () => (q) { q = Abs(a) }> }",
+        inputs="float[2,3] x, bool c",
+    )
+    branches = proto.functions[0].node[0].attribute
+    for branch, name in zip(branches, ("then", "else")):
+        if given == "as a default":
+            default = proto.functions[0].attribute_proto.add()
+            default.CopyFrom(branch)
+            default.name = name
+        branch.ClearField("g")
+        branch.ref_attr_name = name
+        if given != "by reference":
+            branch.ClearField("type")
+    code = "IRC127" if given == "by reference without a type" else "IRC132"
+    refused(code, proto, "'then" if code == "IRC132" else "needs attribute")
+
+
 def doubling(depth: int, attributes: bool) -> onnx.ModelProto:
     """Functions that each call the next one twice."""
     names = [f"s{j}" for j in range(depth)]
@@ -224,6 +247,33 @@ def test_functions_that_double_each_other_cost_nothing_as_calls() -> None:
 def test_instances_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "MAX_REPEATED_NODES", 2000)
     refused("IRC132", doubling(20, attributes=True), "2000 nodes")
+
+
+def called_with(count: int, body: str) -> onnx.ModelProto:
+    """A function that is called so often, with another attribute each time."""
+    texts = [f"x{i + 1} = local.F <s = {i}> (x{i}, c)" for i in range(count)]
+    return with_functions(
+        " ".join(["x0 = Relu(x)", *texts, f"y = Relu(x{count})"]),
+        f"F <s> (a, c) => (b) {{ {body} }}",
+        inputs="float[2,3] x, bool c",
+    )
+
+
+def test_nested_nodes_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MAX_REPEATED_NODES", 200)
+    steps = " ".join(f"t{i + 1} = Neg(t{i})" for i in range(50))
+    branches = f"then_branch = t () => (t50) {{ t0 = Neg(a) {steps} }}, else_branch = e () => (u) {{ u = Neg(a) }}"
+    import_model(called_with(4, f"b = If(c) <{branches}>"))
+    refused("IRC132", called_with(5, f"b = If(c) <{branches}>"), "200 nodes")
+    import_model(called_with(60, "b = Neg(a)"))
+
+
+def test_constants_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MAX_REPEATED_BYTES", 10_000)
+    numbers = ", ".join(map(str, range(600)))
+    body = f"k = Constant <value: tensor = float[600] {{{numbers}}}> () m = ReduceSum(k) b = Add(a, m)"
+    import_model(called_with(4, body))
+    refused("IRC132", called_with(6, body), "10000 bytes")
 
 
 def test_calls_nest_to_a_limit() -> None:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from irc.ir import Block, Graph, Value
 
 MAX_REPEATED_NODES = 200_000
-"""Nodes in instances of functions beyond each function's first.
+"""Nodes in instances of functions beyond each function's first, nested ones too.
 
 A chain of functions that call each other twice, with other attributes each
 time, has 2**n instances; this bounds it. Calls alone cost nothing here.
 """
+
+MAX_REPEATED_BYTES = 1 << 28
+"""What the bodies of such instances take in the model, together: each reads its constants anew."""
 
 Key = tuple[RawFunction, bytes, tuple[Type, ...]]
 
@@ -38,8 +41,9 @@ class FunctionImporter:
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
         self._instances: dict[Key, Graph] = {}
-        self._started: set[RawFunction] = set()
-        self._repeated = 0
+        self._sizes: dict[RawFunction, tuple[int, int]] = {}
+        self._repeated_nodes = 0
+        self._repeated_bytes = 0
 
     def call(
         self,
@@ -104,15 +108,22 @@ class FunctionImporter:
         return graph
 
     def _count(self, function: RawFunction) -> None:
-        if function in self._started:
-            self._repeated += len(function.graph.nodes) + 1
-        self._started.add(function)
-        if self._repeated > MAX_REPEATED_NODES:
-            raise Error(
-                "IRC132",
-                f"instances of local functions for different attributes have more than {MAX_REPEATED_NODES} nodes",
-                function.graph.where,
-            )
+        size = self._sizes.get(function)
+        if size is None:
+            self._sizes[function] = 1 + sum(1 for _ in function.graph.walk()), function.proto.ByteSize()
+            return
+        self._repeated_nodes += size[0]
+        self._repeated_bytes += size[1]
+        for found, most, what in (
+            (self._repeated_nodes, MAX_REPEATED_NODES, "nodes"),
+            (self._repeated_bytes, MAX_REPEATED_BYTES, "bytes"),
+        ):
+            if found > most:
+                raise Error(
+                    "IRC132",
+                    f"instances of local functions for different attributes have more than {most} {what}",
+                    function.graph.where,
+                )
 
 
 def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> Environment:
@@ -124,12 +135,13 @@ def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> 
             raise Error("IRC127", f"{function.label} has no attribute {name!r}", str(raw))
         if name in found:
             raise Error("IRC127", f"attribute {name!r} is given twice", str(raw))
-        if attribute.type == GRAPH or attribute.HasField("g"):
-            raise Error("IRC132", f"functions with graphs as attributes are not supported ({name!r})", str(raw))
         found[name] = attribute
     for name, default in function.attributes.items():
         if default is not None and name not in found:
             found[name] = default
+    for name, attribute in found.items():
+        if attribute.type == GRAPH or attribute.HasField("g"):
+            raise Error("IRC132", f"functions with graphs as attributes are not supported ({name!r})", str(raw))
     return found
 
 

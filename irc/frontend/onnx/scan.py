@@ -226,6 +226,8 @@ def _scan_node(proto: NodeProto, depth: int) -> RawNode:
         type = attribute.type
         if type == _GRAPH or (not type and attribute.HasField("g")):  # IR version 1 gives no types
             key = text(attribute.name, node)
+            if attribute.ref_attr_name:
+                raise Error("IRC132", f"functions with graphs as attributes are not supported ({key!r})", str(node))
             node.graphs[key] = scan_graph(attribute.g, f"{key} of {node}", depth + 1)
         elif type == _GRAPHS:
             raise Error("IRC127", f"lists of graphs are not supported (attribute {attribute.name!r})", str(node))
