@@ -271,6 +271,27 @@ def test_refused(source: Callable[[], Any], code: str, words: str) -> None:
         assert caught.value.code == code
 
 
+@pytest.mark.parametrize("name", ["float64", "bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "uint16", "complex32"])
+def test_element_types_as_attributes(name: str) -> None:
+    class Cast(torch.nn.Module):
+        def __init__(self, dtype: torch.dtype) -> None:
+            super().__init__()
+            self.dtype = dtype
+
+        def forward(self, x):
+            return x.to(self.dtype)
+
+    model = irc.compile(torch.jit.script(Cast(getattr(torch, name))))
+    feeds = {"x": np.array([1, 2, 4], np.float32)}
+    if name == "complex32":
+        with pytest.raises(irc.Error, match="no element type for torch's number 8"):
+            model.run(feeds)
+    else:
+        (found,) = model.run(feeds).values()
+        assert found.dtype.name == name
+        np.testing.assert_array_equal(found.astype(np.float32), feeds["x"])
+
+
 def test_operators_without_kernels() -> None:
     """Where a run need not come to them they are noted, else they are refused."""
 

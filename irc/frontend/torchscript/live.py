@@ -23,11 +23,6 @@ from irc.ir.types import DType, Type
 _INLINE_ELEMENTS = 16
 """Constants with more elements become weights."""
 
-# torch's numbers of element types (c10/core/ScalarType.h), where an attribute is a dtype.
-_DTYPES: list[str] = [
-    *("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
-    *("complex32", "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16"),
-]
 # Element types that torch cannot hand to NumPy, and integers of their size.
 _AS_INTEGERS = {
     DType.BFLOAT16: "int16",
@@ -102,8 +97,6 @@ def _plain(value: Any, path: str) -> Any:
         return array_of(value, f"attribute {path!r}")
     if isinstance(value, torch.device):
         return str(value)
-    if isinstance(value, torch.dtype):
-        return _DTYPES.index(str(value).removeprefix("torch."))
     if isinstance(value, list | tuple):
         items = [_plain(v, path) for v in value]  # pyright: ignore[reportUnknownVariableType]
         return items if isinstance(value, list) else tuple(items)
