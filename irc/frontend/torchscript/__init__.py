@@ -4,6 +4,7 @@ Errors are ``irc.Error`` with one of these codes:
 
 =======  ===================================================================
 IRC110   to IRC114: the text is not well formed (file, line, column, caret)
+IRC210   to IRC217: the graph is not: an operator has a wrong number of inputs
 IRC140   what is given is no TorchScript
 IRC141   attributes that the graph reads, and nobody gives a value for
 IRC142   an attribute that irc cannot hold
@@ -13,6 +14,7 @@ IRC143   a tensor that irc cannot hold
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +22,7 @@ from irc.frontend.torchscript.attributes import Read, bind_attributes
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
 from irc.ir.types import BOOL, ClassType, Type
+from irc.ir.verify.verifier import verify
 
 __all__ = ["import_torchscript"]
 
@@ -37,8 +40,9 @@ def import_torchscript(
     makes constants of those that nothing changes.
 
     Inputs lose the ``.1`` that TorchScript appends to their names where that
-    leaves them different; a result without a name of its own is called
-    ``output``. ``with torch.no_grad():`` and its like leave nothing behind.
+    leaves inputs and results different; a result without a name of its own is
+    called ``output`` if it is the first and nothing else of these is.
+    ``with torch.no_grad():`` and its like leave nothing behind.
 
     Args:
         source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
@@ -61,6 +65,8 @@ def import_torchscript(
         module = module_of(graph, filename)
         if script is not None:
             read = reader_of(script)
+    for graph in module.graphs.values():
+        verify(graph, operators=False)
     _forget_gradients(module.main)
     if read is not None:
         bind_attributes(module, read)
@@ -94,16 +100,24 @@ def _forget_gradients(graph: Graph) -> None:
 
 
 def _name_interface(module: Module) -> None:
-    """Give inputs and outputs names that a caller would write."""
+    """Give inputs and results names that a caller would write, and that none of the others has or would be given."""
     graph = module.main
-    names = [value.name for value in graph.inputs]
-    for value in graph.inputs:
-        stem, _, number = value.name.rpartition(".")
-        if stem and number.isdecimal() and stem not in names:
-            known = module.objects.pop(value.name, None)
+    results = [value for value in graph.outputs if value.node is not None]
+    taken = {value.name for value in (*graph.inputs, *results)}
+    stems = {value: _stem(value.name) for value in graph.inputs}
+    uses = Counter(stems.values())
+    for value, stem in stems.items():
+        if uses[stem] == 1 and stem not in taken:
+            if value.name in module.objects:
+                module.objects[stem] = module.objects.pop(value.name)
             value.name = stem
-            if known is not None:
-                module.objects[value.name] = known
-    for value in graph.outputs:
-        if value.node is not None and value.name.isdecimal():
+            taken.add(stem)
+    for value in results:
+        if value.name.isdecimal() and "output" not in taken:
             value.name = "output"
+            taken.add("output")
+
+
+def _stem(name: str) -> str:
+    stem, _, number = name.rpartition(".")
+    return stem if stem and number.isdecimal() else name
