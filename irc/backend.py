@@ -118,8 +118,12 @@ class IrcBackend(Backend):
             inputs: its inputs in order, absent ones left out; or a dict by the names of the node's inputs.
             device: as for `prepare`.
             outputs_info: element type and shape of each output; not needed, results say that themselves.
-            kwargs: ``opset_version`` of the node's domain, by default the newest that this onnx has; others as
-                `irc.compile` takes them.
+            kwargs: ``opset_version`` of the node's domain, by default the newest that this onnx has (1 of a domain that
+                it does not know); others as `irc.compile` takes them.
+
+        Raises:
+            Error: IRC410 for another number of inputs, IRC412 for arrays of a type that no tensor has; others as of
+                `run_model`.
         """
         version = kwargs.pop("opset_version", None)
         return cls.run_model(_model_of(node, inputs, version), inputs, device, **kwargs)
@@ -140,27 +144,32 @@ def _model_of(node: onnx.NodeProto, inputs: Any, version: int | None) -> onnx.Mo
         if len(given) != len(names):
             raise Error("IRC410", f"{node.op_type} has {len(names)} inputs; {len(given)} values are given")
         values = dict(zip(names, given, strict=True))
-    parameters = [onnx.helper.make_value_info(name, to_proto(_type_of(values.get(name)))) for name in names]
+    parameters = [
+        onnx.helper.make_value_info(name, to_proto(_type_of(values.get(name), f"input {name!r}"))) for name in names
+    ]
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    newest = onnx.defs.onnx_opset_version()
-    if version is None:
-        version = 1 if node.domain else newest
-    opsets = {"": newest, node.domain: version}
+    known: dict[str, tuple[int, int]] = onnx.defs.C.schema_version_map()
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    newest = {name: versions[1] for name, versions in known.items()}
+    opsets = {"": newest[""], domain: newest.get(domain, 1) if version is None else version}
     graph = onnx.helper.make_graph([node], node.op_type, parameters, results)
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()])
 
 
-def _type_of(value: Any) -> Type:
-    """The type of an ONNX value."""
+def _type_of(value: Any, where: str) -> Type:
+    """The type of an ONNX value; IRC412 if it is an array of elements that no tensor has."""
     if value is None:
         return OptionalType(TENSOR)
     if is_mapping(value):
         key, inner = next(iter(value.items()), (0, 0.0))
-        return DictType(STR if isinstance(key, str) else INT, _type_of(inner))
+        return DictType(STR if isinstance(key, str) else INT, _type_of(inner, where))
     if is_sequence(value):
-        return ListType(_type_of(value[0]) if value else TENSOR)
+        return ListType(_type_of(value[0], where) if value else TENSOR)
     array = np.asarray(value)
-    return TensorType(DType.from_numpy(array.dtype), array.shape)
+    try:
+        return TensorType(DType.from_numpy(array.dtype), array.shape)
+    except KeyError:
+        raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
 
 
 is_compatible = IrcBackend.is_compatible

@@ -1,0 +1,39 @@
+"""Single nodes through the ONNX backend API; its whole suite is in test_onnx_backend.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx.helper import make_node
+
+import irc.backend
+from irc.errors import Error
+
+X = np.array([-1.0, 2.0], np.float32)
+
+
+@pytest.mark.parametrize("version", [None, 13])
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_both_names_of_the_default_domain(domain: str, version: int | None) -> None:
+    (y,) = irc.backend.run_node(make_node("Relu", ["x"], ["y"], domain=domain), [X], opset_version=version)
+    assert y.tolist() == [0.0, 2.0]
+
+
+def test_the_newest_version_of_another_domain_is_the_default() -> None:
+    """LabelEncoder has these attributes since version 4 of its domain, and others in version 1."""
+    names = {"keys_tensor": np.array([1.0, 2.0], np.float32), "values_tensor": np.array([10, 20])}
+    attributes = {name: onnx.numpy_helper.from_array(array) for name, array in names.items()}
+    node = make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    assert irc.backend.run_node(node, [X])[0].tolist() == [-1, 20]
+    with pytest.raises(Error, match="IRC12"):
+        irc.backend.run_node(node, [X], opset_version=1)
+
+
+@pytest.mark.parametrize("dtype", [np.longdouble, "M8[s]", "V3", [("a", "<f4")]], ids=str)
+def test_arrays_of_types_that_no_tensor_has(dtype: Any) -> None:
+    for value in (np.zeros(2, dtype), [np.zeros(2, dtype)]):
+        with pytest.raises(Error, match=r"IRC412: input 'x': NumPy's .* is no element type of tensors"):
+            irc.backend.run_node(make_node("Relu", ["x"], ["y"]), {"x": value})
