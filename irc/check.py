@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.ops import Effects, effects_of
-from irc.ir.types import TensorType
+from irc.ir.types import DType, TensorType
 from irc.oracles import Feeds, Oracle, Unable, ask, values_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
@@ -131,11 +131,12 @@ def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, 
         return float("inf"), False
     if a.dtype.kind in "OUSTb" or a.size == 0:
         return 0.0, bool(np.array_equal(a, b))
-    if a.dtype.kind in "iu" and a.dtype.itemsize > 1 and not np.array_equal(a, b):
+    is_integer = DType.from_numpy(a.dtype).is_integer  # NumPy's kinds do not tell, for int4 say
+    if is_integer and a.dtype.itemsize > 1 and not np.array_equal(a, b):
         gap = np.abs(a.astype(np.float64) - b.astype(np.float64)).max()
         return float(gap / (np.abs(b.astype(np.float64)).max() or 1.0)), False
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    last_place = 1.0 if a.dtype.kind in "iu" else 0.0
+    last_place = 1.0 if is_integer else 0.0
     a, b = a.astype(wide), b.astype(wide)
     finite = np.isfinite(b)
     scale = float(np.abs(b[finite]).max(initial=0.0))

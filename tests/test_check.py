@@ -180,6 +180,9 @@ def test_integers_are_exact_but_for_the_last_place_of_quantised_numbers() -> Non
         a = np.array([100, 200], dtype)
         assert difference(a, a, EXACT) == (0.0, True)
         assert difference(a + np.array([off, 0], dtype), a, EXACT)[1] is right
+    for dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2):  # no integers by NumPy's kinds
+        a, by_one, by_two = (np.array([x, 1], dtype) for x in (0, 1, 2))
+        assert difference(by_one, a, EXACT)[1] and not difference(by_two, a, EXACT)[1]
     big = np.array([2**62], np.int64)
     assert not difference(big + 1, big, Tolerance())[1]
 
