@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from irc.cli.output import say
 from irc.errors import Error
@@ -72,4 +73,5 @@ def _replace_closed_streams() -> None:
 
 def _discard_stdout() -> None:
     """Send what is still buffered nowhere, or the interpreter complains when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, ValueError):  # what an embedding program has put in its place may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

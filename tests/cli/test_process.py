@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import re
 import subprocess
@@ -131,6 +133,19 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irc.cli.inspect.models.read_module", interrupt)
     result = irc("print", "g.ir")
     assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
+
+
+def test_stdout_that_is_no_file_and_fails(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs a command may have put anything in its place."""
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    irc.write("g.ir", GRAPH)
+    monkeypatch.setattr("sys.stdout", Full())
+    result = irc("print", "g.ir")
+    assert (result.status, result.err) == (1, "irc: cannot write the results: No space left on device\n")
 
 
 def test_out_of_memory(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
