@@ -18,6 +18,9 @@ from irc.runtime.model import CompiledModel, suggestion
 from irc.runtime.values import Array, is_array, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs
 
+MAX_NAME = 2**16 - 1 - len(".npy")
+"""Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
+
 
 def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Array]:
     """The arrays in the files ``given``, by the names of the inputs that they are for."""
@@ -32,23 +35,35 @@ def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Arr
     return arrays
 
 
-def dimensions(model: CompiledModel, given: Sequence[Binding]) -> dict[str, int]:
-    """The sizes that ``--dim`` gives to named dimensions of the inputs; IRC311 if there is no such dimension."""
+def check_sizes(model: CompiledModel, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+    """IRC311 unless ``sizes``, which ``--dim`` gives, are of named dimensions of inputs that are not in ``feeds``."""
     known = list(assumed_sizes(model.inputs))
-    for name, _ in given:
+    made_up = assumed_sizes(_missing(model, feeds))
+    for name in sizes:
         if name not in known:
             raise Error("IRC311", f"the model has no named dimension {name!r}; {suggestion(name, known)}")
-    return {name: int(size) for name, size in given}
+        if name not in made_up:
+            raise Error("IRC311", f"no input that is made up has the dimension {name!r}: --dim is for those alone")
 
 
 def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes."""
-    missing = [argument for argument in model.inputs if argument.name not in given]
+    """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes.
+
+    Raises:
+        Error: as of `check_sizes` and `seeded_inputs`.
+    """
+    check_sizes(model, given, sizes)
+    missing = _missing(model, given)
     made_up = seeded_inputs(missing, seed, sizes)
     assumed = {name: size for name, size in assumed_sizes(missing, sizes).items() if name not in sizes}
     if assumed:
         say(f"assumed {', '.join(f'{name}={size}' for name, size in assumed.items())} (--dim changes that)")
     return {**made_up, **given}
+
+
+def _missing(model: CompiledModel, given: Mapping[str, Array]) -> list[Argument]:
+    """The inputs without a value."""
+    return [argument for argument in model.inputs if argument.name not in given and not argument.optional]
 
 
 def _read(path: str) -> Array:
@@ -74,8 +89,9 @@ def _read(path: str) -> Array:
 
 def _as_stated(array: Array, argument: Argument) -> Array:
     """``array`` with the element type that .npy files have no name for, such as bfloat16, if that was meant."""
-    stated = argument.dtype
-    if array.dtype.kind == "V" and stated is not None and stated.itemsize == array.dtype.itemsize:
+    stated, found = argument.dtype, array.dtype
+    is_nameless = found.kind == "V" and found.names is None
+    if is_nameless and stated is not None and stated.isbuiltin != 1 and stated.itemsize == found.itemsize:
         return array.view(stated)
     return array
 
@@ -84,19 +100,31 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
     """Write tensors to a ``.npz`` file, one entry an output.
 
     Raises:
-        Error: IRC503 if a value is no tensor or its name would be a path out of the folder it is unpacked to; IRC501
-            if the file cannot be written.
+        Error: IRC503 if a value is no tensor or no entry can have its name; IRC501 if the file cannot be written.
     """
     for name, value in results.items():
         if not is_array(value):
             raise Error("IRC503", "only tensors can be written to .npz, and this is none", f"output {name!r}")
-        if name.startswith("/") or ".." in name.split("/"):
-            raise Error("IRC503", "this name cannot be the name of an entry in an archive", f"output {name!r}")
+        if why := _not_an_entry(name):
+            raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", f"output {name!r:.99}")
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, value in results.items():
             array: Array = value.astype(str) if value.dtype.kind == "O" else value
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _not_an_entry(name: str) -> str:
+    """Why no entry of an archive can be named after the output ``name``; "" if one can."""
+    if name.startswith("/") or ".." in name.split("/"):
+        return "it is a path out of the folder that the archive is unpacked to"
+    if "\0" in name:
+        return "it holds a null character"
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "it holds half a surrogate pair"
+    return f"it takes {size} bytes, and at most {MAX_NAME} are possible" if size > MAX_NAME else ""
 
 
 def summary(value: Any) -> str:

@@ -45,12 +45,12 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
-    from irc.cli.arrays import complete, dimensions, read_inputs
+    from irc.cli.arrays import complete, read_inputs
 
     passes = options.pipeline(given)
     with progress() as tell:
         model = models.compiled(given.model, passes, tell)
-        feeds = complete(model, read_inputs(model, given.input), given.seed, dimensions(model, given.dim))
+        feeds = complete(model, read_inputs(model, given.input), given.seed, given.dim)
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             try:

@@ -111,9 +111,10 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
     from irc.check import check_model
-    from irc.cli.arrays import dimensions, read_inputs
+    from irc.cli.arrays import check_sizes, read_inputs
 
     tell("checking")
     inputs = read_inputs(model, given.input)
-    result = check_model(model, source, sizes=dimensions(model, given.dim), given=inputs)
+    check_sizes(model, inputs, given.dim)
+    result = check_model(model, source, sizes=given.dim, given=inputs)
     model.report.notes.append(str(result))

@@ -76,23 +76,26 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
     """Refuse, before any work is done, a file that could not be written or should not be.
 
     Raises:
-        Error: IRC501 the folder does not exist or cannot be written; IRC503 the name does not end in one of
-            ``suffixes``, or it is the file ``source`` that is read, and not text.
+        Error: IRC501 the folder does not exist or cannot be written, or the name is too long; IRC503 the name does not
+            end in one of ``suffixes``, or it is the file ``source`` that is read, and not text.
     """
     target = Path(path)
     folder = target.parent
-    if suffixes is TEXT_SUFFIXES and target.exists() and not target.is_file() and not target.is_dir():
-        return  # a device or a pipe, /dev/stdout say; binary files need one that can tell where it is
-    if target.suffix not in suffixes:
-        raise Error("IRC503", f"the name of this output must end in {' or '.join(suffixes)}", path)
-    if target.is_dir():
-        raise Error("IRC501", "this is a folder, not a file to write", path)
-    if not folder.is_dir():
-        raise Error("IRC501", f"there is no folder {str(folder)!r}: make it first", path)
-    if not os.access(folder, os.W_OK):
-        raise Error("IRC501", f"the folder {str(folder)!r} may not be written", path)
-    if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
-        raise Error("IRC503", "this is the model that is read: give the output another name", path)
+    try:
+        if suffixes is TEXT_SUFFIXES and target.exists() and not target.is_file() and not target.is_dir():
+            return  # a device or a pipe, /dev/stdout say; binary files need one that can tell where it is
+        if target.suffix not in suffixes:
+            raise Error("IRC503", f"the name of this output must end in {' or '.join(suffixes)}", path)
+        if target.is_dir():
+            raise Error("IRC501", "this is a folder, not a file to write", path)
+        if not folder.is_dir():
+            raise Error("IRC501", f"there is no folder {str(folder)!r}: make it first", path)
+        if not os.access(folder, os.W_OK):
+            raise Error("IRC501", f"the folder {str(folder)!r} may not be written", path)
+        if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
+            raise Error("IRC503", "this is the model that is read: give the output another name", path)
+    except OSError as error:  # a name that is too long cannot even be asked about
+        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", path) from None
 
 
 def check_operators(module: Module, strict: bool, path: str) -> None:

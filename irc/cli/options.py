@@ -97,8 +97,8 @@ def add_inputs(parser: Options) -> None:
     )
     parser.add_argument(
         "--dim",
-        action="append",
-        default=[],
+        action=_Sizes,
+        default={},
         type=_dimension,
         metavar="NAME=SIZE",
         help="size of a named dimension, for inputs that are made up (default 1)",
@@ -163,8 +163,19 @@ def _array_file(text: str) -> Binding:
     return Binding(name, path)
 
 
-def _dimension(text: str) -> Binding:
+def _dimension(text: str) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
     if not name or not size.isdecimal() or int(size) >= 2**31:
         raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number, not {text!r}")
-    return Binding(name, size)
+    return name, int(size)
+
+
+class _Sizes(argparse.Action):
+    """Collects names and sizes in a dict; a name that is given twice is a usage error."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        name, size = values
+        sizes: dict[str, int] = getattr(namespace, self.dest)
+        if name in sizes:
+            raise argparse.ArgumentError(self, f"the size of {name!r} is given twice")
+        setattr(namespace, self.dest, {**sizes, name: size})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from irc.cli import models, options
-from irc.cli.output import emit, printable, progress
+from irc.cli.output import emit, progress
 from irc.errors import Error
 
 if TYPE_CHECKING:
@@ -44,9 +44,11 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
-    from irc.cli.arrays import complete, dimensions, read_inputs, summary, write_outputs
+    from irc.cli.arrays import complete, read_inputs, summary, write_outputs
     from irc.runtime.options import Options
 
+    if given.dim and given.seed is None:
+        given.usage_error("--dim is for the inputs that --seed makes up")
     if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)
     if given.trace is not None:
@@ -58,9 +60,8 @@ def run(given: argparse.Namespace) -> int:
         if given.threads is not None:
             model.options = Options(given.threads)
         feeds = read_inputs(model, given.input)
-        sizes = dimensions(model, given.dim)
         if given.seed is not None:
-            feeds = complete(model, feeds, given.seed, sizes)
+            feeds = complete(model, feeds, given.seed, given.dim)
         elif missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
             raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")
@@ -77,7 +78,7 @@ def run(given: argparse.Namespace) -> int:
         from irc.cli.profiles import print_profile
 
         print_profile(profile)
-    emit("".join(f"{printable(name)}: {printable(summary(value))}\n" for name, value in results.items()))
+    emit("".join(f"{name}: {summary(value)}\n" for name, value in results.items()))
     return 0
 
 

@@ -142,6 +142,16 @@ def a_wrong_element_type(irc: Command):
     return run(irc, "x", np.zeros((1, 3)))
 
 
+@case(r"input 'x': .*float32.*void32")
+def elements_with_names_that_take_as_many_bytes(irc: Command):
+    return run(irc, "x", np.zeros((1, 3), [("a", np.float32)]))
+
+
+@case(r"input 'x': .*float32.*void32")
+def elements_without_a_type_that_take_as_many_bytes(irc: Command):
+    return run(irc, "x", np.zeros((1, 3), "V4"))
+
+
 @case(r"input 'x': .*3.*\[1, 4\]")
 def a_wrong_shape(irc: Command):
     return run(irc, "x", np.zeros((1, 4), np.float32))
@@ -225,6 +235,17 @@ def made_up_inputs_of_a_huge_size(irc: Command):
     return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "batch=2000000000"]
 
 
+@case("IRC311: no input that is made up has the dimension 'batch'")
+def the_size_of_a_dimension_that_an_array_has(irc: Command):
+    return [*run(irc, "x", np.zeros((2, 3), np.float32)), "--seed", "0", "--dim", "batch=3"]
+
+
+@case("IRC311: no input that is made up has the dimension 'batch'")
+def the_size_of_a_dimension_that_an_array_has_in_a_check(irc: Command):
+    irc.write("x.npy", np.zeros((2, 3), np.float32))
+    return ["compile", irc.write("m.onnx", small_model()), "--check", "--input", "x=x.npy", "--dim", "batch=3"]
+
+
 @case("no named dimension 'bach'; did you mean 'batch'")
 def an_unknown_dimension(irc: Command):
     return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "bach=2"]
@@ -268,6 +289,11 @@ def test_bad_input(name: str, irc: Command) -> None:
         ["run", "m.onnx", "--dim", "batch"],
         ["run", "m.onnx", "--dim", "batch=-1"],
         ["run", "m.onnx", "--dim", "batch=99999999999999999999"],
+        ["run", "m.onnx", "--dim", "batch=2"],
+        ["run", "m.onnx", "--dim", "batch=2", "--input", "x=x.npy"],
+        ["run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--dim", "batch=3"],
+        ["bench", "m.onnx", "--dim", "batch=2", "--dim", "batch=2"],
+        ["compile", "m.onnx", "--check", "--dim", "batch=2", "--dim", "batch=2"],
         ["run", "m.onnx", "--input", "x.npy"],
         ["run", "m.onnx", "--seed", "-1"],
     ],
