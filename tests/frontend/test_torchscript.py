@@ -157,50 +157,6 @@ def test_malformed_nodes_are_errors(node: str, code: str) -> None:
         assert caught.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("inputs", "nodes", "results", "names"),
-    [
-        ("%x.1, %y.2", "", "%x.1", "x y -> x"),
-        ("%x.1, %x.2", "", "%x.1", "x.1 x.2 -> x.1"),
-        ("%x.1, %x", "", "%x.1", "x.1 x -> x.1"),
-        ("%x.1.1, %x.1", "", "%x.1", "x.1.1 x -> x"),
-        ("%x.1", "%x : Tensor = aten::relu(%x.1)", "%x", "x.1 -> x"),
-        ("%x.1", "%x : Tensor = aten::relu(%x.1)\n  %y : Tensor = aten::neg(%x)", "%y", "x -> y"),
-        ("%x", "%1 : Tensor = aten::neg(%x)", "%1", "x -> output"),
-        ("%x", "%1 : Tensor = aten::neg(%x)", "%1, %1", "x -> output output"),
-        ("%output", "%1 : Tensor = aten::neg(%output)", "%1", "output -> 1"),
-        ("%output.1", "%1 : Tensor = aten::neg(%output.1)", "%1", "output -> 1"),
-        ("%x", "%1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::neg(%1)", "%1, %2", "x -> output 2"),
-        ("%x", "%1 : Tensor = aten::neg(%x)\n  %output : Tensor = aten::neg(%1)", "%1, %output", "x -> 1 output"),
-        ("%x", "%output : Tensor = aten::neg(%x)\n  %1 : Tensor = aten::neg(%output)", "%1", "x -> output"),
-    ],
-)
-def test_names_of_inputs_and_results(inputs: str, nodes: str, results: str, names: str) -> None:
-    inputs = ", ".join(f"{name} : Tensor" for name in inputs.split(", "))
-    graph = import_torchscript(f"graph({inputs}):\n  {nodes}\n  return ({results})\n").main
-    assert " ".join([*(v.name for v in graph.inputs), "->", *(v.name for v in graph.outputs)]) == names
-
-
-def test_objects_of_one_stem_keep_their_attributes() -> None:
-    text = """
-    graph(%s.1 : __torch__.A, %s.2 : __torch__.B, %t.1 : __torch__.C):
-      %a : Tensor = prim::GetAttr[name="a"](%s.1)
-      %b : Tensor = prim::GetAttr[name="b"](%s.2)
-      %c : Tensor = prim::GetAttr[name="c"](%t.1)
-      %one : int = prim::Constant[value=1]()
-      %ab : Tensor = aten::add(%a, %b, %one)
-      %abc : Tensor = aten::add(%ab, %c, %one)
-      return (%abc)
-    """
-    module = import_torchscript(text, {"a": f32(1), "b": f32(20), "c": f32(300)})
-    assert {name: list(object.attributes) for name, object in module.objects.items()} == {
-        "s.1": ["a"],
-        "s.2": ["b"],
-        "t": ["c"],
-    }
-    np.testing.assert_array_equal(irc.compile(module).run({})["abc"], [321])
-
-
 def test_weights_that_text_names() -> None:
     text = """
     graph(%x.1 : Tensor, %x : Tensor):
