@@ -181,8 +181,12 @@ def test_effects_depend_on_the_arguments() -> None:
     flag = graph.add_input(types.BOOL)
     effects = [effects_of(b.node("aten::dropout", [x, p, t], [T])) for t in (yes, flag, no)]
     assert effects == [Effects.RANDOM, Effects.RANDOM, Effects.NONE]
+    native = [effects_of(b.node("aten::native_dropout", [x, p, t], [T, T])) for t in (b.constant(None), no)]
+    assert native == [Effects.RANDOM, Effects.NONE], "not said, it trains"
     assert effects_of(b.node("prim::Print", [x])) == Effects.SIDE_EFFECT
     assert effects_of(b.node("onnx::Dropout", [x], [T], version=13)) == Effects.NONE
+    left_out = [x, b.constant(None), b.constant(None)]
+    assert effects_of(b.node("onnx::Dropout", left_out, [T], version=13)) == Effects.NONE
     assert effects_of(b.node("onnx::RandomNormal", [], [T])) == Effects.RANDOM
 
 

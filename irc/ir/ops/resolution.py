@@ -54,15 +54,19 @@ def effects_of(node: Node) -> Effects:
 
 def _is_off(node: Node, name: str) -> bool:
     schema = resolve(node)
-    if schema is None:
+    position = next((i for i, a in enumerate(schema.arguments) if a.name == name), None) if schema else None
+    if schema is None or position is None:
         return False
-    position = next((i for i, a in enumerate(schema.arguments) if a.name == name), len(schema.arguments))
+    argument = schema.arguments[position]
+    by_default = argument.has_default and not argument.default
     if position >= len(node.inputs):
-        return position < len(schema.arguments) and not schema.arguments[position].default
+        return by_default
     source = node.inputs[position].node
     if source is None or source.kind != "prim::Constant":
         return False
     value = source.attributes.get("value")
+    if value is None:
+        return by_default
     return not (value.numpy().any() if isinstance(value, Tensor) else value)
 
 

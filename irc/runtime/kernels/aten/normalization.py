@@ -205,18 +205,18 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
 def _kept(shape: tuple[int, ...], p: float) -> Array:
     if not 0 <= p <= 1:
         raise Error("IRC424", f"the probability of dropout is {p}; it must be between 0 and 1")
-    return _RANDOM.random(shape) >= p
+    return np.asarray(_RANDOM.random(shape) >= p)
 
 
 def _mask(x: Array, p: float, features: bool) -> Array:
     """What to multiply by: 0 where something is dropped, 1 / (1 - p) elsewhere."""
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
-    return (_kept(shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
+    return np.asarray(_kept(shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
 
 
 def _dropout(features: bool) -> Callable[..., Array]:
     def run(x: Array, p: float, train: bool) -> Array:
-        return x * _mask(x, p, features) if train and p else x
+        return np.asarray(x * _mask(x, p, features)) if train and p else x
 
     return run
 
@@ -232,10 +232,10 @@ def _dropout_in_place(features: bool) -> Callable[..., Array]:
 
 
 def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
-    if not train or p == 0:
+    if train is False or p == 0:  # None means training, too
         return x.copy(), np.ones(x.shape, bool)
     kept = _kept(x.shape, p)
-    return (x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
+    return np.asarray(x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
 
 
 def _alpha_dropout(x: Array, p: float, train: bool) -> Array:
@@ -245,7 +245,7 @@ def _alpha_dropout(x: Array, p: float, train: bool) -> Array:
     saturation = -1.7580993408473766
     kept = _kept(x.shape, p)
     scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
-    return (np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
+    return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
 
 
 _softmax, _log_softmax = _along(softmax), _along(log_softmax)
