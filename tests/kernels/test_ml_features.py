@@ -74,6 +74,11 @@ def test_vectors_are_cut_and_filled_up() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_of_a_scalar_a_binarizer_makes_a_tensor() -> None:
+    (found,) = run_kernel("Binarizer", [X[:1, :1].reshape(())], {"threshold": -9.0}, 1, 1, ML)
+    assert type(found) is np.ndarray and found.dtype == np.float32 and found.tolist() == 1
+
+
 BAD: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("ArrayFeatureExtractor", [X, np.array([3])], {}, "there are 3"),
     ("ArrayFeatureExtractor", [X, np.array([-1])], {}, "there are 3"),

@@ -50,7 +50,7 @@ def binarizer(node: Node) -> Kernel:
     threshold = float(node.attributes.get("threshold", 0.0))
 
     def run(x: Array) -> Array:
-        return np.greater(x, threshold).astype(x.dtype, order="C")
+        return c_order(np.greater(x, threshold)).astype(x.dtype)
 
     return run
 
