@@ -85,6 +85,17 @@ def test_a_file_that_is_overwritten_in_place_is_noticed(saved: Path) -> None:
     assert str(saved) in caught.value.where
 
 
+def test_a_file_that_is_overwritten_is_noticed_from_another_folder(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.parent)
+    module = import_model(saved.name)
+    monkeypatch.chdir(saved.anchor)
+    os.utime(saved, ns=(0, 0))
+    with pytest.raises(irc.errors.Error, match=r"IRC130.*changed since"):
+        contents(module).numpy()
+
+
 def test_a_weight_of_another_size_than_its_shape(saved: Path) -> None:
     proto = onnx.load(saved)
     proto.graph.initializer[1].dims[0] += 1
@@ -226,6 +237,42 @@ def test_external_data_is_mapped(external: Path) -> None:
             base = base.base
         assert isinstance(base, memoryview)  # of the map, not a copy
     refused("IRC130", onnx.load(external, load_external_data=False), "folder=")
+
+
+def test_a_file_of_its_own_for_each_tensor(external: Path) -> None:
+    """A process may have few files open, often 1024: one descriptor for each file's map is all it takes."""
+    proto, count = onnx.load(external, load_external_data=False), 40
+    data = (external.parent / "w.bin").read_bytes()
+    for number in range(count):
+        (external.parent / f"{number}.bin").write_bytes(data)
+        added = proto.graph.initializer.add()
+        added.CopyFrom(proto.graph.initializer[0])
+        added.name = f"w{number}"
+        added.external_data[0].value = f"{number}.bin"
+    onnx.save(proto, external)
+    before = len(os.listdir("/dev/fd"))
+    module = import_model(external)
+    assert len(os.listdir("/dev/fd")) - before <= count + 1  # and the file it had already
+    assert len(module.weights) == count + 1
+
+
+@pytest.mark.parametrize("change", ["truncated", "renamed and truncated", "renamed", "replaced", "written"])
+def test_external_data_that_changes(external: Path, change: str) -> None:
+    module, data = import_model(external), external.parent / "w.bin"
+    if change.startswith("renamed"):
+        data = data.rename(data.with_suffix(".old"))
+    if change.endswith("truncated"):
+        os.truncate(data, 100)
+    elif change == "replaced":
+        (external.parent / "new").write_bytes(b"other")
+        os.replace(external.parent / "new", data)
+    elif change == "written":
+        os.utime(data, ns=(0, 0))
+    if change in ("renamed", "replaced"):
+        assert contents(module).numpy()[1, 0] == BIG[1]
+    else:
+        with pytest.raises(irc.errors.Error, match=r"IRC130.*changed since"):
+            contents(module).numpy()
 
 
 @pytest.mark.parametrize("offset", [None, 0, 1, 4096])

@@ -4,6 +4,12 @@ Files are memory-mapped when the model is imported and read when a weight is
 first used. The map stays valid when the file is renamed or deleted; when it
 was changed in place meanwhile, reading fails with IRC130 rather than giving
 other weights than the ones imported.
+
+A process may have few files open, and some models have hundreds: one with a
+map, which Python keeps a descriptor for, is not kept open besides. So it is
+by its name that a file is looked at again. If that is another file's now,
+nobody finds the mapped one to change it, unless it was renamed: then only
+another size is noticed.
 """
 
 from __future__ import annotations
@@ -34,26 +40,33 @@ class DataFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = os.open(path, _OPEN)
-        status = os.fstat(self._descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is not a regular file")
-        self.size = status.st_size
-        self._changed = status.st_mtime_ns
-        # An empty file cannot be mapped.
-        self._map = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) if self.size else b""
-
-    def __del__(self) -> None:
-        descriptor = getattr(self, "_descriptor", None)
-        if descriptor is not None:
+        self._name = os.path.realpath(path)
+        descriptor = os.open(path, _OPEN)
+        try:
+            self._status = os.fstat(descriptor)
+            if not stat.S_ISREG(self._status.st_mode):
+                raise OSError(f"{path} is not a regular file")
+            self.size = self._status.st_size
+            # An empty file cannot be mapped.
+            self._map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if self.size else None
+        finally:
             os.close(descriptor)
 
     def view(self) -> memoryview:
         """All of the file. Raises IRC130 if it has changed since it was opened."""
-        status = os.fstat(self._descriptor)
-        if status.st_size != self.size or status.st_mtime_ns != self._changed:
+        if self._map is None:
+            return memoryview(b"")
+        if self._map.size() != self.size or self._changed():
             raise Error("IRC130", "the file has changed since the model was imported: import it again", self.path)
         return memoryview(self._map)
+
+    def _changed(self) -> bool:
+        """Whether the file was written to, as far as its name tells: no other has its number while it is mapped."""
+        try:
+            status = os.stat(self._name)
+        except OSError:
+            return False
+        return os.path.samestat(status, self._status) and status.st_mtime_ns != self._status.st_mtime_ns
 
 
 class Region:
