@@ -87,7 +87,7 @@ def grid_sample(node: Node) -> Kernel:
     return run
 
 
-def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -> Array:
+def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool, as_torch: bool = False) -> Array:
     """``x`` [N, C, ...sizes] read at the coordinates in ``grid`` [N, ...points, axes].
 
     Args:
@@ -96,6 +96,8 @@ def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -
         mode: ``nearest``, ``linear`` or ``cubic``.
         padding: what lies outside: ``zeros``, ``border`` or ``reflection``.
         corners: whether -1 and 1 are the middles of the outermost pixels, not their outer sides.
+        as_torch: whether the nearest pixel is sought after reflection, not before it as in ONNX, and what is read at
+            coordinates that are not finite is not a number, where neither padding nor rounding replaces them.
     """
     axes = x.ndim - 2
     if axes < 1 or grid.ndim != x.ndim or grid.shape[-1] != axes or grid.shape[0] != x.shape[0]:
@@ -105,7 +107,8 @@ def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool) -
     points = math.prod(grid.shape[1:-1])
     pixels = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
     places = grid.reshape(x.shape[0], points, axes).astype(np.float64)
-    taps = [_taps(places[..., axes - 1 - i], d, mode, padding, corners) for i, d in enumerate(x.shape[2:])]
+    along = [places[..., axes - 1 - i] for i in range(axes)]
+    taps = [_taps(p, d, mode, padding, corners, as_torch) for p, d in zip(along, x.shape[2:], strict=True)]
     read = _choose if mode == "nearest" else _mix
     return read(pixels, x.shape[2:], taps, points).reshape(*x.shape[:2], *grid.shape[1:-1])
 
@@ -137,12 +140,15 @@ def _mix(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: in
     return narrow(out, pixels.dtype)
 
 
-def _taps(place: Array, size: int, mode: str, padding: str, corners: bool) -> Taps:
+def _taps(place: Array, size: int, mode: str, padding: str, corners: bool, as_torch: bool) -> Taps:
     """Coordinates in [-1, 1] as pixels and weights along an axis of ``size`` pixels."""
     low, high = (0.0, size - 1.0) if corners else (-0.5, size - 0.5)
     x = low + (place + 1) / 2 * (high - low)
+    finite = np.isfinite(x)
     x = np.clip(np.nan_to_num(x, nan=-_FAR), -_FAR, _FAR)
-    if mode == "nearest":
+    if as_torch and padding == "reflection":
+        x = np.where(finite, x, 0)
+    elif mode == "nearest" and not as_torch:
         x = np.rint(x)
     if padding == "border" and mode != "cubic":
         x = np.clip(x, 0, size - 1)
@@ -152,6 +158,8 @@ def _taps(place: Array, size: int, mode: str, padding: str, corners: bool) -> Ta
         return [_pixel(np.rint(x), np.ones_like(x), size, padding, low, high)]
     first = np.floor(x)
     part = x - first
+    if as_torch and (mode == "cubic" or padding == "zeros"):
+        part = np.where(finite, part, np.nan)
     weights = [1 - part, part] if mode == "linear" else _cubic(part)
     start = first - (0 if mode == "linear" else 1)
     return [_pixel(start + i, w, size, padding, low, high) for i, w in enumerate(weights)]

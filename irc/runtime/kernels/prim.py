@@ -15,6 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
+from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
 from irc.runtime.kernels.aten.element_types import FLOAT32, number_of
@@ -224,7 +225,7 @@ def _at(string: str, index: int) -> str:
 
 
 def _magnitude(x: Any) -> Any:
-    return np.asarray(np.abs(x)) if is_array(x) else abs(x)
+    return np.asarray(np.abs(x)) if is_array(x) else wrapped(abs(x))
 
 
 def _reduction_sizes(size: Sequence[int], axes: Sequence[int], keepdim: bool = False) -> list[int]:

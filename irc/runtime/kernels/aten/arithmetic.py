@@ -12,11 +12,11 @@ from irc.ir.types import INT
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
-from irc.runtime.kernels.aten.element_types import is_integral, result_type, tensor
-from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_two, on_numbers, register
+from irc.runtime.kernels.aten.element_types import BOOL, is_integral, result_type, tensor
+from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_one, of_two, on_numbers, register
 from irc.runtime.kernels.aten.registering import aten, by_node, table
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.support import Array, is_half
 from irc.runtime.values import is_array, is_sequence
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def _integral(compute: Compute) -> Planner:
 
     def plan(x: Operand, y: Operand) -> Plan:
         dtype = result_type(x, y)
+        if dtype == BOOL:
+            raise Error("IRC421", "bools have no quotient but the true one, and no remainder; convert them")
         if is_integral(dtype) and not np.all(y):
             raise Error("IRC424", "an integer is divided by zero")
         return Plan(compute, (x, y), dtype)
@@ -76,11 +78,22 @@ def _reversed_subtract(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
     return _subtract(y, x, alpha)
 
 
+def rsqrt(x: Array, out: Array | None = None) -> Any:
+    return np.reciprocal(np.sqrt(x), out=out)
+
+
+_ROOTS: dict[Any, Compute] = {0.5: np.sqrt, -0.5: rsqrt}
+"""What torch computes for these exponents: of -inf and -0 it is not what IEEE 754 says of powers."""
+
+
 def _power(x: Operand, y: Operand) -> Plan:
     dtype = result_type(x, y)
     if is_integral(dtype) and not is_array(y) and y < 0:
         raise Error("IRC424", f"integers cannot be raised to the power {y}, which is negative")
-    return Plan(elementwise.power, (x, y), dtype)
+    if dtype == BOOL and is_array(y):
+        raise Error("IRC421", "bools cannot be raised to bools; convert them")
+    root = _ROOTS.get(y) if not is_array(y) and dtype.kind == "f" and not is_half(dtype) else None
+    return Plan(elementwise.power, (x, y), dtype) if root is None else of_one(root, to_float=True)(x)
 
 
 def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
@@ -118,7 +131,7 @@ def _plus(combine: np.ufunc) -> Planner:
 _INT64_MAX = 2**63
 
 
-def _wrapped(value: Any) -> Any:
+def wrapped(value: Any) -> Any:
     """An integer as 64 bits hold it; anything else as it is."""
     if isinstance(value, int) and not -_INT64_MAX <= value < _INT64_MAX:
         return (value + _INT64_MAX) % (2 * _INT64_MAX) - _INT64_MAX
@@ -126,7 +139,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def _difference(x: Any, y: Any, *rest: Any) -> Any:
-    return _wrapped(x - y)
+    return wrapped(x - y)
 
 
 def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
@@ -159,13 +172,13 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
 
 
 def _add_python(x: Any, y: Any, *rest: Any) -> Any:
-    return join_lists(x, y) if is_sequence(x) else _wrapped(x + y)
+    return join_lists(x, y) if is_sequence(x) else wrapped(x + y)
 
 
 def _mul_python(x: Any, y: Any) -> Any:
     if is_sequence(x):
         return repeat_list(x, y)
-    return repeat_list(y, x) if is_sequence(y) else _wrapped(x * y)
+    return repeat_list(y, x) if is_sequence(y) else wrapped(x * y)
 
 
 def _add_to_list(x: Any, y: Any, *rest: Any) -> Any:

@@ -54,7 +54,7 @@ def attention(
         scores = np.add(scores, added)
     weights: Array = softmax(np.asarray(scores), -1)
     if mask is not None:
-        weights[np.isnan(weights)] = 0
+        weights[np.isneginf(scores).all(-1)] = 0
     if dropout_p:
         weights *= (_RANDOM.random(weights.shape) >= dropout_p) / (1 - dropout_p)
     return matrix_product(weights, v).astype(query.dtype, copy=False)

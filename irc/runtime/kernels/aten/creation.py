@@ -108,6 +108,8 @@ def arange(*arguments: Any) -> Array:
     dtype = dtype_of(options[0] if options else None, INT64 if whole else FLOAT32)
     if step == 0 or not all(map(math.isfinite, (start, end, step))) or (end - start) * step < 0:
         raise Error("IRC424", f"there is no range from {start} to {end} by {step}")
+    if dtype == INT64 and not whole:  # torch converts first to this type, but to no other
+        return arange(int(start), int(end), int(step))
     size = -((start - end) // step) if whole else math.ceil((end - start) / step)
     check_size((int(size),), dtype)
     steps: Array = counting(int(size))
@@ -279,7 +281,7 @@ def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored
 
 
 def _poisson(x: Array, *ignored: Any) -> Array:
-    return _GENERATOR.poisson(x.astype(np.float64)).astype(x.dtype)
+    return np.asarray(_GENERATOR.poisson(x.astype(np.float64))).astype(x.dtype)
 
 
 def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:

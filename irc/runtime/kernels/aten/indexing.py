@@ -93,29 +93,51 @@ def _index_select(x: Array, dim: int, index: Array) -> Array:
     return np.asarray(np.take(x, places, axis))
 
 
-def _at(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
-    axis = axis_in(dim, max(x.ndim, 1))
-    places = index.reshape(-1)
-    if places.size and not -x.shape[axis] <= places.min() <= places.max() < x.shape[axis]:
+def _vector(x: Array) -> Array:
+    """``x``, or a view as a vector if it has no dimensions: where torch counts along one, that is as good."""
+    return x if x.ndim else x.reshape(1)
+
+
+def _at(x: Array, dim: int, index: Array, least: int = 0) -> tuple[Any, ...]:
+    """Where the slices along ``dim`` are whose numbers ``index`` says, which must not be below ``least``."""
+    axis = axis_in(dim, x.ndim)
+    if index.ndim > 1:
+        raise Error("IRC421", f"the indices must be a vector, not a tensor of shape {list(index.shape)}")
+    places = _vector(index)
+    if places.size and not least <= places.min() <= places.max() < x.shape[axis]:
         raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
     return (slice(None),) * axis + (places,)
 
 
+def _slices(x: Array, dim: int, index: Array, source: Array) -> tuple[Any, ...]:
+    """As `_at`, for a ``source`` that has a slice for each."""
+    at = _at(x, dim, index)
+    shape = (*x.shape[: len(at) - 1], index.size, *x.shape[len(at) :])
+    if source.shape != shape:
+        raise Error("IRC421", f"a source of shape {list(source.shape)} is given where {list(shape)} is needed")
+    return at
+
+
 def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
-    x[_at(x, dim, index)] = tensor(value).astype(x.dtype)
+    target = _vector(x)
+    target[_at(target, dim, index, -target.shape[axis_in(dim, target.ndim)])] = tensor(value).astype(x.dtype)
     return x
 
 
 def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     check_writable(x)
-    x[_at(x, dim, index)] = source
+    target, given = _vector(x), _vector(source)
+    target[_slices(target, dim, index, given)] = given
     return x
 
 
 def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
     check_writable(x)
-    np.add.at(x, _at(x, dim, index), source * tensor(alpha, x.dtype))
+    if source.ndim != x.ndim:
+        raise Error("IRC421", f"a source of shape {list(source.shape)} cannot be added to slices of {list(x.shape)}")
+    target, given = _vector(x), _vector(source)
+    np.add.at(target, _slices(target, dim, index, given), given * tensor(alpha, x.dtype))
     return x
 
 
@@ -131,10 +153,8 @@ def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
 
 
 def _gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
-    if not x.ndim or not index.ndim:
-        flat = np.atleast_1d(x)[along(np.atleast_1d(x), dim, np.atleast_1d(index))]
-        return flat.reshape(index.shape)
-    return np.array(x[along(x, dim, index)], order="C")
+    source, places = _vector(x), _vector(index)
+    return np.array(source[along(source, dim, places)], order="C").reshape(index.shape)
 
 
 _REDUCTIONS: dict[str, np.ufunc] = {
@@ -151,8 +171,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
     """Write ``source``, a tensor or a number, to the places that the index gives along a dimension."""
     check_writable(x)
-    target = np.atleast_1d(x) if not x.ndim else x
-    index = np.atleast_1d(index) if not index.ndim else index
+    target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
     values = tensor(source).astype(x.dtype)
     if values.ndim:
@@ -165,8 +184,6 @@ def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None =
         raise Error("IRC423", f"reduce is {reduce!r}; it must be one of {', '.join(map(repr, _REDUCTIONS))}")
     else:
         _REDUCTIONS[reduce].at(target, places, values)
-    if not x.ndim:
-        x[...] = target[0]
     return x
 
 
@@ -176,16 +193,18 @@ def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
     """As `_scatter`; ``mean`` too, and without what was there before if told so."""
-    places = along(x, dim, index)
+    target, index = _vector(x), _vector(index)
+    places = along(target, dim, index)
     if not include_self:
         neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": _least(x), "amin": _most(x)}
-        x[places] = neutral.get(reduce, 0)
-    _scatter(x, dim, index, source, reduce)
+        target[places] = neutral.get(reduce, 0)
+    _scatter(target, dim, index, source, reduce)
     if reduce == "mean":
-        counts = np.full(x.shape, 1 if include_self else 0, np.int64)
+        counts = np.full(target.shape, 1 if include_self else 0, np.int64)
         np.add.at(counts, places, 1)
         counts[counts == 0] = 1
-        np.copyto(x, np.floor_divide(x, counts) if x.dtype.kind in "iu" else x / counts, casting="unsafe")
+        means = np.floor_divide(target, counts) if x.dtype.kind in "iu" else target / counts
+        np.copyto(target, means, casting="unsafe")
     return x
 
 

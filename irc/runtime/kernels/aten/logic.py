@@ -10,10 +10,11 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import same
 from irc.runtime.kernels.aten.element_types import BOOL, check_writable, result_type, tensor
 from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
-from irc.runtime.kernels.aten.registering import aten, table, three, two
+from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, broadcast_shape
 
@@ -53,12 +54,13 @@ def _in_place(planner: Planner) -> Kernel:
     return two(lambda x, y: run(planner(x, y), into=x))
 
 
+# Of counts torch takes the lowest 6 bits, as processors do.
 _BITS: dict[str, tuple[np.ufunc, Kernel]] = {
     "and": (np.bitwise_and, two(lambda x, y: x & y)),
     "or": (np.bitwise_or, two(lambda x, y: x | y)),
     "xor": (np.bitwise_xor, two(lambda x, y: x ^ y)),
-    "lshift": (np.left_shift, two(lambda x, y: x << y)),
-    "rshift": (np.right_shift, two(lambda x, y: x >> y)),
+    "lshift": (np.left_shift, two(lambda x, y: wrapped(x << (y & 63)))),
+    "rshift": (np.right_shift, two(lambda x, y: x >> (y & 63))),
 }
 for _name, (_ufunc, _python) in _BITS.items():
     register(f"__{_name}__", of_two(_ufunc), python=_python, in_place=False)
@@ -108,29 +110,48 @@ def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
     try:
         np.copyto(x, tensor(value).astype(x.dtype), where=mask.astype(bool, copy=False))
     except ValueError:
-        raise Error("IRC421", f"a mask of shape {list(mask.shape)} does not fit {list(x.shape)}") from None
+        raise _misfit(x, mask) from None
     return x
 
 
+def _spread(x: Array, mask: Array) -> Array:
+    """``x`` with the dimensions that ``mask`` has, too: a view."""
+    try:
+        shape = broadcast_shape(x.shape, mask.shape)
+    except ValueError:
+        raise _misfit(x, mask) from None
+    return np.broadcast_to(x, shape)
+
+
+def _misfit(x: Array, mask: Array) -> Error:
+    return Error("IRC421", f"a mask of shape {list(mask.shape)} does not fit {list(x.shape)}")
+
+
 def _filled_where(x: Array, mask: Array, value: Operand) -> Array:
-    shape = broadcast_shape(x.shape, mask.shape)
-    return _fill_where(np.array(np.broadcast_to(x, shape), order="C"), mask, value)
+    return _fill_where(np.array(_spread(x, mask), order="C"), mask, value)
 
 
 def _masked_select(x: Array, mask: Array) -> Array:
-    shape = broadcast_shape(x.shape, mask.shape)
-    return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
+    spread = _spread(x, mask)
+    return spread[np.broadcast_to(mask, spread.shape)]
 
 
 def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
     """Elements of ``source``, in order, where the mask is true."""
     check_writable(x)
-    places = np.broadcast_to(mask, x.shape)
+    try:
+        places = np.broadcast_to(mask, x.shape)
+    except ValueError:
+        raise _misfit(x, mask) from None
     count = int(np.count_nonzero(places))
     if source.size < count:
         raise Error("IRC421", f"masked_scatter needs {count} elements, the source has {source.size}")
     x[places] = source.reshape(-1)[:count]
     return x
+
+
+def _scattered_where(x: Array, mask: Array, source: Array) -> Array:
+    return _scatter_where(np.array(_spread(x, mask), order="C"), mask, source)
 
 
 table(
@@ -139,7 +160,7 @@ table(
         "masked_fill": _filled_where,
         "masked_fill_": _fill_where,
         "masked_select": _masked_select,
-        "masked_scatter": three(lambda x, mask, source: _scatter_where(np.array(x, order="C"), mask, source)),
+        "masked_scatter": _scattered_where,
         "masked_scatter_": _scatter_where,
     }
 )

@@ -54,7 +54,7 @@ def _huber(a: Array, b: Array, delta: float = 1.0) -> Any:
 def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
     if log_target:
         return np.exp(b) * (b - a)
-    return np.where(b > 0, b * np.log(np.where(b > 0, b, 1)), 0) - b * a
+    return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
 
 
 def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Array:
@@ -153,7 +153,7 @@ def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
 def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     dtype = result_type(x, y)
     difference = x.astype(wide(dtype)) - y.astype(wide(dtype)) + wide(dtype).type(eps)
-    return _lengths(difference, p, keepdim).astype(dtype)
+    return np.asarray(_lengths(difference, p, keepdim)).astype(dtype)
 
 
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:

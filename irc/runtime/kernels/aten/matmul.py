@@ -85,11 +85,17 @@ def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     if not EQUATION.fullmatch(formula):
         raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
     einsum_shape(formula, tensors)
-    if len(tensors) == 1:
+    if len(tensors) == 1 and not _sums(formula):
         return np.asarray(np.einsum(formula, tensors[0]))
     dtype = result_type(*tensors)
     operands = [x.astype(wide(dtype), copy=False) for x in tensors]
     return np.asarray(np.einsum(formula, *operands, optimize=("greedy", EINSUM_ELEMENTS))).astype(dtype, copy=False)
+
+
+def _sums(formula: str) -> bool:
+    """Whether an equation of one term leaves out one of its letters; without an arrow, those that it has twice."""
+    term, arrow, result = formula.partition("->")
+    return bool(set(term) - set(result)) if arrow else len(set(term) - {"."}) < len(term.replace(".", ""))
 
 
 def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int]) -> Array:

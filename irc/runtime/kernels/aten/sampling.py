@@ -232,7 +232,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
     if not 0 <= interpolation_mode <= 2 or not 0 <= padding_mode <= 2:
         raise Error("IRC424", f"grid_sampler has no mode {interpolation_mode} with padding {padding_mode}")
     mode, padding = ("linear", "nearest", "cubic")[interpolation_mode], ("zeros", "border", "reflection")[padding_mode]
-    return sample_grid(x, grid, mode, padding, align_corners)
+    return sample_grid(x, grid, mode, padding, align_corners, as_torch=True)
 
 
 @aten("affine_grid_generator")
@@ -267,7 +267,7 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
     grown = [(max(a, 0), max(b, 0)) for a, b in sides]
     if mode == "constant":
         filling: Array = tensor(0 if value is None else value).astype(x.dtype)
-        found: Array = np.pad(cut, grown, constant_values=filling)
+        found = np.pad(cut, grown, constant_values=filling) if x.ndim else x.copy()  # NumPy pads no scalars
     else:
         found = np.pad(cut, grown, mode=_MODES[mode])  # type: ignore[reportArgumentType]
     return layout.in_format(c_order(found), layout.format_of(x))

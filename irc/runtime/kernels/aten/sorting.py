@@ -107,22 +107,27 @@ def _middle(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
-    """The most frequent element, the least of equally frequent ones, and where it is last."""
+    """The most frequent element, the least of equally frequent ones, and where it is last.
+
+    What is not a number equals nothing and counts as largest; where there is such, torch's order is not defined.
+    """
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     axis = axis_in(dim, x.ndim)
     rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
     values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
     for i, row in enumerate(rows):
-        distinct, counts = np.unique(row, return_counts=True)
-        values[i] = distinct[np.argmax(counts)]
-        places[i] = np.flatnonzero(row == values[i])[-1]
+        order = np.argsort(row, kind="stable")
+        ordered = row[order]
+        ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of runs of equal elements
+        end = ends[np.argmax(np.diff(ends, prepend=-1))]
+        values[i], places[i] = ordered[end], order[end]
     shape = [1 if j == axis else n for j, n in enumerate(x.shape) if keepdim or j != axis]
     return values.reshape(shape), places.reshape(shape)
 
 
 def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple[Array, Array, Array]:
-    values, places, numbers = np.unique(x, return_inverse=True, return_counts=True)
+    values, places, numbers = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
     none = np.empty(0, np.int64)
     return (
         values,
@@ -138,7 +143,7 @@ def _unique_consecutive(
     axis = 0 if dim is None else axis_in(dim, x.ndim)
     source = x.reshape(-1) if dim is None else x
     size = source.shape[axis]
-    rows = np.moveaxis(source, axis, 0).reshape(size, -1)
+    rows = np.moveaxis(source, axis, 0).reshape(size, source.size // max(size, 1))
     starts = np.ones(size, bool)
     if size:
         starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)

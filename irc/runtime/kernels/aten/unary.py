@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
+from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
 from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_floating, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import (
     Compute,
@@ -20,7 +20,7 @@ from irc.runtime.kernels.aten.pointwise import (
     on_numbers,
     register,
 )
-from irc.runtime.kernels.aten.registering import two
+from irc.runtime.kernels.aten.registering import one, two
 from irc.runtime.kernels.aten.special import digamma, erfc, erfinv, lgamma, safely
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
@@ -33,10 +33,6 @@ def _sigmoid(x: Array, out: Array | None = None) -> Any:
     out = np.empty_like(x) if out is None else out
     numerics.sigmoid(x, out)
     return out
-
-
-def _rsqrt(x: Array, out: Array | None = None) -> Any:
-    return np.reciprocal(np.sqrt(x), out=out)
 
 
 def _frac(x: Array, out: Array | None = None) -> Any:
@@ -135,10 +131,10 @@ _TO_FLOAT: dict[str, np.ufunc] = {
 }
 for _name, _ufunc in _TO_FLOAT.items():
     register(_name, of_one(_ufunc, to_float=True), python=_log_python if _name == "log" else on_numbers(_ufunc))
-for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", _rsqrt), ("reciprocal", np.reciprocal)):
+for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", np.reciprocal)):
     register(_name, of_one(_compute, to_float=True))
 
-register("neg", of_one(numerics.negative), python=operator.neg)
+register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=abs)
 register("square", _square)
 register("sign", of_one(_sgn))
