@@ -52,6 +52,12 @@ def test_max_pool_indices(case, opset, storage_order):
     check_against_ort("MaxPool", [x], {**attrs, "storage_order": storage_order}, opset, n_outputs=2)
 
 
+def test_max_pool_with_indices_passes_over_what_is_no_number():
+    """As ONNX Runtime does; PyTorch makes it the maximum."""
+    x = np.array([[[1, np.nan, 3, 2]]], np.float32)
+    check_against_ort("MaxPool", [x], {"kernel_shape": [2]}, 12, n_outputs=2)
+
+
 @pytest.mark.parametrize("include", [0, 1])
 @pytest.mark.parametrize("opset", [7, 10, 11, 19, 22])
 @pytest.mark.parametrize("case", WINDOWS)

@@ -72,7 +72,7 @@ def _max_with_indices(
 ) -> tuple[Array, Array]:
     """The maxima and where they are in their image, counted in the order of its elements."""
     axes = _axes(x, rank, kernel_size, stride, padding, dilation, ceil_mode)
-    values, places = argmax_windows(x, axes, False)
+    values, places = argmax_windows(x, axes, False, nan_wins=True)
     return values, places % math.prod(x.shape[2:])
 
 
@@ -124,7 +124,7 @@ def adaptive_average(x: Array, rank: int, output_size: Any) -> Array:
 
 
 def _adaptive_max(x: Array, rank: int, output_size: Any) -> tuple[Array, Array]:
-    """The maxima, and where the first of each is in its image."""
+    """The maxima, and where the first of each, or the last that is not a number, is in its image."""
     targets = _targets(x, rank, output_size)
     values = np.empty((*x.shape[:2], *targets), x.dtype)
     places = np.empty(values.shape, np.int64)
@@ -134,7 +134,10 @@ def _adaptive_max(x: Array, rank: int, output_size: Any) -> tuple[Array, Array]:
     for place in np.ndindex(*targets):
         box = tuple(parts[i][p] for i, p in enumerate(place))
         seen = x[(slice(None), slice(None), *box)].reshape(*x.shape[:2], -1)
-        best = seen.argmax(-1)
+        is_nan = np.isnan(seen)
+        from_end: Array = is_nan[..., ::-1].argmax(-1)
+        best: Array = seen.argmax(-1)
+        np.copyto(best, seen.shape[-1] - 1 - from_end, where=is_nan.any(-1))
         values[(..., *place)] = np.take_along_axis(seen, best[..., None], -1)[..., 0]
         places[(..., *place)] = numbers[box].reshape(-1)[best]
     return values, places
