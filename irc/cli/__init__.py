@@ -22,8 +22,8 @@ INTERRUPTED = 128 + 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status. SystemExit after ``--help`` (0) and for wrong usage (2)."""
     _replace_closed_streams()
-    options = _parser().parse_args(argv)
     try:
+        options = _parser().parse_args(argv)
         status: int = options.run(options)
         sys.stdout.flush()
     except Error as error:
@@ -74,4 +74,5 @@ def _replace_closed_streams() -> None:
 def _discard_stdout() -> None:
     """Send what is still buffered nowhere, or the interpreter complains when it flushes at exit."""
     with suppress(OSError, ValueError):  # what an embedding program has put in its place may be no file
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stdout = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout)

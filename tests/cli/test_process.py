@@ -130,9 +130,10 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("irc.cli.inspect.models.read_module", interrupt)
-    result = irc("print", "g.ir")
-    assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
+    for step in ("irc.cli.inspect.models.read_module", "irc.cli._parser"):
+        monkeypatch.setattr(step, interrupt)
+        result = irc("print", "g.ir")
+        assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
 
 
 def test_stdout_that_is_no_file_and_fails(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
