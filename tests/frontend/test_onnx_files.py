@@ -74,23 +74,51 @@ def test_weights_of_the_threshold_or_more_are_beside_the_model(tmp_path: Path, t
 
 def test_models_that_are_too_large_for_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is 2 GB; here it is 1 MB, for the sake of the disk."""
-    for target in (files, weights):
-        monkeypatch.setattr(target, "MAX_BYTES", 1 << 20)
-    monkeypatch.setattr(files, "_ROOM", 1 << 10)
+    monkeypatch.setattr(weights, "MAX_BYTES", 1 << 20)
     with pytest.raises(irc.Error, match=r"IRC352.*by path"):
         export_model(module())
     save_model(module(), tmp_path / "m.onnx")
     assert "".join(external(onnx.load(tmp_path / "m.onnx", load_external_data=False))) == "d"
     check(tmp_path / "m.onnx")
-    with pytest.raises(irc.Error, match="IRC352"):
+    with pytest.raises(irc.Error, match=r"IRC352.* give a lower threshold"):
         save_model(module(), tmp_path / "n.onnx", 1 << 30)
     assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.onnx.data"]
+
+
+@pytest.mark.parametrize("names", [["default", "another"], ["splat", "other splat"], ["default", "splat"]])
+def test_all_that_is_too_large_for_a_message_goes_beside_it(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only weights that stand in the weight table."""
+    monkeypatch.setattr(weights, "MAX_BYTES", 1 << 20)
+    size = 150_000
+    arrays = {
+        name: np.full(size, len(name), np.float32) if "splat" in name else np.arange(size, dtype=np.float32)
+        for name in names
+    }
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in (*names, "y")]
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    defaults = [info for info in infos[:-1] if "splat" not in info.name]
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "g", defaults, infos[-1:], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "in.onnx")
+    source = import_model(tmp_path / "in.onnx")
+    assert not source.weights
+    with pytest.raises(irc.Error, match=r"IRC352.*by path"):
+        export_model(source)
+    path = tmp_path / "m.onnx"
+    save_model(source, path)
+    assert set(external(onnx.load(path, load_external_data=False))) == set(names)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, {})[0], sum(arrays.values()))
 
 
 def test_a_message_that_protobuf_does_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from google.protobuf.message import EncodeError
 
     class Large:
+        def ByteSize(self) -> int:
+            return 0
+
         def SerializeToString(self) -> bytes:
             raise EncodeError("Failed to serialize proto")
 

@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING
 from irc.atomic import replacing
 from irc.errors import Error
 from irc.frontend.onnx_export.model import write_model
-from irc.frontend.onnx_export.tensors import size
-from irc.frontend.onnx_export.weights import MAX_BYTES, InFile
+from irc.frontend.onnx_export.weights import InFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from irc.ir import Module
-
-AUTOMATIC = 1024
-"""The threshold of models whose weights do not fit into the message."""
-
-_ROOM = 1 << 28
-"""What of a message is kept for all that is no weight."""
 
 
 def save_model(
@@ -55,10 +48,10 @@ def save_model(
     where = os.fspath(path)
     target = os.path.realpath(where)
     beside = f"{target}.data"
-    threshold = _automatic(module) if external_threshold is None else external_threshold
-    weights = InFile(os.path.basename(beside), threshold)
+    weights = InFile(os.path.basename(beside), external_threshold)
     proto = write_model(module, weights, metadata or {})
     try:
+        weights.place(proto.ByteSize())
         message = proto.SerializeToString()
     except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
@@ -83,9 +76,3 @@ def _spare_sources(module: Module, where: str, written: Sequence[str]) -> None:
         if path in module.sources:
             message = f"this would replace {path!r}, which the model is read from: give the output another name"
             raise Error("IRC503", message, where)
-
-
-def _automatic(module: Module) -> int:
-    tensors = {id(tensor): tensor for tensor in module.weights.values()}
-    total = sum(size(tensor) for tensor in tensors.values())
-    return AUTOMATIC if total > MAX_BYTES - _ROOM else MAX_BYTES

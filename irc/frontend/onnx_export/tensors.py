@@ -26,24 +26,28 @@ PIECE = 1 << 20
 """Elements of a splat that are in memory at one time; whole bytes, whatever their type."""
 
 
-def describe(tensor: Tensor, proto: TensorProto, name: str = "") -> TensorProto:
+def describe(tensor: Tensor, proto: TensorProto, name: str = "") -> None:
     """Give ``proto`` the type, shape and name of ``tensor``, but not its elements."""
     proto.data_type = tensor.dtype.onnx
     proto.dims.extend(tensor.shape)
     proto.name = name
-    return proto
 
 
-def fill(tensor: Tensor, proto: TensorProto, name: str = "") -> TensorProto:
+def fill(tensor: Tensor, proto: TensorProto, name: str = "") -> None:
     """Make ``proto``, which is empty, the tensor."""
     describe(tensor, proto, name)
+    put(tensor, proto)
+
+
+def put(tensor: Tensor, proto: TensorProto) -> None:
+    """Give ``proto``, which has the type, shape and name of ``tensor``, the elements too. Raises IRC352."""
     if tensor.dtype is DType.STRING:
         proto.string_data.extend([str(s).encode() for s in tensor.peek().reshape(-1).tolist()])
     elif size(tensor) > MAX_BYTES:
-        raise Error("IRC352", f"a constant takes {size(tensor):,} bytes, a message holds {MAX_BYTES:,}", f"%{name}")
+        message = f"a constant takes {size(tensor):,} bytes, a message holds {MAX_BYTES:,}"
+        raise Error("IRC352", message, f"%{proto.name}")
     else:
         proto.raw_data = raw(tensor).tobytes()
-    return proto
 
 
 def size(tensor: Tensor) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from irc.errors import Error
-from irc.frontend.onnx_export.tensors import MAX_BYTES, describe, fill, pieces, size
+from irc.frontend.onnx_export.tensors import MAX_BYTES, describe, fill, pieces, put, size
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from onnx import TensorProto
 
     from irc.ir.tensor import Tensor
@@ -42,6 +44,19 @@ class InMessage(Weights):
         fill(tensor, proto, name)
 
 
+AUTOMATIC = 1024
+"""The threshold of models that do not fit into the message."""
+
+_TAGS = 32
+"""More than the tags and lengths of one weight take."""
+
+
+class _Given(NamedTuple):
+    tensor: Tensor
+    proto: TensorProto
+    length: int
+
+
 class _Placed(NamedTuple):
     tensor: Tensor
     offset: int
@@ -49,19 +64,22 @@ class _Placed(NamedTuple):
 
 
 class InFile(Weights):
-    """Weights of ``threshold`` bytes or more get a place in one file; `write` writes it afterwards.
+    """Weights of ``threshold`` bytes or more get a place in one file.
+
+    Once all have been taken, `place` says where each goes, and `write` writes the file.
 
     Args:
         location: the file's name in the model's folder.
-        threshold: smaller ones stay in the message, and so do strings, which ONNX keeps there.
+        threshold: smaller ones stay in the message, and so do strings, which ONNX keeps there. None: all from 1 KB on
+            go into the file if the message would be too large, and none otherwise.
     """
 
-    def __init__(self, location: str, threshold: int) -> None:
+    def __init__(self, location: str, threshold: int | None) -> None:
         self._location = location
         self._threshold = threshold
+        self._given: list[_Given] = []
         self._placed: list[_Placed] = []
         self._end = 0
-        self._inside = InMessage()
 
     @property
     def bytes(self) -> int:
@@ -74,16 +92,40 @@ class InFile(Weights):
         return not self._placed
 
     def add(self, tensor: Tensor, proto: TensorProto, name: str) -> None:
-        """As in `Weights`. Raises IRC352."""
-        length = 0 if tensor.dtype is DType.STRING else size(tensor)
-        if length < max(1, self._threshold):
-            self._inside.add(tensor, proto, name)
-            return
+        """As in `Weights`; the elements wait for `place`."""
+        describe(tensor, proto, name)
+        self._given.append(_Given(tensor, proto, size(tensor)))
+
+    def place(self, used: int) -> None:
+        """Put each weight into the message or give it a place in the file.
+
+        Args:
+            used: the bytes of the message without the elements of weights.
+
+        Raises:
+            Error: IRC352 if the message becomes too large.
+        """
+        threshold = self._threshold
+        if threshold is None:
+            threshold = MAX_BYTES if used + _total(self._given) <= MAX_BYTES else AUTOMATIC
+        inside = [given for given in self._given if not _may_leave(given, threshold)]
+        if used + _total(inside) > MAX_BYTES:
+            raise Error(
+                "IRC352",
+                f"the model takes {used + _total(inside):,} bytes without the weights of {threshold:,} bytes or more, "
+                f"which lie beside it, but a message holds {MAX_BYTES:,}: give a lower threshold for external data",
+            )
+        for given in inside:
+            put(given.tensor, given.proto)
+        for given in self._given:
+            if _may_leave(given, threshold):
+                self._place(*given)
+
+    def _place(self, tensor: Tensor, proto: TensorProto, length: int) -> None:
         step = PAGE if length >= LARGE else ALIGNMENT
         offset = -(-self._end // step) * step
         self._placed.append(_Placed(tensor, offset, length))
         self._end = offset + length
-        describe(tensor, proto, name)
         proto.data_location = proto.EXTERNAL
         for key, value in (("location", self._location), ("offset", str(offset)), ("length", str(length))):
             entry = proto.external_data.add()
@@ -97,3 +139,12 @@ class InFile(Weights):
             for piece in pieces(tensor):
                 file.write(piece.data)
             at = offset + length
+
+
+def _may_leave(given: _Given, threshold: int) -> bool:
+    return given.length >= max(1, threshold) and given.tensor.dtype is not DType.STRING
+
+
+def _total(given: Iterable[_Given]) -> int:
+    """What the elements of weights take in a message."""
+    return sum(each.length + _TAGS for each in given)
