@@ -276,6 +276,18 @@ def test_constants_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
     refused("IRC132", called_with(6, body), "10000 bytes")
 
 
+def test_constants_that_are_attributes_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MAX_REPEATED_BYTES", 10_000)
+    numbers = ", ".join(map(str, range(600)))
+    calls = [f"x{i + 1} = local.F <s = {i}, t: tensor = @t> (x{i})" for i in range(6)]
+    proto = with_functions(
+        f"y = local.G <t: tensor = float[600] {{{numbers}}}> (x)",
+        f"G <t> (x0) => (x{len(calls)}) {{ {' '.join(calls)} }}",
+        "F <s, t> (a) => (b) { k = Constant <value: tensor = @t> () m = ReduceSum(k) b = Add(a, m) }",
+    )
+    refused("IRC132", proto, "10000 bytes")
+
+
 def test_calls_nest_to_a_limit() -> None:
     def chain(depth: int) -> onnx.ModelProto:
         texts = [f"F{i} (a) => (b) {{ b = local.F{i + 1}(a) }}" for i in range(depth)]

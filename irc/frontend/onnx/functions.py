@@ -30,7 +30,7 @@ time, has 2**n instances; this bounds it. Calls alone cost nothing here.
 """
 
 MAX_REPEATED_BYTES = 1 << 28
-"""What the bodies of such instances take in the model, together: each reads its constants anew."""
+"""What bodies and attributes of such instances take in the model, together: each reads its constants anew."""
 
 Key = tuple[RawFunction, bytes, tuple[Type, ...]]
 
@@ -89,14 +89,15 @@ class FunctionImporter:
         ).outputs
 
     def _instance(self, function: RawFunction, environment: Environment, kinds: tuple[Type, ...], depth: int) -> Graph:
-        digest = hashlib.blake2b()
+        digest, given = hashlib.blake2b(), 0
         for name in sorted(environment):
             serialized = environment[name].SerializeToString(deterministic=True)
+            given += len(serialized)
             digest.update(b"%d:" % len(serialized) + serialized)
         key = (function, digest.digest(), kinds)
         graph = self._instances.get(key)
         if graph is None:
-            self._count(function)
+            self._count(function, given)
             module = self._importer.module
             name, number = function.label, 0
             while name in module.graphs:
@@ -107,13 +108,14 @@ class FunctionImporter:
             builder.build(kinds)
         return graph
 
-    def _count(self, function: RawFunction) -> None:
+    def _count(self, function: RawFunction, given: int) -> None:
+        """Count an instance with ``given`` bytes of attributes. Raises IRC132."""
         size = self._sizes.get(function)
         if size is None:
             self._sizes[function] = 1 + sum(1 for _ in function.graph.walk()), function.proto.ByteSize()
             return
         self._repeated_nodes += size[0]
-        self._repeated_bytes += size[1]
+        self._repeated_bytes += size[1] + given
         for found, most, what in (
             (self._repeated_nodes, MAX_REPEATED_NODES, "nodes"),
             (self._repeated_bytes, MAX_REPEATED_BYTES, "bytes"),
