@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.differential.helpers import Typed, compare
@@ -22,3 +23,19 @@ def _given(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_torch_agrees(kind: str, arguments: tuple[Any, ...], _: Any) -> None:
     outputs = OUTPUTS.get(kind, 2 if kind.endswith("_with_indices") else 1)
     compare(kind if "::" in kind else f"aten::{kind}", *_given(arguments), outputs=outputs)
+
+
+IMAGES = np.random.default_rng(0).random((2, 8, 2, 4)).astype(np.float32)
+CHANNELS_LAST = np.ascontiguousarray(IMAGES.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("x", [IMAGES, CHANNELS_LAST])
+@pytest.mark.parametrize("kind", ["pixel_shuffle", "pixel_unshuffle", "channel_shuffle"])
+@pytest.mark.parametrize("by", [1, 2, 8])
+def test_shuffles_make_new_memory_in_the_format_of_the_old(kind: str, by: int, x: Any) -> None:
+    compare(f"aten::{kind}", x, by)
+
+
+@pytest.mark.parametrize("exponent", [2, 0.5, -1, -0.5, 3, 0])
+def test_powers_of_complex_numbers(exponent: float) -> None:
+    compare("aten::pow", np.array([2j, -1, 1 - 1j], np.complex64), exponent)

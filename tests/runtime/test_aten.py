@@ -155,6 +155,15 @@ def test_functional_operators_share_nothing(name, arguments):
     assert not np.shares_memory(op(name, x, *arguments), x)
 
 
+@pytest.mark.parametrize(("name", "by"), [("channel_shuffle", 2), ("pixel_shuffle", 1), ("pixel_unshuffle", 2)])
+def test_shuffles_keep_channels_last(name, by):
+    x = np.arange(64, dtype=np.float32).reshape(1, 4, 4, 4)
+    last = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    plain, kept = op(name, x, by), op(name, last, by)
+    assert plain.tolist() == kept.tolist() and plain.flags.c_contiguous
+    assert kept.transpose(0, 2, 3, 1).flags.c_contiguous and not np.shares_memory(kept, last)
+
+
 def test_joining():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert op("cat", [x, x], -1).shape == (2, 6) and op("stack", [x, x], -1).shape == (2, 3, 2)

@@ -123,6 +123,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("pow", (POWERS, number(0.5)), [INF, 0, NAN, 2, INF]),
     ("pow", (POWERS.astype(np.float16), 0.5), [INF, 0, NAN, 2, INF]),
     ("pow", (index(4, 9), 0.5), [2, 3]),
+    ("pow", (np.array([2j], np.complex64), 0.5), [1 + 1j]),
     ("pow", (np.array([True, False]), 1), [1, 0]),
 ]  # fmt: skip
 
@@ -162,10 +163,11 @@ def test_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
     pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
     for one, wanted in pairs:
         assert isinstance(one, np.ndarray | int), "a scalar of NumPy is no tensor"
-        values, wanted = np.asarray(one).astype(np.float64), np.asarray(wanted, np.float64)
+        values = np.asarray(one).astype(np.complex128 if np.iscomplexobj(one) else np.float64)
+        wanted = np.asarray(wanted, values.dtype)
         assert values.shape == wanted.shape
         np.testing.assert_allclose(values, wanted, rtol=1e-6)
-        assert (np.signbit(values) == np.signbit(wanted))[~np.isnan(values)].all()
+        assert (np.signbit(values.real) == np.signbit(wanted.real))[~np.isnan(values)].all()
 
 
 @pytest.mark.parametrize(("kind", "arguments", "message"), REFUSALS)

@@ -93,7 +93,9 @@ def _power(x: Operand, y: Operand) -> Plan:
     if dtype == BOOL and is_array(y):
         raise Error("IRC421", "bools cannot be raised to bools; convert them")
     root = _ROOTS.get(y) if not is_array(y) and dtype.kind == "f" and not is_half(dtype) else None
-    return Plan(elementwise.power, (x, y), dtype) if root is None else of_one(root, to_float=True)(x)
+    if root is not None:
+        return of_one(root, to_float=True)(x)
+    return Plan(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
 
 
 def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:

@@ -264,7 +264,7 @@ def _shuffle(x: Array, upscale_factor: int) -> Array:
     cells = x.reshape(*lead, c // (r * r), r, r, h, w)
     n = len(lead)
     order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return fresh(cells.transpose(order), x).reshape(*lead, c // (r * r), h * r, w * r)
+    return _rearranged(x, cells.transpose(order), (*lead, c // (r * r), h * r, w * r))
 
 
 def _unshuffle(x: Array, downscale_factor: int) -> Array:
@@ -275,14 +275,19 @@ def _unshuffle(x: Array, downscale_factor: int) -> Array:
     cells = x.reshape(*lead, c, h // r, r, w // r, r)
     n = len(lead)
     order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return fresh(cells.transpose(order), x).reshape(*lead, c * r * r, h // r, w // r)
+    return _rearranged(x, cells.transpose(order), (*lead, c * r * r, h // r, w // r))
 
 
 def _channel_shuffle(x: Array, groups: int) -> Array:
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
     cells = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
-    return fresh(cells.swapaxes(1, 2), x).reshape(x.shape)
+    return _rearranged(x, cells.swapaxes(1, 2), x.shape)
+
+
+def _rearranged(x: Array, elements: Array, shape: Sequence[int]) -> Array:
+    """The elements of ``x`` in another order: new memory, in its memory format."""
+    return layout.in_format(fresh(elements, x).reshape(tuple(shape)), layout.format_of(x))
 
 
 def _image(x: Array) -> tuple[int, ...]:
