@@ -43,7 +43,9 @@ def test_every_pass_is_measured() -> None:
     found = growth.measure("attributes", 40, passes=True)
     assert found["steps"].keys() == set(registry.names())
     assert found["nodes"] == 40
-    assert all(step["seconds"] >= 0 and step["bytes"] >= 0 for step in found["steps"].values())
+    assert all(step["bits"] >= 0 and step["bytes"] >= 0 for step in found["steps"].values())
+    (run,) = growth.in_seconds([found])
+    assert all(step["seconds"] == step["bits"] * found["bit"] for step in run["steps"].values())
     assert growth.measure("chain", 40, passes=True)["steps"].keys() > set(registry.names())
 
 
