@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+from irc.cli.bench import warm_up
 
-SETTLE = 0.05
-"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
-for more work for some 20 ms after their last, and take a processor away from whoever comes next."""
+T = TypeVar("T")
 
 IRC = "irc"
 """The contender that may not fail."""
@@ -40,7 +38,7 @@ def race(
         for name, contender in list(running.items()):
             try:
                 if warm:
-                    _warm_up(contender, lambda name=name: argument(name))
+                    warm_up(lambda name=name, contender=contender: contender(argument(name)))
                 given = argument(name)
                 results.pop(name, None)  # its memory is not freed inside the clock
                 start = time.perf_counter()
@@ -54,10 +52,3 @@ def race(
             samples[name].append(time.perf_counter() - start)
             results[name] = result
     return {name: samples[name] for name in running}, results
-
-
-def _warm_up(contender: Callable[[T], Any], argument: Callable[[], T]) -> None:
-    time.sleep(SETTLE)
-    end = time.perf_counter() + SETTLE
-    while time.perf_counter() < end:
-        contender(argument())

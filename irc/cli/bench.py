@@ -17,7 +17,8 @@ from irc.foreign import reason
 Runner = Callable[[], Any]
 
 SETTLE = 0.05
-"""Seconds of nothing, and then of runs that are not timed, before each run that is."""
+"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
+for more work for some 20 ms after their last, and take a processor away from whoever comes next."""
 
 EXAMPLES = """\
   irc bench model.onnx                           against ONNX Runtime, if it is installed
@@ -75,15 +76,15 @@ def race(runners: Mapping[str, Runner], runs: int) -> dict[str, float]:
     samples: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(runs):
         for name, runner in runners.items():
-            _warm_up(runner)
+            warm_up(runner)
             start = time.perf_counter()
             runner()
             samples[name].append(time.perf_counter() - start)
     return {name: median(seconds) for name, seconds in samples.items()}
 
 
-def _warm_up(runner: Runner) -> None:
-    """Let the others' threads go to sleep, which look for more work for a while, and wake this one's."""
+def warm_up(runner: Runner) -> None:
+    """Let the threads of others go to sleep, and wake those of ``runner``."""
     time.sleep(SETTLE)
     end = time.perf_counter() + SETTLE
     runner()

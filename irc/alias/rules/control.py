@@ -11,6 +11,7 @@ from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, Rule, Steps
 from irc.ir.node import Node
+from irc.ir.ops.scan import is_batched
 from irc.ir.value import Value
 
 
@@ -67,8 +68,7 @@ def _onnx_scan(rec: Recorder, node: Node) -> Steps:
     A slice may share memory with the input that it is a slice of.
     """
     (block,) = node.blocks
-    is_batched = node.version is not None and node.version < 9  # then the lengths of the sequences come first
-    inputs = node.inputs[1:] if is_batched else node.inputs
+    inputs = node.inputs[1:] if is_batched(node) else node.inputs
     states = len(inputs) - int(node.attributes.get("num_scan_inputs", 0))
     carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], inputs)]
     for param, value in zip(block.params[states:], inputs[states:]):

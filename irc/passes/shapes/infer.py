@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from irc.alias import analyze
 from irc.ir.graph import Graph
+from irc.ir.ops.scan import is_batched
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable
@@ -143,7 +144,7 @@ class Inference:
     def _scan(self, node: Node) -> None:
         (body,) = node.blocks
         scanned_count = node.attributes.get("num_scan_inputs", 0)
-        batched = node.version is not None and node.version < 9
+        batched = is_batched(node)
         inputs = node.inputs[1:] if batched else node.inputs
         states = len(inputs) - scanned_count
         if batched:  # Scan 8 has a batch axis that the body does not see

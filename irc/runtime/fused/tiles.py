@@ -24,6 +24,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
+from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
 from irc.runtime.execution import Frame, Run, Slots, Watch, located
 from irc.runtime.fused import tiling
 from irc.runtime.fused.tiling import Index, Shape
@@ -349,7 +350,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
 
 def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
     """The shape of the result of a pointwise operator; ValueError if there is none."""
-    if kind != "onnx::Clip":
+    if kind not in SHAPED_LIKE_FIRST:
         return broadcast_shape(*[s for s in shapes if s is not None])
     if any(s is not None and math.prod(s) != 1 for s in shapes[1:]):
         raise ValueError("a bound has several elements")

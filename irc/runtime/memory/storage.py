@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind, analyze
 from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.graph import Graph
+from irc.ir.ops.scan import is_batched
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -129,8 +130,7 @@ class _Classes:
 
 def _scanned(scan: Node) -> Sequence[Value]:
     """The inputs of which each trip sees a slice; of a batch (before version 9), states too."""
-    batched = scan.version is not None and scan.version < 9
-    return scan.inputs if batched else scan.inputs[-scan.attributes.get("num_scan_inputs", 0) :]
+    return scan.inputs if is_batched(scan) else scan.inputs[-scan.attributes.get("num_scan_inputs", 0) :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:

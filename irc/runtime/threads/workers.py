@@ -102,7 +102,7 @@ class Crew:
         try:
             if helpers > 0:
                 workers = pool(helpers)
-                for _ in range(helpers):
+                for _ in range(min(helpers, workers.size)):
                     workers.submit(self._help)
             self._attempt(work)
         finally:
