@@ -30,11 +30,19 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     if start < len(code.steps):
         run = _run_in_tiles(code, start, find_tail(lowering, code, start))
 
+    given, made = tuple(zip(code.params, ins)), tuple(zip(outs, code.returns))
+
     def fill_in(dead: Slots) -> Step:
+        emptied = (*code.owned, *dead)
+
         def step(frame: Frame) -> None:
-            put(frame, code.params, [frame[s] for s in ins])
+            for param, outer in given:
+                frame[param] = frame[outer]
             run(frame)
-            put(frame, outs, code.take_returns(frame), dead)
+            for outer, result in made:
+                frame[outer] = frame[result]
+            for s in emptied:
+                frame[s] = None
 
         return step
 
@@ -58,12 +66,12 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
         if watch is not None and not watch.in_blocks:
             execute(code, frame)
             return
-        execute(head, frame)
-        found = tail.run(frame)
-        if found is None:
-            execute(rest, frame)
-        else:
+        if head.steps:
+            execute(head, frame)
+        if tail.may_pay(frame) and (found := tail.run(frame)) is not None:
             put(frame, results, found, dead)
+        else:
+            execute(rest, frame)
 
     return step
 

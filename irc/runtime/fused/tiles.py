@@ -95,15 +95,18 @@ class Tail:
         self._tilings: dict[Any, Tiling | None] = {}
         self._lock = Lock()
 
+    def may_pay(self, frame: Frame) -> bool:
+        """Whether some input is so large that blocks are worth looking for."""
+        for s in self.slots:
+            x = frame[s]
+            if isinstance(x, np.ndarray) and x.size >= WORTH:  # not by a function: decoders ask at each step
+                return True
+        return False
+
     def run(self, frame: Frame) -> list[Any] | None:
         """The results, or None if this is nothing for tiles: then nothing was done."""
         run: Run = frame[0]
         inputs = [frame[s] for s in self.slots]
-        for x in inputs:
-            if is_array(x) and x.size >= WORTH:
-                break
-        else:
-            return None
         if not all(x is None or is_array(x) for x in inputs):
             return None
         threads = run.threads or min(workers.usable_processors(), THREADS)
