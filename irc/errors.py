@@ -13,6 +13,8 @@ IRC5xx    file: reading or writing a ``.irc`` or output file failed
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 
 class Error(Exception):
     """Base of all irc errors.
@@ -32,3 +34,16 @@ class Error(Exception):
     def __str__(self) -> str:
         place = f" {self.where}:" if self.where else ""
         return f"{self.code}:{place} {self.message}"
+
+
+MOST_COMPARED = 10_000
+"""Names that are looked at for one that was perhaps meant: comparing takes some 10 µs each."""
+
+
+def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] = repr) -> str:
+    """``"did you mean 'x'?"`` for the name among ``known`` that is most like ``name``, as ``show`` has it, or ""."""
+    import difflib  # needed only once something went wrong
+    from itertools import islice
+
+    close = difflib.get_close_matches(str(name), islice(known, MOST_COMPARED), 1)
+    return f"did you mean {show(close[0])}?" if close else ""

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from irc.errors import Error
+from irc.errors import Error, did_you_mean
 from irc.ir.block import Block, NodeList
 from irc.ir.node import Node
 from irc.ir.objects import Object
@@ -106,9 +105,8 @@ class Graph:
         try:
             return self._values[name]
         except KeyError:
-            close = difflib.get_close_matches(name, self._values, 1)
-            hint = f"; did you mean %{close[0]}?" if close else ""
-            raise KeyError(f"graph {self.name!r} has no value %{name}{hint}") from None
+            hint = did_you_mean(name, self._values, "%{}".format)
+            raise KeyError(f"graph {self.name!r} has no value %{name}{hint and f'; {hint}'}") from None
 
     def has_value(self, name: str) -> bool:
         """Whether some value is called ``name``."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from irc.errors import Error
+from irc.errors import Error, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -63,8 +62,8 @@ def unknown(name: str) -> str:
 
 def suggest(name: str, known: list[str]) -> str:
     """``" (did you mean 'x'?)"`` for the known name closest to ``name``, or ""."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    hint = did_you_mean(name, known)
+    return hint and f" ({hint})"
 
 
 def _entry_points() -> list[EntryPoint]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from irc.errors import Error
+from irc.errors import Error, did_you_mean
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.runtime import boundary
@@ -267,7 +266,5 @@ def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
 
 def suggestion(name: object, names: list[str]) -> str:
     """The one of ``names`` that is most like ``name``, or which there are, as the end of a message."""
-    close = difflib.get_close_matches(str(name), names, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"it has {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}" if names else "it has none"
+    has = f"it has {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}" if names else "it has none"
+    return did_you_mean(name, names) or has

@@ -8,7 +8,6 @@ stays in place, others get memory of their own.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from threading import Lock
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, did_you_mean
 from irc.ir.types import TensorType
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import reserve
@@ -210,8 +209,7 @@ def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
 
 def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
     if name not in among:
-        close = difflib.get_close_matches(str(name), among, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {_list(among.values())}"
+        hint = did_you_mean(name, among) or f"there are {_list(among.values())}"
         raise Error("IRC417", f"the model has no {what} {name!r}; {hint}")
     return among[name]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
@@ -167,9 +167,8 @@ def _check_attributes(node: Node, signature: _Signature) -> None:
     for key, value in node.attributes.items():
         kind = signature.attributes.get(key)
         if kind is None:
-            near = difflib.get_close_matches(key, signature.attributes, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise node_error("IRC215", f"{node.kind} has no attribute {key}{hint}", node)
+            hint = did_you_mean(key, signature.attributes, str)
+            raise node_error("IRC215", f"{node.kind} has no attribute {key}{hint and f'; {hint}'}", node)
         if not _has_kind(value, kind):
             raise node_error("IRC215", f"attribute {key} of {node.kind} must be {kind}", node)
     for key in signature.required:
