@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from irc.ir import Module
     from irc.runtime.model import CompiledModel
 
-WATCHING = {
-    "timing": "time of each pass",
-    "print-after-all": "the IR after each pass",
-    "print-after-change": "the IR after each pass that changed it",
-    "verify-each": "verify the IR after each pass",
-    "verify-alias": "compare the alias analysis with a new one after each pass",
-}
-"""What can watch the passes, each an option; they write to stderr."""
-
 ONNX = ".onnx"
 
 EXAMPLES = """\
@@ -60,10 +51,8 @@ def add_commands(commands: options.Commands) -> None:
         help="compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes",
     )
     options.add_inputs(check)
-    watch = parser.add_argument_group("watching the passes, on stderr")
-    for name, purpose in WATCHING.items():
-        watch.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
-    parser.set_defaults(run=run, instruments=[], usage_error=parser.error)
+    options.add_instruments(parser)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(given: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from irc.cli.output import emit
 
 EXAMPLES = """\
   irc opt graph.ir -p cse,dce                    the graph after two passes
-  irc print model.onnx | irc opt - -p default --instrument print-after-change"""
+  irc print model.onnx | irc opt - -p default --print-after-change"""
 
 
 def add_commands(commands: options.Commands) -> None:
@@ -19,13 +19,7 @@ def add_commands(commands: options.Commands) -> None:
     options.add_pipeline(parser, "")
     options.add_strict(parser)
     parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
-    parser.add_argument(
-        "--instrument",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="what watches the passes: verify-each, timing, print-after-all...; several times for several",
-    )
+    options.add_instruments(parser)
     parser.set_defaults(run=run)
 
 
@@ -35,7 +29,7 @@ def run(given: argparse.Namespace) -> int:
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
-    manager = PassManager(given.passes, given.instrument)
+    manager = PassManager(given.passes, given.instruments)
     module = models.read_module(given.model)
     models.check_operators(module, given.strict, given.model)
     manager.run(module)

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
 
 
+INSTRUMENTS = {
+    "timing": "time of each pass",
+    "print-after-all": "the IR after each pass",
+    "print-after-change": "the IR after each pass that changed it",
+    "verify-each": "verify the IR after each pass",
+    "verify-alias": "compare the alias analysis with a new one after each pass",
+}
+"""Those that are options of their own."""
+
+
 class Commands(Protocol):
     """Argparse's table of subcommands, as far as it is used here."""
 
@@ -82,6 +92,21 @@ def pipeline(given: argparse.Namespace) -> str:
     if is_compiled(given.model):
         given.usage_error("-p/--passes: the passes of a .irc file were chosen when it was compiled")
     return given.passes
+
+
+def add_instruments(parser: argparse.ArgumentParser) -> None:
+    """The options that say what watches the passes."""
+    group = parser.add_argument_group("watching the passes, on stderr")
+    group.set_defaults(instruments=[])
+    for name, purpose in INSTRUMENTS.items():
+        group.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
+    group.add_argument(
+        "--instrument",
+        action="append",
+        dest="instruments",
+        metavar="NAME",
+        help="another: verify-changed, print-after-failure or diff (several times for several)",
+    )
 
 
 def add_inputs(parser: Options) -> None:

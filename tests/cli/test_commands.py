@@ -257,6 +257,7 @@ def test_opt_reads_and_writes_ir_text(irc: Command) -> None:
     result = irc("opt", "g.ir", "-p", "cse,dce", "--instrument", "timing")
     assert result.status == 0
     assert result.err.startswith("pass")
+    assert irc("opt", "g.ir", "-p", "cse,dce", "--timing").err.startswith("pass"), "as compile has it"
     module = parse_module(result.out)
     assert [n.kind for n in module.main.nodes].count("onnx::Relu") == 1
     assert str(module) == result.out
