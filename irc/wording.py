@@ -22,6 +22,11 @@ def printable(text: str) -> str:
     return _MAY_NEED_ESCAPES.sub(_escaped, text)
 
 
+def one_line(name: str) -> str:
+    """As `printable`, line ends too: a name must not look like a line of its own."""
+    return printable(name).replace("\n", "\\n")
+
+
 def _escaped(match: re.Match[str]) -> str:
     char = match[0]
     return char if char.isprintable() else char.encode("unicode_escape").decode()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from irc.cli import models, options
 from irc.cli.output import emit, progress
 from irc.errors import Error
+from irc.wording import one_line
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -78,7 +79,7 @@ def run(given: argparse.Namespace) -> int:
         from irc.cli.profiles import print_profile
 
         print_profile(profile)
-    emit("".join(f"{name}: {summary(value)}\n" for name, value in results.items()))
+    emit("".join(f"{one_line(name)}: {summary(value)}\n" for name, value in results.items()))
     return 0
 
 

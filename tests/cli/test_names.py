@@ -35,6 +35,11 @@ def test_what_is_printed_cannot_steer_the_terminal(command: str, name: str, irc:
     assert escaped in result.out
 
 
+def test_a_line_end_in_a_name_ends_no_line_of_results(irc: Command) -> None:
+    irc.write("g.ir", named("a\nb: float32 [9]"))
+    assert irc("run", "g.ir", "--seed", "0").out.startswith("a\\nb: float32 [9]: float32 [2]")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="stands in for a program by a script")
 @pytest.mark.parametrize("name", [CLEAR, SURROGATE])
 def test_pictures_of_any_name(name: str, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
