@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument
 
@@ -30,7 +31,7 @@ def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, 
         sizes: sizes of named dimensions; those not given here, and unnamed ones, are 1.
 
     Raises:
-        Error: IRC102, an input is not a tensor of numbers, has no shape, or is too large.
+        Error: IRC102, an input is not a tensor of numbers, has no shape or too many dimensions, or is too large.
     """
     rng = np.random.default_rng(seed)
     return {a.name: _draw(rng, a, sizes or {}) for a in arguments if not a.optional}
@@ -51,6 +52,8 @@ def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]
     if dtype is DType.STRING or "Complex" in dtype.label:
         raise Error("IRC102", f"values of type {dtype.label} cannot be made up", where)
     shape = [d if isinstance(d, int) else sizes.get(d, 1) if d else 1 for d in type.shape]
+    if len(shape) > MAX_RANK:
+        raise Error("IRC102", f"it has {len(shape)} dimensions; at most {MAX_RANK} are possible", where)
     if math.prod(shape) > MAX_ELEMENTS:
         raise Error("IRC102", f"{type} has {math.prod(shape)} elements; at most {MAX_ELEMENTS} are made up", where)
     if dtype is DType.BOOL or dtype.is_integer:

@@ -210,3 +210,9 @@ def test_inputs_that_are_too_large_are_refused() -> None:
     with pytest.raises(Error, match=r"IRC102.*elements"):
         seeded_inputs(compiled.inputs, 0, {"n": MAX_ELEMENTS, "m": 2})
     assert assumed_sizes(compiled.inputs, {"n": 3}) == {"n": 3, "m": 1}
+
+
+def test_inputs_of_more_dimensions_than_numpy_has_are_refused() -> None:
+    compiled = irc.compile(model([node("Relu", "x", "y")], {"x": [1] * 65}, ["y"]))
+    with pytest.raises(Error, match=r"IRC102: input 'x': .*65 dimensions; at most 64"):
+        seeded_inputs(compiled.inputs, 0)

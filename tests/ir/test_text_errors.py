@@ -143,6 +143,14 @@ def test_deep_nesting_is_refused(text: str, limit: str) -> None:
         parse_graph(text)
 
 
+@pytest.mark.parametrize("tensor", ["splat(1.)", "tensor([1.])", '@"w"', "{1.}", " 1 [ CPUFloatType{SIZES} ]"])
+def test_tensors_of_more_dimensions_than_numpy_has_are_refused(tensor: str) -> None:
+    sizes = ",".join("1" * 65)
+    text = body(f"%w : Float({sizes}) = prim::Constant[value={tensor.replace('SIZES', sizes)}]()")
+    with pytest.raises(Error, match=r"IRC113.*64 dimensions, not 65"):
+        parse_graph(text)
+
+
 def test_nesting_up_to_the_limits_is_read() -> None:
     deep = "int" + "[]" * 63
     value = "[" * 64 + "1." + "]" * 64

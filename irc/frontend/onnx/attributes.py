@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place, text
-from irc.frontend.onnx.tensors import MAX_RANK
 from irc.frontend.onnx.types import from_proto
+from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from irc.errors import Error
 from irc.frontend.onnx.checks import Place
 from irc.frontend.onnx.encoding import Array, decode, encode, entries_needed, field_of, raw_size, wrong_size
 from irc.frontend.onnx.external import DataFolder, Region
+from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Tensor, sample
 from irc.ir.types import DType
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 EAGER_BYTES = 1 << 16
 """Tensors in the message are decoded at once up to this size."""
-
-MAX_RANK = 64
-"""NumPy's limit on the number of dimensions."""
 
 MAX_SPARSE_BYTES = 1 << 31
 """The most that a model's sparse tensors may take as dense arrays: unlike those, they cost a file nothing."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Array, Tensor, WeightTable
 from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
 from irc.ir.text.literals import Opaque
@@ -104,6 +105,7 @@ class TensorParser:
         if any(len(d) > 18 for d in dims):
             scan.fail("a dimension does not fit in 63 bits", start, "IRC113")
         shape = tuple(map(int, dims))
+        self._check_rank(shape, start)
         items = _PLANE.sub(" ", match["items"]).split()
         if not all(map(_EXACT_ITEM.fullmatch, items)) or dtype in (DType.COMPLEX64, DType.COMPLEX128):
             return Tensor(dtype, shape)
@@ -121,9 +123,14 @@ class TensorParser:
         known = _exact(stated)
         if known is None:
             self._scan.fail("a tensor needs its exact type, as in tensor<Float(2)>([1., 2.])", pos, "IRC114")
+        self._check_rank(known[1], pos)
         if math.prod(known[1]) >= _MAX_ELEMENTS:
             self._scan.fail(f"{stated} has 2**63 elements or more", pos, "IRC113")
         return known
+
+    def _check_rank(self, shape: tuple[int, ...], pos: int) -> None:
+        if len(shape) > MAX_RANK:
+            self._scan.fail(f"a tensor has at most {MAX_RANK} dimensions, not {len(shape)}", pos, "IRC113")
 
     def _weight(self, name: str, stated: Type | None, pos: int) -> Tensor:
         found = self._weights.get(name)

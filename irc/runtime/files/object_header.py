@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.ir.objects import Object, Strided
 from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType
@@ -82,7 +83,7 @@ def unpack(data: Any, table: Mapping[str, Tensor]) -> Any:
 def _strided(storage: Tensor, fields: dict[str, Any]) -> Strided:
     shape, strides, offset = tuple(fields["shape"]), tuple(fields["strides"]), fields["offset"]
     numbers = (*shape, *strides, offset)
-    fits = len(shape) == len(strides) <= 64 and all(type(n) is int and n >= 0 for n in numbers)
+    fits = len(shape) == len(strides) <= MAX_RANK and all(type(n) is int and n >= 0 for n in numbers)
     if fits and math.prod(shape):
         fits = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) < storage.numel
     if not fits or len(storage.shape) != 1 or offset > storage.numel:

@@ -15,13 +15,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import DType
 from irc.runtime.kernels.support import MAX_BYTES
 
 _OFFSET = np.dtype(np.uint64)
-_MAX_RANK = 64
-"""NumPy's limit."""
 
 
 def entry_of(tensor: Tensor, offset: int) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def tensor_at(contents: mmap.mmap, start: int, entry: dict[str, Any], name: str)
         fits = fits and begin % _OFFSET.itemsize == 0 and (stored + 1) * _OFFSET.itemsize <= size
     else:
         fits = fits and stored * dtype.numpy.itemsize == size
-    if not fits or len(sizes) > _MAX_RANK or math.prod(sizes) * max(1, dtype.numpy.itemsize) > MAX_BYTES:
+    if not fits or len(sizes) > MAX_RANK or math.prod(sizes) * max(1, dtype.numpy.itemsize) > MAX_BYTES:
         raise Error("IRC513", f"tensor {name!r} of shape {list(sizes)} does not fit into its {size} bytes of the file")
     stored_shape = () if is_splat else sizes
 

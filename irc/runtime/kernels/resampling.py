@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.support import MAX_RANK, Array, check_size, is_half
+from irc.ir.limits import MAX_RANK
+from irc.runtime.kernels.support import Array, check_size, is_half
 
 F = np.float32
 ZERO, HALF, ONE = F(0), F(0.5), F(1)

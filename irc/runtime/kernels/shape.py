@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_RANK, Array, axes_in, axis_in, broadcast_shape, check_size, ints
+from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, ints
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 from irc.runtime.guards.bounds import CURRENT
 
@@ -17,9 +18,6 @@ AnyDType = np.dtype[Any]
 
 MAX_BYTES = 1 << 40
 """A result larger than this is taken for an error in the model, not for work to do."""
-
-MAX_RANK = 64
-"""The most dimensions that NumPy's arrays have."""
 
 
 def axis_in(axis: int, rank: int) -> int:
