@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from irc import __version__
-from irc.errors import Error
 from irc.fuser import Fuse
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.loading import load_module
 from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
 from irc.runtime.control.stacking import scanned_rows
 from irc.runtime.evaluate import evaluate
-from irc.runtime.files.file import MAGIC
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
@@ -112,43 +109,6 @@ def _declared_wrongly(module: Module) -> list[str]:
     from irc.frontend.onnx.declared import check_outputs
 
     return check_outputs(module)
-
-
-def load_module(model: Any) -> tuple[Module, str]:
-    """A module of one's own for anything `compile` takes, and a name for it."""
-    if isinstance(model, Module):
-        return model.copy(), model.main.name
-    if isinstance(model, Graph):
-        if model.module is not None and model.module.main is model:
-            return model.module.copy(), model.name
-        return Module(model.copy()), model.name
-    if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
-        from irc.frontend.torchscript import import_torchscript
-
-        return import_torchscript(model), type(model).__name__
-    if isinstance(model, CompiledModel):
-        raise Error("IRC101", "this is compiled already: run it, or compile its module", model.graph.name)
-    from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
-
-    if isinstance(model, str | os.PathLike):
-        path = os.fspath(cast("str | os.PathLike[str]", model))
-        _check_not_irc(path)
-        return import_model(path), path
-    if hasattr(model, "graph"):
-        return import_model(model), str(model.graph.name)
-    kind = type(model).__name__
-    raise Error("IRC101", f"cannot compile a {kind}: give a path, ModelProto, torch.jit module, Module or Graph")
-
-
-def _check_not_irc(path: str) -> None:
-    """IRC101 for files of irc's own, which reading as ONNX would only call damaged."""
-    if not os.path.isfile(path):
-        return  # reading it says why
-    if os.path.splitext(path)[1] in (".ir", ".txt"):
-        raise Error("IRC101", "this is IR text: give compile what irc.ir.parse_module makes of it", path)
-    with suppress(OSError), open(path, "rb") as file:
-        if file.read(len(MAGIC)) == MAGIC:
-            raise Error("IRC101", "this is compiled already: irc.load reads it", path)
 
 
 def count_nodes(graph: Graph) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.foreign import reason
 from irc.ir import Graph, Module
+from irc.loading import load_module
 from irc.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
@@ -82,8 +83,6 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str]) -> dict[str, Any
 
 
 def _unoptimised(source: Any) -> Oracle:
-    from irc.compiler import load_module
-
     module, _ = load_module(source)
     values = [value.name for node in module.main.nodes for value in node.outputs]
     return Oracle("irc without passes", values, lambda feeds, names: values_of(module.main, feeds, names))

@@ -32,7 +32,7 @@ def test_a_compiled_file_whatever_its_name(name: str, tmp_path: Path) -> None:
     assert "irc.load" in error.message and error.where == str(path)
 
 
-@pytest.mark.parametrize("name", ["m.ir", "m.txt"])
+@pytest.mark.parametrize("name", ["m.ir", "m.txt", "m.IR"])
 def test_ir_text(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(TEXT)

@@ -1,0 +1,49 @@
+"""From whatever `irc.compile` is given to a module of irc."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any, cast
+
+from irc.errors import Error
+from irc.ir import Graph, Module
+from irc.runtime.files.file import MAGIC
+from irc.runtime.model import CompiledModel
+
+
+def load_module(model: Any) -> tuple[Module, str]:
+    """A module of one's own for anything `compile` takes, and a name for it."""
+    if isinstance(model, Module):
+        return model.copy(), model.main.name
+    if isinstance(model, Graph):
+        if model.module is not None and model.module.main is model:
+            return model.module.copy(), model.name
+        return Module(model.copy()), model.name
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
+        from irc.frontend.torchscript import import_torchscript
+
+        return import_torchscript(model), type(model).__name__
+    if isinstance(model, CompiledModel):
+        raise Error("IRC101", "this is compiled already: run it, or compile its module", model.graph.name)
+    from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
+
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(cast("str | os.PathLike[str]", model))
+        _check_not_irc(path)
+        return import_model(path), path
+    if hasattr(model, "graph"):
+        return import_model(model), str(model.graph.name)
+    kind = type(model).__name__
+    raise Error("IRC101", f"cannot compile a {kind}: give a path, ModelProto, torch.jit module, Module or Graph")
+
+
+def _check_not_irc(path: str) -> None:
+    """IRC101 for files of irc's own, which reading as ONNX would only call damaged."""
+    if not os.path.isfile(path):
+        return  # reading it says why
+    if os.path.splitext(path)[1].lower() in (".ir", ".txt"):
+        raise Error("IRC101", "this is IR text: give compile what irc.ir.parse_module makes of it", path)
+    with suppress(OSError), open(path, "rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            raise Error("IRC101", "this is compiled already: irc.load reads it", path)
