@@ -4,7 +4,8 @@ Two layers, hidden size 256, 8 heads, a vocabulary of 1,000, seeded weights. As
 exporters merge them: one model whose If takes the branch for the first step (a
 prompt, no caches) or the one for all others (a token, and the caches, which the
 branch captures). `irc.Session` keeps the caches; others are given theirs back as
-arrays. All write the same tokens.
+arrays. All write the same tokens. What NumPy takes, without an interpreter, is
+measured too: the same decoder written by hand.
 
 Aims: the bytes of caches that irc copies a token do not depend on how many
 tokens there are, but for the doublings; all tokens take at most as long as with
@@ -24,6 +25,7 @@ import irc
 from benchmarks import peers
 from benchmarks.race import race
 from benchmarks.results import Row, against_peers
+from benchmarks.runtime.by_hand import Decoder
 
 LAYERS, HIDDEN, HEADS, VOCABULARY = 2, 256, 8, 1000
 HEAD = HIDDEN // HEADS
@@ -172,6 +174,16 @@ def with_arrays(run: Callable[[dict[str, Any]], Any]) -> Step:
     return step
 
 
+def by_hand(proto: onnx.ModelProto, compiled: irc.CompiledModel, tokens: int = TOKENS) -> Step:
+    """Steps of the decoder written for NumPy."""
+    empty = {f"past_key_values.{c}": np.empty((1, HEADS, 0, HEAD), np.float32) for c in CACHES}
+
+    def prompt(feeds: dict[str, Any]) -> list[Array]:
+        return [*compiled.run({**feeds, **empty}).values()]
+
+    return Decoder(proto, prompt, LAYERS, HEADS, PROMPT + tokens)
+
+
 def measure(tokens: int = TOKENS, turns: int = TURNS) -> list[Row]:
     """Milliseconds that ``tokens`` take each contender; of irc's steps, how many copy caches, and the bytes in all."""
     proto = model()
@@ -179,6 +191,7 @@ def measure(tokens: int = TOKENS, turns: int = TURNS) -> list[Row]:
     contenders: dict[str, Callable[[Any], list[int]]] = {
         "irc": lambda _: write(with_session(compiled), tokens),
         "irc, caches as arrays": lambda _: write(with_arrays(lambda f: [*compiled.run(f).values()]), tokens),
+        "numpy, by hand": lambda _: write(by_hand(proto, compiled, tokens), tokens),
     }
     for name, run in peers.runners(proto, without="onnx.reference").items():  # which takes minutes
         contenders[name] = lambda _, run=run: write(with_arrays(run), tokens)

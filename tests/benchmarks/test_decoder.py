@@ -11,6 +11,7 @@ from benchmarks.runtime import decoder
 def test_rows():
     rows = {row.name: row for row in decoder.measure(tokens=6, turns=1)}
     assert rows["decoder/irc"].value > 0
+    assert rows["decoder/numpy, by hand"].value > 0
     assert rows["decoder/steps that copy caches"].value == 2, "to where there is reserve"
 
 
