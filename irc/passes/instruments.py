@@ -91,9 +91,12 @@ class VerifyChanged(Instrument):
         if changed != (text != self.text):
             claim = "a change, but there is none" if changed else "no change, but there is one"
             raise Error("IRC305", f"pass {print_pass(p)} reports {claim}", graph.name)
-        if p.run(graph, ctx) or _text(graph) != text:
-            difference = "\n".join(_diff(text, _text(graph)))
+        again, after = p.run(graph, ctx), _text(graph)
+        if after != text:
+            difference = "\n".join(_diff(text, after))
             raise Error("IRC305", f"pass {print_pass(p)} is not idempotent:\n{difference}", graph.name)
+        if again:
+            raise Error("IRC305", f"pass {print_pass(p)} reports a change again, but there is none", graph.name)
 
 
 class Timing(Instrument):
@@ -180,8 +183,12 @@ class CrashReproducer(Instrument):
         self.text = str(graph)
 
     def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
-        self.path.write_text(f"# irc opt {self.path.name} -p '{print_pipeline((p,))}'\n{self.text}", "utf-8")
-        self.write(f"# {print_pass(p)} failed; the graph before it is in {self.path}")
+        try:
+            self.path.write_text(f"# irc opt {self.path.name} -p '{print_pipeline((p,))}'\n{self.text}", "utf-8")
+        except OSError as e:  # what the pass raised matters more
+            self.write(f"# {print_pass(p)} failed; the graph before it cannot be saved: {e}")
+        else:
+            self.write(f"# {print_pass(p)} failed; the graph before it is in {self.path}")
 
 
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import NamedTuple
 
 from irc.errors import Error
@@ -73,6 +73,8 @@ class PassManager:
             self.pipeline = tuple(map(_entry, pipeline))
         else:
             raise TypeError(f"a pipeline is text or a sequence of passes and their names, not {pipeline!r}")
+        if isinstance(instruments, str):
+            raise TypeError(f"instruments are a sequence of objects or names: [{instruments!r}]")
         self.instruments = tuple(map(_instrument, instruments))
         self.evaluate = evaluate
         self.analyze = analyze
@@ -81,7 +83,13 @@ class PassManager:
         """Run every pass on ``target`` in place: on a graph, or on each graph of a module, the main one first.
 
         Each pass finishes all graphs before the next begins.
+
+        Raises:
+            Error: what passes and instruments raise; IRC305 if a pass does not say whether it changed anything.
+            TypeError: if ``target`` is something else.
         """
+        if not isinstance(target, Graph | Module):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise TypeError(f"passes run on a Graph or a Module, not on {type(target).__name__}")
         with no_collection():
             return _Run(self, target).run()
 
@@ -179,7 +187,19 @@ def _entry(item: Pass | Repeat | str) -> Pass | Repeat:
         raise TypeError(f"a pipeline holds passes, not classes: give {item.__name__}()")
     if not isinstance(item, Pass | Repeat):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         raise TypeError(f"a pipeline holds passes and their names, not {item!r}")
+    if isinstance(item, Pass):
+        _check_pass(item)
     return item
+
+
+def _check_pass(p: Pass) -> None:
+    """Raise TypeError if ``p`` is no frozen dataclass of options that can be hashed."""
+    if not is_dataclass(p):
+        raise TypeError(f"a pass is a dataclass: decorate {type(p).__name__} with @dataclass(frozen=True)")
+    try:
+        hash(p)
+    except TypeError as e:
+        raise TypeError(f"a pass is a frozen dataclass whose options can be hashed, not {p!r}: {e}") from None
 
 
 def _instrument(item: Instrument | str) -> Instrument:

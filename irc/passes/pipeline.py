@@ -13,16 +13,14 @@ pipeline, such as ``default``.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-import types
 from dataclasses import dataclass
-from typing import Any, NoReturn, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from irc.errors import Error
 from irc.passes import registry
 from irc.passes.base import Pass
+from irc.passes.options import NOUNS, READERS, alternatives, fields_of, has_default, kebab, print_value
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,10 @@ def print_pipeline(pipeline: Pipeline) -> str:
 def print_pass(p: Pass) -> str:
     """A pass as pipeline text: its name and the options that are not at their default."""
     options: list[str] = []
-    for field in _fields(type(p)).values():
+    for field in fields_of(type(p)).values():
         value = getattr(p, field.name)
         if value != field.default:
-            options.append(f"{_kebab(field.name)}={_print_value(value)}")
+            options.append(f"{kebab(field.name)}={print_value(value)}")
     return f"{p.name}{{{','.join(options)}}}" if options else p.name
 
 
@@ -64,15 +62,6 @@ def parse_pipeline(text: str) -> Pipeline:
     return _Parser(text).parse()
 
 
-def _print_value(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    if isinstance(value, str):
-        return value if re.fullmatch(_WORD, value) and value != "none" else json.dumps(value)
-    return repr(value)
-
-
-_WORD = r"[^\s,={}()*\"]+"
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[,={}()*]|[^\s,={}()"*]+|$)')
 
 _MAX_NESTING = 16
@@ -161,16 +150,16 @@ class _Parser:
         if self.token == "{":
             self.advance()
             self.options(found, options)
-        missing = [f.name for f in _fields(found).values() if f.name not in options and not _has_default(f)]
+        missing = [f.name for f in fields_of(found).values() if f.name not in options and not has_default(f)]
         if missing:
-            raise self.error("IRC303", f"pass {name!r} needs option {_kebab(missing[0])!r}", at, len(name))
+            raise self.error("IRC303", f"pass {name!r} needs option {kebab(missing[0])!r}", at, len(name))
         try:
             return found(**options)
         except ValueError as e:  # from __post_init__, which checks ranges
             raise self.error("IRC303", f"pass {name!r}: {e}", at, len(name)) from None
 
     def options(self, pass_class: type[Pass], options: dict[str, Any]) -> None:
-        fields = _fields(pass_class)
+        fields = fields_of(pass_class)
         hints = get_type_hints(pass_class)
         while self.token != "}":
             name = self.token
@@ -187,7 +176,7 @@ class _Parser:
             if self.token == "=":
                 self.advance()
                 options[field.name] = self.value(name, hints[field.name])
-            elif bool in _alternatives(hints[field.name]):
+            elif bool in alternatives(hints[field.name]):
                 options[field.name] = True
             else:
                 raise self.error("IRC303", f"option {name!r} needs a value: {name}=...")
@@ -198,8 +187,8 @@ class _Parser:
     def value(self, name: str, hint: Any) -> Any:
         if self.token in ("", *",={}()*"):
             raise self.error("IRC302", f"expected the value of {name!r}{self.found()}")
-        for python in _alternatives(hint):
-            read = _READERS.get(python)
+        for python in alternatives(hint):
+            read = READERS.get(python)
             if read is not None:
                 try:
                     value = read(self.token)
@@ -207,49 +196,5 @@ class _Parser:
                     continue
                 self.advance()
                 return value
-        wanted = " or ".join(_NOUNS.get(t, str(t)) for t in _alternatives(hint))
+        wanted = " or ".join(NOUNS.get(t, str(t)) for t in alternatives(hint))
         raise self.error("IRC303", f"option {name!r} must be {wanted}, not {self.token!r}")
-
-
-def _fields(pass_class: type[Pass]) -> dict[str, dataclasses.Field[Any]]:
-    return {_kebab(f.name): f for f in dataclasses.fields(cast(Any, pass_class))}
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-
-
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """The types a hint allows, None first, so that ``str | None`` reads ``none`` as None."""
-    found = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
-    return tuple(sorted(found, key=lambda t: t is not types.NoneType))
-
-
-def _read_bool(text: str) -> bool:
-    return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse(text)
-
-
-def _read_none(text: str) -> None:
-    return None if text == "none" else _refuse(text)
-
-
-def _read_str(text: str) -> str:
-    return json.loads(text) if text.startswith('"') else text
-
-
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-_READERS: dict[Any, Any] = {bool: _read_bool, int: int, float: float, str: _read_str, types.NoneType: _read_none}
-_NOUNS: dict[Any, str] = {
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    str: "a word or string",
-    types.NoneType: "none",
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irc.errors import Error, did_you_mean
+from irc.passes.options import fault
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -23,8 +24,13 @@ P = TypeVar("P", bound="type[Pass]")
 
 
 def register(pass_class: P) -> P:
-    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if another class has that name."""
+    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is none or the name is taken."""
+    wrong = fault(pass_class)
+    if wrong:
+        raise Error("IRC304", f"this cannot be registered as a pass: {wrong}", getattr(pass_class, "__qualname__", ""))
     name = pass_class.name
+    if name in PIPELINES:
+        raise Error("IRC304", f"a pass cannot be called {name!r}: a pipeline is", _path(pass_class))
     if _PASSES.setdefault(name, pass_class) is not pass_class:
         raise Error("IRC304", f"two passes are called {name!r}: {_path(_PASSES[name])} and {_path(pass_class)}", name)
     return pass_class
@@ -77,8 +83,9 @@ def _load(point: EntryPoint) -> type[Pass]:
         loaded = point.load()
     except Exception as e:  # whatever a plug-in's import raises, the user needs to know whose it is
         raise Error("IRC304", f"the plug-in pass {point.name!r} cannot be loaded: {e}", point.value) from e
-    if getattr(loaded, "name", None) != point.name or not callable(getattr(loaded, "run", None)):
-        raise Error("IRC304", f"the plug-in must be a pass class whose name is {point.name!r}", point.value)
+    wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != point.name else "")
+    if wrong:
+        raise Error("IRC304", f"the plug-in must be a pass class whose name is {point.name!r}: {wrong}", point.value)
     return register(cast("type[Pass]", loaded))
 
 

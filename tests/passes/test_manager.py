@@ -232,6 +232,13 @@ def test_verify_changed():
     with pytest.raises(Error, match=r"IRC305.*custom is not idempotent:\n"):
         PassManager([custom(grow)], [VerifyChanged()]).run(graph())
 
+    def claim(g: Graph, ctx: PassContext) -> bool:
+        next(iter(g.nodes)).name = "changed"
+        return True
+
+    with pytest.raises(Error, match=r"IRC305.*custom reports a change again, but there is none$"):
+        PassManager([custom(claim)], [VerifyChanged()]).run(graph())
+
 
 def fail(g: Graph, ctx: PassContext) -> bool:
     g.value("c").node.erase()
@@ -249,6 +256,13 @@ def test_after_a_failure(tmp_path):
     saved = path.read_text()
     assert saved.startswith("# irc opt crash.ir -p 'custom'\n")
     assert str(parse_graph(saved)) == str(graph())
+
+
+def test_a_reproducer_that_cannot_be_saved_does_not_hide_why_the_pass_failed(tmp_path):
+    stream = io.StringIO()
+    with pytest.raises(Error, match="IRC399"):
+        PassManager([custom(fail)], [CrashReproducer(tmp_path / "nowhere" / "crash.ir", stream)]).run(graph())
+    assert stream.getvalue().startswith("# custom failed; the graph before it cannot be saved: [Errno 2]")
 
 
 @pytest.mark.parametrize("limit", range(6))
@@ -274,6 +288,37 @@ def test_a_pipeline_of_something_else_is_refused() -> None:
             PassManager(other)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="names of them, not 3"):
         PassManager("dce", [3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"a sequence of objects or names: \['verify-each'\]"):
+        PassManager("cse", "verify-each")
+
+
+def test_what_passes_cannot_run_on_is_refused() -> None:
+    for target in (TEXT, None, [graph()]):
+        with pytest.raises(TypeError, match="passes run on a Graph or a Module, not on "):
+            PassManager("dce").run(target)  # type: ignore[arg-type]
+
+
+def test_a_pass_that_is_no_frozen_dataclass_is_refused_where_it_is_given() -> None:
+    class Plain:
+        name: ClassVar[str] = "plain"
+
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            raise ValueError("never comes so far")
+
+    @dataclass
+    class Thawed(Plain):
+        pass
+
+    @dataclass(frozen=True)
+    class Listing(Plain):
+        sizes: list[int]
+
+    with pytest.raises(TypeError, match=r"decorate Plain with @dataclass\(frozen=True\)"):
+        PassManager([Plain()], ["print-after-failure"])
+    with pytest.raises(TypeError, match=r"options can be hashed.*unhashable type: '.*Thawed'"):
+        PassManager([Thawed()])
+    with pytest.raises(TypeError, match=r"options can be hashed.*unhashable type: 'list'"):
+        PassManager([Listing([1])])
 
 
 def test_instruments_may_be_given_by_name(capsys) -> None:

@@ -159,6 +159,53 @@ def test_two_passes_of_one_name():
         register(Other)
 
 
+def made(name: object = "test-made", hint: object = int, frozen: bool = True) -> type:
+    """The class of a pass."""
+
+    def run(self, graph, ctx) -> bool:
+        return False
+
+    members = {"name": name, "__annotations__": {"size": hint}, "size": 0, "run": run}
+    return dataclass(frozen=frozen)(type("Made", (), members))
+
+
+@pytest.mark.parametrize("name", ["none", "default"])
+def test_a_pass_that_would_hide_a_pipeline_is_refused(name):
+    with pytest.raises(Error, match=rf"IRC304: .*Made: a pass cannot be called '{name}': a pipeline is"):
+        register(made(name))
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "has space", "x{", "-x", 'x"', None, 5])
+def test_a_pass_that_no_pipeline_can_spell_is_refused(name):
+    with pytest.raises(Error, match=r"IRC304: Made: .*: its name is .*, which a pipeline cannot spell"):
+        register(made(name))
+
+
+@pytest.mark.parametrize("name", ["x", "test-made", "über.pass", "2:x"])
+def test_names_that_a_pipeline_can_spell(name, monkeypatch):
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    pass_class = register(made(name))
+    assert parse_pipeline(f"{name},({name}{{size=3}})*2") == (pass_class(), Repeat((pass_class(3),), 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Optioned(), "is no class"),
+        (lambda: None, "is no class"),
+        (type("Plain", (), {"name": "test-plain"}), "it has no method run"),
+        (type("Plain", (), {"name": "test-plain", "run": lambda self, graph, ctx: False}), "not decorated with"),
+        (made(frozen=False), "not decorated with"),
+        (made(hint=list[int]), r"its option 'size' is of type list\[int\], not bool, int, float or str"),
+        (made(hint=list[int] | None), "its option 'size' is of type"),
+        (made(hint="Unheard"), "the types of its options cannot be read: name 'Unheard' is not defined"),
+    ],
+)
+def test_what_is_no_pass_class_is_refused(given, message):
+    with pytest.raises(Error, match=f"(?s)IRC304: .*cannot be registered as a pass: .*{message}"):
+        register(given)
+
+
 class FakePoint:
     group = "irc.passes"
 
@@ -185,6 +232,7 @@ def test_entry_points(monkeypatch):
         FakePoint("test-plugin", Plugin),
         FakePoint("test-broken", ImportError("no module named 'x'")),
         FakePoint("test-misnamed", Plugin),
+        FakePoint("test-function", lambda: None),
     ]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "irc.passes" else [])
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
@@ -192,8 +240,10 @@ def test_entry_points(monkeypatch):
     assert parse_pipeline("test-plugin{n=3}") == (Plugin(3),)
     with pytest.raises(Error, match=r"IRC304: plugin:test-broken: .*'test-broken' cannot be loaded: no module named"):
         parse_pipeline("test-broken")
-    with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed'"):
+    with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed': .*is 'test-plugin'"):
         parse_pipeline("test-misnamed")
+    with pytest.raises(Error, match=r"IRC304: plugin:test-function: .*is no class"):
+        parse_pipeline("test-function")
 
 
 def test_pipelines_with_names_combine_with_passes():
