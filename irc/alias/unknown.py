@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.alias.rules import has_rule
-from irc.alias.rules.schema_rule import compile_schema
+from irc.alias.rules.schema_rule import is_unsettled
 from irc.alias.summaries import callee
 from irc.ir import ops
 from irc.ir.graph import Graph
@@ -13,8 +13,8 @@ from irc.ir.node import Node
 def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
     """The nodes of ``graph``, nested ones too, that are opaque, by kind.
 
-    They are those of kinds without rule or schema row, those whose arguments fit
-    none of rows that say different things, and calls of functions that the module does not have.
+    They are those of kinds without rule or schema row, those whose arguments do not
+    tell which of rows that say different things is meant, and calls of functions that the module does not have.
     """
     found: dict[str, list[Node]] = {}
     for node in graph.walk():
@@ -32,4 +32,4 @@ def _is_known(node: Node) -> bool:
     rows = ops.schemas(node.kind)
     if not rows:
         return ops.functional_by_default(node.kind)
-    return len(set(map(compile_schema, rows))) == 1 or ops.resolve(node) is not None
+    return not is_unsettled(node)

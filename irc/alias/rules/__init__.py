@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
 from irc.alias.rules import calls, control, objects, tensors
-from irc.alias.rules.schema_rule import compile_schema, rule_of_schemas, with_effects
+from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
@@ -72,4 +72,4 @@ def leaves_traces(node: Node) -> bool:
     rows = ops.schemas(kind)
     if not rows:
         return not ops.functional_by_default(kind)
-    return any(p.stores or p.escapes for p in map(compile_schema, rows))
+    return any(p.stores or p.escapes for p in map(compile_schema, rows)) or is_unsettled(node)

@@ -19,12 +19,15 @@ from irc.alias.recorder import Recorder, Rule, Steps
 from irc.alias.rules.calls import opaque
 from irc.ir import types
 from irc.ir.node import Node
-from irc.ir.ops import Effects, effects_of, resolve
+from irc.ir.ops import Effects, effects_of, resolve, schemas
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar, UnionType
 from irc.ir.value import Value
 
 _Steps = tuple[int, ...]
+
+_Sorts = tuple[type[Type] | str, ...]
+"""Of each argument its sort: the class of its type or, of a type without parameters, the name."""
 
 
 class _Part(NamedTuple):
@@ -134,10 +137,10 @@ def _by_overload(rows: Sequence[Schema]) -> Rule:
     Mostly the sorts of the arguments (tensor, list, number...) tell them
     apart; only where they do not, the overload is looked for by types.
     """
-    known: dict[tuple[type[Type], ...], Rule] = {}
+    known: dict[_Sorts, Rule] = {}
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
-        sorts = tuple([v.type.__class__ for v in node.inputs])
+        sorts = _sorts(node)
         found = known.get(sorts)
         if found is None:
             found = known[sorts] = _rule_for(rows, sorts)
@@ -146,12 +149,24 @@ def _by_overload(rows: Sequence[Schema]) -> Rule:
     return rule
 
 
-def _rule_for(rows: Sequence[Schema], sorts: tuple[type[Type], ...]) -> Rule:
+def _sorts(node: Node) -> _Sorts:
+    return tuple([t.name if isinstance(t := v.type, PrimType) else t.__class__ for v in node.inputs])
+
+
+def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     """The rule for arguments of these sorts."""
     fitting = [row for row in rows if _takes(row, sorts)]
     if len({compile_schema(row) for row in fitting}) == 1:
         return rule_of_schemas(fitting) or _fresh
     return _by_types
+
+
+def is_unsettled(node: Node) -> bool:
+    """Whether rows of ``node`` say different things, and its arguments do not tell which are meant: it is opaque."""
+    if resolve(node) is not None:
+        return False
+    rows = schemas(node.kind)
+    return len(set(map(compile_schema, rows))) > 1 and _rule_for(rows, _sorts(node)) is _by_types
 
 
 def _by_types(rec: Recorder, node: Node) -> Steps | None:
@@ -167,7 +182,7 @@ def _fresh(rec: Recorder, node: Node) -> None:
         rec.fresh(output)
 
 
-def _takes(schema: Schema, sorts: tuple[type[Type], ...]) -> bool:
+def _takes(schema: Schema, sorts: _Sorts) -> bool:
     """Whether arguments of these sorts may be meant for ``schema``."""
     formals = [schema.argument(i) for i in range(len(sorts))]
     if any(not a.has_default for a in schema.arguments[len(sorts) :]) and not schema.is_vararg:
@@ -175,15 +190,18 @@ def _takes(schema: Schema, sorts: tuple[type[Type], ...]) -> bool:
     return all(formal is not None and _admits(formal, sort) for formal, sort in zip(formals, sorts))
 
 
-def _admits(formal: Argument, sort: type[Type]) -> bool:
+def _admits(formal: Argument, sort: type[Type] | str) -> bool:
     type = formal.type
-    if sort in (OptionalType, UnionType) or isinstance(type, TypeVar | UnionType):
-        return True
+    is_plain = isinstance(sort, str)
     if isinstance(type, OptionalType):
-        if sort is PrimType:  # None, perhaps
+        if is_plain:  # None, perhaps
             return True
         type = type.elem
-    return isinstance(type, sort) or (formal.size is not None and sort is PrimType)
+    if sort in ("Any", OptionalType, UnionType) or isinstance(type, TypeVar | UnionType):
+        return True
+    if isinstance(type, PrimType):
+        return is_plain or type.name.startswith("Any")  # AnyClassType takes objects, say
+    return formal.size is not None if is_plain else isinstance(type, sort)
 
 
 def _view(argument: int) -> Rule:

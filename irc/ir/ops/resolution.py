@@ -27,19 +27,24 @@ _INTEGRAL = (types.INT, types.BOOL)
 
 
 def resolve(node: Node) -> Schema | None:
-    """The overload that fits the node's arguments best; None if none fits.
+    """The overload that fits the node's arguments best; None if none fits, or if only the run can tell which.
 
     The first row wins that fits without any conversion, else the first that
-    fits at all.
+    fits at all. An argument that may be anything fits every row, so that it
+    settles nothing: then only one row may fit.
     """
     actual = [v.type for v in node.inputs]
+    is_open = any(map(_is_open, actual))
     loose: Schema | None = None
     for schema in schemas(node.kind):
         exact = _fits(schema, actual)
-        if exact:
+        if exact is None:
+            continue
+        if is_open and loose is not None:
+            return None
+        if exact and not is_open:
             return schema
-        if exact is not None and loose is None:
-            loose = schema
+        loose = loose or schema
     return loose
 
 
@@ -117,7 +122,7 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         return (
             have is actual or have == actual or matches(have, actual, bound) or isinstance(have, TensorType | UnionType)
         )
-    if formal == types.ANY or actual == types.ANY:
+    if formal == types.ANY or _is_any(actual):
         return True
     if isinstance(formal, OptionalType):
         if actual == types.NONE:
@@ -146,3 +151,25 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
     if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
         return isinstance(actual, ClassType)
     return formal == actual
+
+
+def _is_any(type: Type) -> bool:
+    """Whether values of ``type`` may be anything."""
+    if isinstance(type, TensorType):
+        return False
+    if isinstance(type, OptionalType):
+        return _is_any(type.elem)
+    return any(map(_is_any, type.members)) if isinstance(type, UnionType) else type == types.ANY
+
+
+def _is_open(type: Type) -> bool:
+    """Whether values of ``type``, or what they hold, may be anything."""
+    if isinstance(type, TensorType):
+        return False
+    if isinstance(type, ListType | FutureType | OptionalType):
+        return _is_open(type.elem)
+    if isinstance(type, DictType):
+        return _is_open(type.key) or _is_open(type.value)
+    if isinstance(type, TupleType):
+        return any(map(_is_open, type.elems))
+    return _is_any(type)

@@ -1,0 +1,114 @@
+"""Arguments that may be anything: which overload they mean only the run can tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.alias import analyze
+from irc.alias.unknown import unknown_operators
+from irc.ir import Builder, Graph, parse_graph, types
+from irc.ir.ops import register
+from irc.ir.types import DictType, ListType, OptionalType, TupleType
+from tests.alias.helpers import Case
+from tests.alias.test_schema import overload
+
+T, INT, ANY = types.TENSOR, types.INT, types.ANY
+
+TEXT = """
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %o : int = prim::Constant[value=1]()
+  %n : NoneType = prim::Constant()
+  %y : Tensor = aten::relu(%x)
+  %q : Tensor = aten::relu(%x)
+  %k : Tensor[] = prim::ListConstruct(%y)
+  %l : Tensor[] = prim::ListConstruct(%q)
+  %t : Any = prim::unchecked_cast(%y)
+  %a : Any = prim::unchecked_cast(%k)
+  %b : Any = prim::unchecked_cast(%l)
+  {}
+  %w : Tensor = aten::neg_(%e)
+  return (%w)
+"""
+
+TAKEN = """
+  %d : Tensor[] = prim::unchecked_cast(%c)
+  %e : Tensor = aten::__getitem__(%d, %z)
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "%e : Tensor = aten::__getitem__(%a, %z)",
+        "%e : Tensor = aten::as_tensor(%t, %n, %n)",
+        "%e : Tensor = aten::slice(%t, %z, %z, %o, %o)",
+        "%c : Tensor[] = aten::list(%a)" + TAKEN,
+        "%c : Tensor[] = aten::split(%t, %o, %z)" + TAKEN,
+        "%c : Tensor[] = aten::mul(%a, %o)" + TAKEN,
+        "%c : Any = aten::add(%a, %b)" + TAKEN,
+        "%c : Any = aten::add(%b, %a)" + TAKEN,
+        "%c : Any = aten::mul(%a, %o)" + TAKEN,
+        "%c : Any = aten::slice(%a, %z, %o, %o)" + TAKEN,
+        "%c : Any = prim::max(%a, %a)" + TAKEN,
+        "%c : Any = aten::add_(%b, %a)\n  %e : Tensor = aten::__getitem__(%l, %o)",
+    ],
+)
+def test_what_any_overload_may_share_is_shared(lines: str) -> None:
+    c = Case(TEXT.format(lines))
+    assert c.alias("e", "y")
+    assert c.written("y")
+
+
+def test_an_argument_that_may_be_anything_settles_nothing() -> None:
+    assert overload("aten::__getitem__", ANY, INT) is None
+    assert overload("aten::__getitem__", OptionalType(ANY), INT) is None
+    assert overload("aten::__getitem__", ANY, types.STR) == "Dict_str"
+    assert overload("aten::__getitem__", ListType(ANY), INT) == "t"
+    assert overload("aten::__getitem__", DictType(types.STR, ANY), types.STR) == "Dict_str"
+    assert overload("aten::add", ListType(OptionalType(ANY)), ListType(T)) == "t"
+    assert overload("aten::add", TupleType((ANY,)), ListType(T)) is None
+    assert overload("aten::relu", ANY) == ""
+
+
+def test_a_formal_that_takes_anything_fits_tensors_too() -> None:
+    register("anything::pick(Tensor(a) x, Any y) -> Tensor(a=)", "anything::pick.t(Tensor x, Tensor y) -> Tensor")
+    graph = Graph()
+    b = Builder(graph)
+    x = graph.add_input(T)
+    p, q = b.op("aten::relu", x), b.op("aten::neg", x)
+    r = b.op("anything::pick", p, q)
+    db = analyze(graph)
+    assert db.must_alias(r, p)
+    assert db.may_alias(r, p)
+    assert not db.may_alias(r, q)
+
+
+def test_what_is_not_settled_is_unknown_and_leaves_traces() -> None:
+    c = Case(TEXT.format("%e : Tensor = aten::__getitem__(%a, %z)"))
+    assert list(unknown_operators(c.graph)) == ["aten::__getitem__"]
+    assert not c.db.must_alias(c["e"], c["y"])
+    node = c.node("w")
+    c["w"].replace_all_uses_with(c["x"])
+    c.db.replace_value(c["w"], c["x"])
+    for gone in (node, c.node("e")):
+        c.db.erase_node(gone)
+        gone.erase()
+    c.db.check()
+    c.db.tighten()
+    c.db.check()
+    assert not c.db.escapes(c["y"])
+
+
+def test_settled_where_all_overloads_do_the_same() -> None:
+    graph = parse_graph("""
+graph(%x : Tensor, %a : Any, %o : int):
+  %y : Tensor = aten::relu(%x)
+  %w : Tensor = aten::sub_(%y, %a, %o)
+  return (%w)
+""")
+    graph.verify()
+    assert not unknown_operators(graph)
+    db = analyze(graph)
+    assert db.may_alias(graph.value("w"), graph.value("y"))
+    assert not db.may_alias(graph.value("w"), graph.value("a"))
