@@ -71,6 +71,19 @@ def test_named_dimensions_survive_shape_arithmetic():
     assert y.type == tensor(DType.FLOAT, ("batch", 12))
 
 
+@pytest.mark.parametrize("bounds", [(-5, -9, -1), (-1, -9, -2), (9, 0, -3), (-9, 2, 1)])
+def test_slices_in_shape_arithmetic_are_those_of_the_kernel(bounds):
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3, 4, 5)))
+    start, end, axes, step = (b.constant(Tensor.of(np.array([n]))) for n in (*bounds[:2], 0, bounds[2]))
+    target = b.op("onnx::Slice", b.op("onnx::Shape", x), start, end, axes, step)
+    y = b.op("onnx::Expand", b.constant(Tensor.of(np.ones((), np.float32))), target)
+    graph.set_outputs([y])
+    Inference(graph).run()
+    sizes = {(-5, -9, -1): (2,), (-1, -9, -2): (5, 3), (9, 0, -3): (5,), (-9, 2, 1): (2, 3)}[bounds]
+    assert target.type == tensor(DType.INT64, (len(sizes),))
+    assert y.type == tensor(DType.FLOAT, sizes)
+
+
 def test_contents_are_not_tracked_through_memory_that_is_written():
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
     shape = b.op("onnx::Shape", x)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irc.ir.ops.slices import bounds
 from irc.ir.types import Dim
 from irc.passes.shapes.context import Contents, NodeTypes, as_contents, product
 
@@ -66,8 +67,7 @@ def _slice(c: NodeTypes) -> Contents | None:
     if starts is None or ends is None or len(starts) != 1:
         return None
     step = 1 if steps is None else steps[0]
-    end = None if step < 0 and ends[0] < -len(x) else ends[0]
-    return x[slice(starts[0], end, step or 1)]
+    return x[bounds(starts[0], ends[0], step or 1, len(x))]
 
 
 def _concat(c: NodeTypes) -> Contents | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from irc.ir.limits import MAX_RANK
+from irc.ir.ops.slices import bounds
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, product, shape_rule
 
@@ -268,13 +269,8 @@ def slice_(c: NodeTypes) -> Type:
         elif step == 0:
             c.fail("a slice cannot have step 0")
         else:
-            out[axis] = len(range(*slice(starts[i], _end(ends[i], whole, step), step).indices(whole)))
+            out[axis] = len(range(*bounds(starts[i], ends[i], step, whole).indices(whole)))
     return TensorType(c.dtype(0), tuple(out))
-
-
-def _end(end: int, size: int, step: int) -> int | None:
-    # A negative end beyond the front means "through element 0" when stepping backwards.
-    return None if step < 0 and end < -size else end
 
 
 @shape_rule("Pad")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.slices import bounds
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, check_size, fresh, ints, scalar
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def slice_of(
     x: Array, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
 ) -> Array:
-    """The part of ``x`` that Python's slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select, as a view."""
+    """The part of ``x`` that the slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select, as a view."""
     if axes is None:
         axes = range(len(starts))
     if steps is None:
@@ -32,7 +33,8 @@ def slice_of(
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if step == 0:
             raise Error("IRC424", "a slice has step 0")
-        index[axis_in(axis, x.ndim)] = slice(start, end, step)
+        along = axis_in(axis, x.ndim)
+        index[along] = bounds(start, end, step, x.shape[along])
     return x[tuple(index)]
 
 
