@@ -87,6 +87,7 @@ class Lowering:
         function: what a constant of type Function is at run time, by the function's name.
         bound: what earlier lowerings of the graph have made.
         places: for values that are made in memory that the run is given, a number for that memory.
+        lent: values whose memory is some of that: donated inputs that results are made over.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
@@ -105,6 +106,7 @@ class Lowering:
         function: Callable[[str], Any],
         bound: Bound,
         places: Mapping[Value, int] | None = None,
+        lent: Iterable[Value] = (),
         bulk: int | None = None,
     ) -> None:
         self.template: Frame = [None]
@@ -116,7 +118,7 @@ class Lowering:
         self._bulk = bulk
         self.bound = bound
         self._places = places or {}
-        self._placed = frozenset(map(storage.of, self._places))
+        self._placed = frozenset(map(storage.of, (*self._places, *lent)))
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -152,10 +152,15 @@ class Lowerer:
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
         self._finish()
 
-    def plan_with(self, places: Mapping[Value, int]) -> Plan:
-        """A plan in which values are made in memory that the run is given, by its number."""
+    def plan_with(self, places: Mapping[Value, int], lent: Iterable[Value] = ()) -> Plan:
+        """A plan in which values are made in memory that the run is given, by its number.
+
+        Args:
+            places: the values and numbers.
+            lent: inputs whose memory is some of that.
+        """
         plan = Plan(self.graph.name, self.bound)
-        self._fill(plan, self.graph, self.storage, places)
+        self._fill(plan, self.graph, self.storage, places, lent)
         self._finish()
         return plan
 
@@ -170,8 +175,15 @@ class Lowerer:
         while self._pending:
             self._fill(*self._pending.pop())
 
-    def _fill(self, plan: Plan, graph: Graph, storage: Storage, places: Mapping[Value, int] | None = None) -> Lowering:
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, self.bulk)
+    def _fill(
+        self,
+        plan: Plan,
+        graph: Graph,
+        storage: Storage,
+        places: Mapping[Value, int] | None = None,
+        lent: Iterable[Value] = (),
+    ) -> Lowering:
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, lent, self.bulk)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:

@@ -282,6 +282,59 @@ def test_a_run_that_fails_leaves_the_model_usable() -> None:
     np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.parametrize("size", [2, 300])  # whole, and block by block
+def test_results_beside_a_donated_place_are_not_written_over_it(size: int) -> None:
+    model = model_of(
+        """
+    graph(%x : Float(N, N)):
+      %y : Float(N, N), %z : Float(N, N) = prim::FusionGroup_0(%x)
+      %t : Float(N, N) = onnx::Sinh(%z)
+      return (%y, %t)
+    with prim::FusionGroup_0 = graph(%x : Float(N, N)):
+      %y : Float(N, N) = onnx::Neg(%x)
+      %a : Float(N, N) = onnx::Abs(%y)
+      %z : Float(N, N) = onnx::Sqrt(%a)
+      return (%y, %z)
+    """.replace("N, N", f"{size}, {size}")
+    )
+    for _ in range(3):
+        x = f32(size, size)
+        y, t = -x, np.sinh(np.sqrt(np.abs(x)))
+        got = model.run({"x": x}, donate=["x"])
+        np.testing.assert_array_equal(got["y"], y)
+        np.testing.assert_allclose(got["t"], t, rtol=1e-5)
+
+
+POINTWISE = {"Neg": 1, "Abs": 1, "Relu": 1, "Round": 1, "Add": 2, "Sub": 2, "Max": 2}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_donated_runs_compute_what_others_do(data: st.DataObject) -> None:
+    """Chains of pointwise operators in groups, between others, of which early results are returned too."""
+    names, lines = ["x", "y"], []
+    for i in range(data.draw(st.integers(3, 12))):
+        kind = data.draw(st.sampled_from([*POINTWISE, *POINTWISE, "Transpose", "MatMul"]))
+        latest = st.integers(0, min(3, len(names) - 1))
+        ins = [names[-1 - data.draw(latest)] for _ in range(2 if kind == "MatMul" else POINTWISE.get(kind, 1))]
+        names.append(f"v{i}")
+        lines.append(f"%v{i} : Float(2, 2) = onnx::{kind}({', '.join('%' + name for name in ins)})")
+    returned = data.draw(st.lists(st.sampled_from(names[2:]), min_size=1, max_size=3, unique=True))
+    text = "graph(%x : Float(2, 2), %y : Float(2, 2)):\n{}\nreturn ({})"
+    graph = parse_graph(text.format("\n".join(lines), ", ".join("%" + name for name in returned)))
+    wanted = CompiledModel(graph)
+    model = irc.compile(graph.copy())
+    donate = data.draw(st.sets(st.sampled_from("xy"), min_size=1))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        feeds = {name: rng.integers(-3, 3, (2, 2)).astype(np.float32) for name in "xy"}
+        expected = wanted.run(feeds)
+        got = model.run(feeds, donate=donate)
+        poison(model)
+        for name, want in expected.items():
+            np.testing.assert_array_equal(got[name], want)
+
+
 @pytest.mark.usefixtures("checked")
 @settings(max_examples=100)
 @given(st.data())

@@ -164,7 +164,10 @@ class PlannedRuns:
         donated = kind[len(self._lowerer.graph.inputs) :]
         with no_collection():
             memory = self._planner.plan(forms, donated)
-            return _Planned(memory, self._lowerer.plan_with(memory.place_of)) if memory.place_of else None
+            if not memory.place_of:
+                return None
+            lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
+            return _Planned(memory, self._lowerer.plan_with(memory.place_of, lent))
 
     @cached_property
     def _planner(self) -> Planner:
