@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
-from irc.ir.ops import schemas
+from irc.ir.ops import onnx_alias, schemas
 from irc.passes.slots import GROUP, bodies, slots
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _RESHAPES = frozenset(
 )
 """Operators whose first result has all elements of the first input, in their order, each once."""
 
-_MAKERS = ("onnx::", "aten::", "irc::", "ai.onnx.")
+_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.NAMESPACES))
 """Namespaces of operators whose kernels give fresh results in C order."""
 
 

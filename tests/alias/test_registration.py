@@ -8,7 +8,7 @@ from irc.alias import AliasDb, analyze, register_rule
 from irc.alias.recorder import Recorder
 from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
-from irc.ir.ops import Effects
+from irc.ir.ops import Effects, schema_of
 from irc.ir.ops import register as register_schema
 
 T = types.TENSOR
@@ -66,10 +66,22 @@ def test_a_rule_goes_before_a_row() -> None:
     assert not db.may_alias(node.outputs[0], a)
 
 
-def test_wrong_rows_are_refused_when_they_are_read() -> None:
-    register_schema("third::wrong(Tensor(a x) -> Tensor")
-    with pytest.raises(Error, match="IRC203"):
-        graph_of("third::wrong")
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("third::wrong(Tensor(a x) -> Tensor", "expected ')'"),
+        ("third::wrong(Tensor x) -> Tensor(q)", "no argument has the alias set q\n  third::wrong(Tensor x)"),
+        ("third::wrong(Tensor(a) x) -> Tensor(a|q)", "no argument has the alias set q"),
+        ("third::wrong(Tensor(a) x) -> (Tensor(a), Tensor(q)[])", "no argument has the alias set q"),
+        ("third::wrong(t(a)[] x, t(b -> q) y) -> ()", "no argument has the alias set q"),
+    ],
+)
+def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> None:
+    with pytest.raises(Error, match="IRC203") as caught:
+        register_schema("third::wrong(Tensor x, Tensor y) -> Tensor", row)
+    assert message in caught.value.message
+    db, a, _, node = graph_of("third::wrong")
+    assert db.may_alias(node.output, a), "opaque, for nothing is known"
 
 
 def test_functional_operators_with_blocks_are_opaque() -> None:

@@ -8,6 +8,9 @@ time, so none of them is a must.
 
 from __future__ import annotations
 
+NAMESPACES = ("onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
+"""Those of the standard. Of others that look like them (``ai.onnx.contrib``) nothing is known."""
+
 ROWS = (
     """
     onnx::Identity(t(a) input) -> t(a)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from threading import RLock
 
 from irc.errors import Error
+from irc.ir.ops import onnx_alias
 
 ENTRY_POINT_GROUP = "irc.operators"
 """Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
 
-_OWN = ("aten", "irc", "onnx", "prim", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")
+_OWN = ("aten", "irc", "prim", *onnx_alias.NAMESPACES)
 
 _done: set[str] = set(_OWN)
 _loading: set[str] = set()

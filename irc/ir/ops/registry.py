@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+from irc.errors import Error
 from irc.ir.ops import aten, irc, onnx_alias, prim
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.plugins import load_for
-from irc.ir.schema import Schema
+from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.schema_parser import parse_schema
 
 # Rows are parsed when first asked for: a table of hundreds costs nothing to import.
@@ -15,7 +16,7 @@ _TEXTS: dict[str, list[str]] = {}
 _PARSED: dict[str, tuple[Schema, ...]] = {}
 _EFFECTS: dict[str, Effects] = {}
 _SWITCHES: dict[str, str] = {}
-_FUNCTIONAL_NAMESPACES = ("onnx::", "ai.onnx.")
+_FUNCTIONAL_NAMESPACES = frozenset(onnx_alias.NAMESPACES)
 
 
 on_change: list[Callable[[str], None]] = []
@@ -23,7 +24,30 @@ on_change: list[Callable[[str], None]] = []
 
 
 def register(*rows: str, effects: Effects = Effects.NONE) -> None:
-    """Add schema rows, further overloads of kinds that are known already included."""
+    """Add schema rows, further overloads of kinds that are known already included.
+
+    Raises:
+        Error: IRC203 if a row is not well formed, or a result shares with, or an argument is stored into, a set that is
+            no argument's: that would say nothing. No row is added then.
+    """
+    for row in rows:
+        _check_sets(parse_schema(row))
+    _add(rows, effects)
+
+
+def _check_sets(schema: Schema) -> None:
+    known = {WILDCARD, *(name for info in _annotations(schema.arguments) for name in info.before)}
+    for info in _annotations((*schema.arguments, *schema.returns)):
+        for name in (*info.before, *info.after):
+            if name not in known:
+                raise Error("IRC203", f"no argument has the alias set {name}\n  {schema}", "schema")
+
+
+def _annotations(formals: Iterable[Argument]) -> Iterator[AliasInfo]:
+    return (info for formal in formals if formal.alias is not None for info in formal.alias.walk())
+
+
+def _add(rows: Iterable[str], effects: Effects = Effects.NONE) -> None:
     for row in rows:
         kind = _kind(row)
         _TEXTS.setdefault(kind, []).append(row)
@@ -62,8 +86,8 @@ def random_switch(kind: str) -> str | None:
 
 
 def functional_by_default(kind: str) -> bool:
-    """Whether operators of this namespace write nothing and return fresh memory unless a row says otherwise."""
-    return kind.startswith(_FUNCTIONAL_NAMESPACES)
+    """Whether ``kind`` is of ONNX's own: they write nothing and return fresh memory unless a row says otherwise."""
+    return kind.rpartition("::")[0] in _FUNCTIONAL_NAMESPACES
 
 
 def kinds() -> Iterable[str]:
@@ -81,7 +105,7 @@ def _kind(row: str) -> str:
 def _load() -> None:
     for table in (aten, prim, onnx_alias, irc):
         for rows in table.ROWS:
-            register(*(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#")))
+            _add(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#"))
         _EFFECTS.update(dict.fromkeys((*table.RANDOM, *table.RANDOM_UNLESS_FALSE), Effects.RANDOM))
         _SWITCHES.update(table.RANDOM_UNLESS_FALSE)
         for kind in table.SIDE_EFFECT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from irc.ir import types
 from irc.ir.node import Node
 from irc.ir.ops.effects import Effects
-from irc.ir.ops.registry import effects, random_switch, schemas
+from irc.ir.ops.registry import effects, functional_by_default, random_switch, schemas
 from irc.ir.schema import Argument, Schema
 from irc.ir.tensor import Tensor
 from irc.ir.types import (
@@ -80,7 +80,7 @@ def schema_of(node: Node) -> Schema | None:
 
     ONNX's are looked up in the onnx package, which is imported when first needed.
     """
-    if node.kind.startswith(("onnx::", "ai.onnx.")):
+    if functional_by_default(node.kind):
         from irc.ir.ops.onnx_defs import onnx_schema
 
         return onnx_schema(node)
