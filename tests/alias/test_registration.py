@@ -84,6 +84,20 @@ def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> N
     assert db.may_alias(node.output, a), "opaque, for nothing is known"
 
 
+def test_only_the_namespaces_of_the_standard_are_onnx() -> None:
+    for kind in ("onnx::Unheard", "ai.onnx.ml::Unheard", "ai.onnx.preview.training::Unheard"):
+        db, a, _, node = graph_of(kind)
+        assert not db.may_alias(node.output, a), kind
+    for kind in ("ai.onnx.contrib::Unheard", "ai.onnx.contrib::Unheard_", "ai.onnx::Unheard", "onnx.own::Unheard"):
+        db, a, _, node = graph_of(kind)
+        assert db.may_alias(node.output, a), kind
+        assert db.has_side_effects(node), kind
+    register_schema("ai.onnx.contrib::Known(Tensor(a) x, Tensor y) -> Tensor(a)")
+    db, a, c, node = graph_of("ai.onnx.contrib::Known")
+    assert db.may_alias(node.output, a) and not db.may_alias(node.output, c)
+    assert schema_of(node) is not None
+
+
 def test_functional_operators_with_blocks_are_opaque() -> None:
     graph = Graph()
     x = graph.add_input(T)
