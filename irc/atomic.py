@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from irc.errors import Error
+from irc.errors import Error, cannot
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         with _beside(Path(os.path.realpath(given))) as file:
             yield file
     except OSError as error:
-        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", where) from error
+        raise cannot("IRC501", "write the file", error, where) from error
 
 
 @contextmanager

@@ -13,7 +13,7 @@ IRC5xx    file: reading or writing a ``.irc`` or output file failed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 
 class Error(Exception):
@@ -36,6 +36,18 @@ class Error(Exception):
         return f"{self.code}:{place} {self.message}"
 
 
+def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
+    """An Error that says why ``what`` cannot be done: in the system's words, without its number and the path.
+
+    Args:
+        code: of the Error.
+        what: such as ``"read the file"``.
+        error: what was raised: an OSError, or the ValueError for a name that no file can have.
+        where: the path.
+    """
+    return Error(code, f"cannot {what}: {getattr(error, 'strerror', None) or error}", where)
+
+
 MOST_COMPARED = 10_000
 """Names that are looked at for one that was perhaps meant: comparing takes some 10 µs each."""
 
@@ -47,3 +59,13 @@ def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] 
 
     close = difflib.get_close_matches(str(name), islice(known, MOST_COMPARED), 1)
     return f"did you mean {show(close[0])}?" if close else ""
+
+
+MOST_LISTED = 20
+"""Names that are listed where none is like the one given."""
+
+
+def suggestion(name: object, known: Collection[str]) -> str:
+    """The one of ``known`` that is most like ``name``, or which there are, as the end of a message."""
+    listed = ", ".join(map(repr, list(known)[:MOST_LISTED])) + (", ..." if len(known) > MOST_LISTED else "")
+    return did_you_mean(name, known) or (f"it has {listed}" if known else "it has none")

@@ -12,9 +12,9 @@ import numpy as np
 from irc.atomic import replacing
 from irc.cli.options import Binding
 from irc.cli.output import say
-from irc.errors import Error
+from irc.errors import Error, cannot, suggestion
 from irc.runtime.arguments import Argument
-from irc.runtime.model import CompiledModel, suggestion
+from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs
 
@@ -30,7 +30,7 @@ def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Arr
         if name in arrays:
             raise Error("IRC410", "this input is given twice", f"input {name!r}")
         if name not in arguments:
-            raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, list(arguments))}")
+            raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, arguments)}")
         arrays[name] = _as_stated(_read(path), arguments[name])
     return arrays
 
@@ -75,7 +75,7 @@ def _read(path: str) -> Array:
             with warnings.catch_warnings(action="ignore"):  # one message is enough
                 return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise Error("IRC502", f"cannot read the file: {error.strerror or error}", path) from None
+        raise cannot("IRC502", "read the file", error, path) from None
     except Exception as error:  # NumPy raises ValueError, TypeError, TokenError and others for headers that are wrong
         if "Python objects" in str(error):
             message = "this array holds Python objects, and irc reads no pickles; save strings with dtype=str"

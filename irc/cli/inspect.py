@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irc.cli import models, options
 from irc.cli.output import emit
-from irc.errors import Error
+from irc.errors import Error, suggestion
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -98,8 +98,6 @@ def _why(db: AliasDb, a: Value, b: Value) -> list[str]:
 
 def _value(graph: Graph, name: str, where: str) -> Value:
     """The value called ``name``, which may be written with %; IRC311 if there is none."""
-    from irc.runtime.model import suggestion
-
     for spelled in (name, name.removeprefix("%")):
         if graph.has_value(spelled):
             return graph.value(spelled)

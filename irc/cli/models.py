@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irc.cli.output import say
-from irc.errors import Error
+from irc.errors import Error, cannot
 
 if TYPE_CHECKING:
     from irc.ir import Module
@@ -69,7 +69,7 @@ def read_text(path: str) -> str:
     except UnicodeDecodeError as error:
         raise Error("IRC504", f"this is not UTF-8 text (byte {error.start}), so not IR text", path) from None
     except (OSError, ValueError) as error:  # the latter for names that no file can have
-        raise Error("IRC502", f"cannot read the file: {getattr(error, 'strerror', None) or error}", path) from None
+        raise cannot("IRC502", "read the file", error, path) from None
 
 
 def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
@@ -95,7 +95,7 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
         if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
             raise Error("IRC503", "this is the model that is read: give the output another name", path)
     except OSError as error:  # a name that is too long cannot even be asked about
-        raise Error("IRC501", f"cannot write the file: {error.strerror or error}", path) from None
+        raise cannot("IRC501", "write the file", error, path) from None
 
 
 def check_operators(module: Module, strict: bool, path: str) -> None:

@@ -7,9 +7,10 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from irc.errors import Error, did_you_mean
+from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.declared import completed, declared_type
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.execution import Counters, Run
@@ -41,7 +42,7 @@ class CompiledModel:
         report: as given.
         options: as given.
         inputs: what `run` takes, in order.
-        outputs: what `run` returns, in order.
+        outputs: what `run` returns, in order; sizes that irc does not know are as the model declares them.
         counters: what the last run to finish did.
 
     Raises:
@@ -63,7 +64,8 @@ class CompiledModel:
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self._arguments = {i.name: i for i in self.inputs}
         self._shapes = {i.name: i.shape for i in self.inputs}
-        self.outputs = tuple(Argument(v.name, v.type) for v in self.graph.outputs)
+        said = self.module.metadata if self.graph is self.module.main else {}
+        self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
         self.counters = Counters()
         with no_collection():
             self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
@@ -208,7 +210,7 @@ class CompiledModel:
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
         for name in feeds:
             if name not in self._arguments:
-                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, [*self._arguments])}")
+                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, self._arguments)}")
         arguments = [a for name, a in self._arguments.items() if name not in held or name in feeds]
         if absent := [a for a in arguments if not a.optional and a.name not in feeds]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
@@ -262,9 +264,3 @@ def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
         for other, value in feeds.items():
             if other != name and boundary.overlaps(array, value):
                 raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)
-
-
-def suggestion(name: object, names: list[str]) -> str:
-    """The one of ``names`` that is most like ``name``, or which there are, as the end of a message."""
-    has = f"it has {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}" if names else "it has none"
-    return did_you_mean(name, names) or has

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error, did_you_mean
+from irc.errors import Error, suggestion
 from irc.ir.types import TensorType
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import reserve
@@ -209,8 +209,7 @@ def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
 
 def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
     if name not in among:
-        hint = did_you_mean(name, among) or f"there are {_list(among.values())}"
-        raise Error("IRC417", f"the model has no {what} {name!r}; {hint}")
+        raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
     return among[name]
 
 

@@ -20,7 +20,7 @@ import stat
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NoReturn
 
-from irc.errors import Error
+from irc.errors import Error, cannot
 from irc.frontend.onnx.checks import Place, text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DataFile:
         try:
             self._status = os.fstat(descriptor)
             if not stat.S_ISREG(self._status.st_mode):
-                raise OSError(f"{path} is not a regular file")
+                raise OSError("this is not a regular file")
             self.size = self._status.st_size
             # An empty file cannot be mapped.
             self._map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if self.size else None
@@ -119,7 +119,7 @@ class DataFolder:
             try:
                 self._files[location] = file = DataFile(self._resolve(location, where))
             except (OSError, ValueError) as error:
-                _fail(f"cannot read its external data: {error}", where)
+                raise cannot("IRC130", f"read its external data {location!r:.99}", error, str(where)) from None
         return file
 
     def _resolve(self, location: str, where: Place) -> str:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
-from irc.errors import Error
+from irc.errors import Error, cannot
 from irc.frontend.onnx.external import DataFile, DataFolder, Region
 from irc.frontend.onnx.wire import split
 
@@ -49,7 +49,7 @@ def read_file(path: str) -> Source:
     except FileNotFoundError:
         _fail("there is no such file")
     except (OSError, ValueError) as error:
-        _fail(f"cannot read the file: {error}")
+        raise cannot("IRC120", "read the file", error) from None
     if file.size > MAX_BYTES:
         _fail(
             f"the file has {file.size} bytes, but protobuf reads at most {MAX_BYTES}: "

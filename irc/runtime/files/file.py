@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.atomic import replacing
-from irc.errors import Error
+from irc.errors import Error, cannot
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_module
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledM
         with open(path, "rb") as file:
             header, start, contents = _open(file, where)
     except (OSError, ValueError) as error:  # the latter for names that no file can have
-        raise Error("IRC502", f"cannot read the file: {getattr(error, 'strerror', None) or error}", where) from None
+        raise cannot("IRC502", "read the file", error, where) from None
     try:
         module = _module(header, contents, start)
         report = None if header["report"] is None else Report.from_dict(header["report"])
