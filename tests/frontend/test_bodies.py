@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx.bodies import EXPANDED
+from irc.frontend.onnx_export import export_model
 from irc.runtime.kernels.registry import find_binder
 
 FLOAT = TensorProto.FLOAT
@@ -127,3 +128,66 @@ def test_attributes_of_a_body_that_all_nodes_share() -> None:
         np.testing.assert_allclose(window, np.sin(np.pi * np.arange(8) / size) ** 2, atol=1e-6)
         assert window[0] == edge
         assert not any(n.kind == "onnx::HannWindow" for n in compiled.graph.walk())
+
+
+def fed(op_type: str, version: int, arrays: list[np.ndarray | None], outputs: str, **attributes: object):
+    """A model of one node, whose inputs have the types and shapes of ``arrays``, and its inputs."""
+    feeds = {f"x{i}": a for i, a in enumerate(arrays) if a is not None}
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()
+    ]
+    results = [helper.make_empty_tensor_value_info(n) for n in outputs]
+    inputs = [f"x{i}" if a is not None else "" for i, a in enumerate(arrays)]
+    graph = helper.make_graph([helper.make_node(op_type, inputs, list(outputs), **attributes)], "g", infos, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)]), feeds
+
+
+def heads(seed: int, length: int = 3, dtype: type = np.float32) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((1, 2, length, 4)).astype(dtype)
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [(np.float16, np.float32), (np.float32, np.float16)])
+def test_values_of_attention_of_another_type_than_its_keys(narrow: type, wide: type) -> None:
+    """What was there of them is handed out as it is; the product is of the type of the queries."""
+    q, k, past = heads(0, 3, narrow), heads(1, 3, narrow), heads(3, 1, narrow)
+    v, past_v = heads(2, 3, wide), heads(4, 1, wide)
+    model, feeds = fed("Attention", 23, [q, k, v, None, past, past_v], "ykvs", is_causal=1)
+    same, others = fed(
+        "Attention", 23, [q, k, v.astype(narrow), None, past, past_v.astype(narrow)], "ykvs", is_causal=1
+    )
+    found, expected = irc.compile(model).run(feeds), irc.compile(same).run(others)
+    for name in "yks":
+        assert found[name].dtype == narrow
+        np.testing.assert_array_equal(found[name], expected[name])
+    np.testing.assert_array_equal(found["v"], np.concatenate([past_v, v], axis=2))
+    written = export_model(irc.compile(model).module)
+    onnx.checker.check_model(written, full_check=True)
+    assert [v.type.tensor_type.elem_type for v in written.graph.output] == [
+        helper.np_dtype_to_tensor_dtype(np.dtype(t)) for t in (narrow, narrow, wide, narrow)
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+@pytest.mark.parametrize(
+    ("version", "rest", "attributes"),
+    [
+        (23, [], {"is_causal": 1}),
+        (24, [None, None, np.array([2])], {}),
+        (25, [], {"left_window_size": 1}),
+    ],
+)
+def test_a_mask_of_integers_does_not_let_through_what_else_is_masked(dtype, version, rest, attributes) -> None:
+    arrays = [heads(0), heads(1), heads(2)]
+    mask = np.arange(9).reshape(3, 3) % 4
+    model, feeds = fed("Attention", version, [*arrays, mask.astype(dtype), *rest], "y", **attributes)
+    of_floats, others = fed("Attention", version, [*arrays, mask.astype(np.float32), *rest], "y", **attributes)
+    unmasked, _ = fed("Attention", 23, [*arrays, mask.astype(np.float32)], "y")
+    found, expected = irc.compile(model).run(feeds)["y"], irc.compile(of_floats).run(others)["y"]
+    np.testing.assert_array_equal(found, expected)
+    assert not np.allclose(expected, irc.compile(unmasked).run({k: others[k] for k in ("x0", "x1", "x2", "x3")})["y"])
+
+
+def test_sizes_of_32_bits_to_crop_and_pad_to() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    model, feeds = fed("CenterCropPad", 18, [x, np.array([2, 6], np.int32)], "y")
+    assert irc.compile(model).run(feeds)["y"].tolist() == [[0, 0, 1, 2, 3, 0], [0, 4, 5, 6, 7, 0]]

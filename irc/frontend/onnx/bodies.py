@@ -17,7 +17,7 @@ from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 from irc.frontend.onnx.types import generalize, to_proto
-from irc.ir.types import NONE, TensorType
+from irc.ir.types import NONE, DType, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from irc.frontend.onnx.opsets import Operator
     from irc.frontend.onnx.scan import RawNode
     from irc.ir import Block, Value
+    from irc.ir.types import Type
 
 EXPANDED = (
     "ai.onnx.preview::FlexAttention",
@@ -41,6 +42,8 @@ EXPANDED = (
     "onnx::SoftmaxCrossEntropyLoss",
 )
 """Operators with function bodies that irc has no kernels for."""
+
+_ATTENTION, _CROP_OR_PAD = "onnx::Attention", "onnx::CenterCropPad"
 
 
 def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
@@ -60,7 +63,7 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
     if function is None:
         if not raw.graphs:
             return builder.operator(raw, operator, block, scope)
-        for value in filter(_is_unknown, inputs):
+        for value in (v for v in inputs if _is_unknown(v.type)):
             raise Error("IRC131", f"the element type of its input %{value.name} is not known", str(raw))
         raise Error("IRC134", "onnx makes no function body for these attributes and types", str(raw))
     outputs = [name for name in output_names(raw, operator) if name]
@@ -71,8 +74,8 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
     return [made[name] if name else builder.absent() for name in raw.outputs]
 
 
-def _is_unknown(value: Value) -> bool:
-    return value.type is not NONE and not (isinstance(value.type, TensorType) and value.type.dtype is not None)
+def _is_unknown(type: Type) -> bool:
+    return type is not NONE and not (isinstance(type, TensorType) and type.dtype is not None)
 
 
 def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Sequence[Value]) -> RawFunction | None:
@@ -85,9 +88,14 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     of_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if of_node else schema.function_opset_versions
     version = max((v for v in versions if v <= builder.imports.get(domain, v)), default=min(versions))
-    proto = _of_node(builder, raw, schema, version, inputs) if of_node else _of_operator(schema, version)
+    types = [generalize(value.type) for value in inputs]
+    taken = _taken(operator.kind, types)
+    proto = _of_node(builder, raw, schema, version, taken) if of_node else _of_operator(schema, version)
     if not proto.node:
         return None
+    _cast_inputs(proto, types, taken)
+    if operator.kind == _ATTENTION and types[2] != types[0]:
+        _cast_values(proto)
     wanted = [name for name, own in zip(proto.output, raw.outputs) if own]
     del proto.output[:]
     proto.output.extend(wanted)
@@ -99,6 +107,47 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     return function
 
 
+def _taken(kind: str, types: Sequence[Type]) -> list[Type]:
+    """The types that the body is right for: the operator takes more than onnx's body does.
+
+    Attention's body masks by -inf in the type of the mask it is given, which is no number of an integer type;
+    CenterCropPad's computes with the target sizes and with int64.
+    """
+    taken = list(types)
+    if kind == _ATTENTION and len(types) > 3 and _is_integer(types[3]):
+        taken[3] = types[0]
+    elif kind == _CROP_OR_PAD and len(types) > 1 and _is_integer(types[1]):
+        taken[1] = TensorType(DType.INT64)
+    return taken
+
+
+def _is_integer(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.dtype is not None and type.dtype.is_integer
+
+
+def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Type]) -> None:
+    """Let ``proto``, which takes inputs of the types ``taken``, take such of the types ``given``."""
+    from onnx import NodeProto, helper
+
+    for i, (have, want) in enumerate(zip(given, taken, strict=True)):
+        if have != want and isinstance(want, TensorType) and want.dtype is not None:
+            name = proto.input[i]
+            proto.input[i] = f"{name}_given"
+            cast: NodeProto = helper.make_node("Cast", [proto.input[i]], [name], to=want.dtype.onnx)
+            proto.node.insert(0, cast)
+
+
+def _cast_values(proto: FunctionProto) -> None:
+    """Let the last product of Attention, of weights and values, have operands of one element type: the weights'."""
+    from onnx import NodeProto, helper
+
+    at, product = max((i, node) for i, node in enumerate(proto.node) if node.op_type == "MatMul")
+    weights, values = product.input
+    product.input[1] = f"{values}_cast"
+    cast: NodeProto = helper.make_node("CastLike", [values, weights], [product.input[1]])
+    proto.node.insert(at, cast)
+
+
 def _of_operator(schema: Any, version: int) -> FunctionProto:
     """The body that all nodes share."""
     from onnx import FunctionProto
@@ -106,19 +155,19 @@ def _of_operator(schema: Any, version: int) -> FunctionProto:
     return FunctionProto.FromString(schema.get_function_with_opset_version(version))
 
 
-def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, inputs: Sequence[Value]) -> FunctionProto:
+def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, types: Sequence[Type]) -> FunctionProto:
     """The body for this node: empty where onnx makes none."""
     from onnx import FunctionProto, NodeProto
 
-    if any(map(_is_unknown, inputs)):
+    if any(map(_is_unknown, types)):
         return FunctionProto()
     node = NodeProto(op_type=raw.op_type, domain=raw.proto.domain)
-    node.input.extend("" if value.type is NONE else f"x{i}" for i, value in enumerate(inputs))
+    node.input.extend("" if type is NONE else f"x{i}" for i, type in enumerate(types))
     node.output.extend(raw.outputs)
     node.attribute.extend(substitute(raw.attributes, builder.environment, raw))
-    types = [b"" if v.type is NONE else to_proto(generalize(v.type)).SerializeToString() for v in inputs]
+    protos = [b"" if type is NONE else to_proto(type).SerializeToString() for type in types]
     try:
-        made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+        made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), protos)
     except Exception as error:  # whatever onnx's C++ raises for what it cannot make a body of
         reason = str(error).partition("\n")[0]
         raise Error("IRC134", f"onnx cannot make its function body: {reason}", str(raw)) from None
