@@ -114,11 +114,6 @@ class Schema:
     is_varret: bool = False
 
     @property
-    def is_pure(self) -> bool:
-        """Whether it neither writes nor shares nor stores: all results are fresh memory."""
-        return not self.has_annotations
-
-    @property
     def has_annotations(self) -> bool:
         """Whether any argument or result has an alias annotation."""
         return any(a.alias is not None for a in (*self.arguments, *self.returns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from irc.errors import Error
+from irc.errors import Error, did_you_mean
 from irc.ir import types
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.types import Type
@@ -41,6 +41,17 @@ _PRIMITIVES = {
     "Layout": types.INT,
     "MemoryFormat": types.INT,
 }
+
+# Types without memory or parameters that have no name of their own here.
+_OTHERS = frozenset({
+    "AnyClassType", "AnyEnumType", "AnyListType", "AnyTupleType", "Capsule", "Function", "Generator", "PyObject",
+    "QScheme", "Storage", "Stream",
+})  # fmt: skip
+
+_GENERICS = frozenset({"Await", "Dict", "Future", "List", "Optional", "RRef", "Tuple", "Union"})
+
+_VARIABLE = re.compile(r"[a-z](?:[A-Z0-9]\w*)?")
+"""Type variables: ``t``, ``t1``, ``tVal``."""
 
 _LITERALS = {"None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan")}
 
@@ -127,7 +138,10 @@ class _Parser:
             if self._take("*"):
                 keyword_only = True
                 continue
+            start = self.tokens[self.at][2]
             found.append(self._argument(keyword_only))
+            if any(other.name == found[-1].name for other in found[:-1]):
+                self._fail(f"two arguments are called {found[-1].name}", start)
         return tuple(found), False
 
     def _argument(self, keyword_only: bool) -> Argument:
@@ -185,16 +199,21 @@ class _Parser:
             elems, parts = self._types(")")
             return types.TupleType(elems), parts
         name = self._name()
-        if name in ("Dict", "Future", "Union", "Await", "RRef", "Tuple", "List", "Optional"):
+        if name in _GENERICS:
             close = ")" if self._take("(") else "]"
             if close == "]":
                 self._expect("[")
             return self._generic(name, *self._types(close))
         if name in _PRIMITIVES:
             return _PRIMITIVES[name], ()
-        if name[0].islower() and "." not in name:
+        if name in _OTHERS:
+            return types.PrimType(name), ()
+        if "." in name:
+            return types.ClassType(name), ()
+        if _VARIABLE.fullmatch(name):
             return types.TypeVar(name), ()
-        return (types.ClassType(name) if "." in name else types.PrimType(name)), ()
+        hint = did_you_mean(name, (*_PRIMITIVES, *_GENERICS, *_OTHERS))
+        return self._fail(f"there is no type {name}{hint and f'; {hint}'}", self.tokens[self.at - 1][2])
 
     def _generic(
         self, name: str, elems: tuple[Type, ...], parts: tuple[AliasInfo | None, ...]

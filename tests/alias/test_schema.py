@@ -23,7 +23,7 @@ def test_a_full_signature() -> None:
     assert other.alias is None
     assert (alpha.type, alpha.default, alpha.keyword_only) == (types.SCALAR, 1, True)
     assert schema.is_mutable
-    assert not schema.is_pure
+    assert schema.has_annotations
     assert schema.returns[0].alias == self.alias
 
 
@@ -89,6 +89,10 @@ def test_defaults_sizes_and_variadics() -> None:
         ("a::b(Tensor $) -> Tensor", "unexpected character"),
         ("a::b(Dict(str) x) -> Tensor", "Dict of 1 types"),
         ("a::b(int x=) -> Tensor", "expected a default value"),
+        ("a::b(Tensor x, int x) -> Tensor", "two arguments are called x"),
+        ("a::b(Tensr x) -> Tensor", "there is no type Tensr; did you mean 'Tensor'?"),
+        ("a::b(Tensor x) -> Tensr[]?", "there is no type Tensr"),
+        ("a::b(tensor x) -> Tensor", "there is no type tensor"),
         ("", "expected a name"),
     ],
 )
@@ -200,7 +204,7 @@ def test_onnx_signatures_come_from_the_standard() -> None:
     assert reshape.returns[0].alias == AliasInfo(("a",), ("a",))
     conv = schema_of(b.node("onnx::Conv", [x, x], [T], version=11))
     assert conv is not None
-    assert conv.is_pure
+    assert not conv.has_annotations
     assert [a.has_default for a in conv.arguments] == [False, False, True]
     relu = schema_of(b.node("onnx::Relu_", [x], [T], version=14))
     assert relu is not None
