@@ -1,16 +1,24 @@
-"""Building graphs from IR text and running them."""
+"""Building graphs from IR text, running them, and interrupting that."""
 
 from __future__ import annotations
 
+import linecache
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import irc
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
 from irc.runtime.execution import Counters
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
+
+
+PACKAGE = str(Path(irc.__file__).parent)
 
 
 def module_of(text: str, weights: dict[str, np.ndarray], verify: bool = True) -> Module:
@@ -31,6 +39,36 @@ def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
 def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool = True) -> list[Any]:
     """The outputs of the graph in ``text``, by its plan alone: no checks of inputs, no boundary."""
     return lower(graph_of(text, verify=verify)).run(list(inputs), counters)
+
+
+def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE) -> bool:
+    """Whether Ctrl-C before the ``at``-th line that ``action`` runs, in files with such paths, came before its end.
+
+    Not where a ``with`` begins or ends: there Python has no line of its own for what the interpreter does.
+    """
+    lines = 0
+
+    def line(frame: Any, event: str, _: Any) -> Any:
+        nonlocal lines
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not text.lstrip().startswith("with "):
+            lines += 1
+            if lines == at:
+                raise KeyboardInterrupt
+        return line
+
+    def call(frame: Any, event: str, _: Any) -> Any:
+        return line if files in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        action()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 def f32(*values: Any) -> np.ndarray:

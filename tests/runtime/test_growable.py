@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime.memory.growable import GrowableArray, append, room_of
 from irc.runtime.model import CompiledModel
-from tests.runtime.helpers import f32, graph_of
+from tests.runtime.helpers import f32, graph_of, interrupted
 
 
 def address(array):
@@ -226,6 +226,20 @@ def test_strings_are_joined_but_never_in_place():
     assert (both.tolist(), in_place) == (["a", "b"], False)
     with pytest.raises(Error, match="strings"):
         GrowableArray(np.array(["a"], object), 0)
+
+
+def test_an_append_that_is_interrupted_leaves_what_was_there():
+    """Whatever was done of it, the next append gives what both hold, not memory that nobody has written."""
+    row = np.ones((1, 4), np.float32)
+    for at in range(1, 1000):
+        grown = GrowableArray(np.zeros((2, 4), np.float32), 0, 8)
+        stopped = interrupted(lambda: grown.append(row), at, "growable.py")  # noqa: B023  # called at once
+        before = grown.array.copy()
+        grown.append(row)
+        np.testing.assert_array_equal(grown, np.concatenate([before, row]))
+        if not stopped:
+            break
+    assert 5 < at < 999
 
 
 @settings(max_examples=60, deadline=None)

@@ -126,8 +126,8 @@ class Room:
         view: Array = face[(*self._before, slice(end))]
         if self._is_raw:
             view = view.view(self._dtype)
+        self._latest = ref(view)  # first: interrupted, an append leaves `used` as it is
         self.used = end
-        self._latest = ref(view)
         return view
 
     def _shows(self, array: Array) -> bool:
