@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import pool, unpool  # noqa: F401
+from irc.runtime.kernels.pool import count_taps
+from irc.runtime.kernels.windows import Window
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 WINDOWS = {
@@ -41,6 +43,37 @@ CEIL = {
 def test_max_pool(case, opset):
     shape, attrs = WINDOWS[case]
     check_against_ort("MaxPool", [values(*shape)], attrs, opset)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_only_taps_that_read_something_are_looked_at(rank, outputs, monkeypatch):
+    """Of a large window with large strides, those at its ends."""
+    steps = []
+    monkeypatch.setattr(pool, "pace", lambda: steps.append(1))
+    attrs = {"kernel_shape": [997] * rank, "strides": [997] * rank, "pads": [996] * (2 * rank)}
+    check_against_ort("MaxPool", [values(1, 1, *[4] * rank)], attrs, 12, n_outputs=outputs)
+    assert 0 < len(steps) <= 8**rank
+    if outputs == 1:
+        for include in (0, 1):
+            check_against_ort("AveragePool", [values(1, 1, *[4] * rank)], {**attrs, "count_include_pad": include}, 19)
+
+
+@given(st.tuples(*[st.integers(1, 9)] * 4, *[st.integers(0, 9)] * 2), st.booleans())
+def test_taps(numbers, ceil):
+    size, kernel, stride, dilation, begin, end = numbers
+    window = Window((kernel,), (stride,), (dilation,), (begin, end), "NOTSET", ceil)
+    try:
+        (axis,) = window.resolve((size,))
+    except Error:
+        return
+    taps = {o: [t for t in range(kernel) if 0 <= o * stride + t * dilation - begin < size] for o in range(axis.out)}
+    assert {o: list(axis.inside(o)) for o in taps} == taps
+    assert count_taps(axis, False).tolist() == [len(found) for found in taps.values()]
+    reading = set().union(*taps.values())
+    assert reading <= set(axis.taps) and len(axis.taps) <= max(len(reading), size * axis.out)
+    everywhere = set(range(kernel)).intersection(*taps.values())
+    assert axis.first_of_all == min(everywhere, default=None)
 
 
 @pytest.mark.parametrize("storage_order", [0, 1])

@@ -31,8 +31,7 @@ def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any, out: Ar
     """
     check_spatial(x)
     if all(a.out == 1 and a.kernel > 1 for a in axes):  # one window: NumPy's own reduction is the fastest
-        reads = ((a.taps.start * a.dilation - a.begin, a.taps.stop * a.dilation - a.begin, a.dilation) for a in axes)
-        seen = x[(slice(None), slice(None), *(slice(*r) for r in reads))]
+        seen = x[(slice(None), slice(None), *(a.seen(0) for a in axes))]
         return ufunc.reduce(seen, axis=tuple(range(2, x.ndim)), keepdims=True, initial=identity, out=out)
     reduced = [(i, axis) for i, axis in enumerate(axes, 2) if not axis.trivial]
     for i, axis in reduced:
@@ -43,17 +42,17 @@ def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any, out: Ar
 def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any, out: Array | None = None) -> Array:
     """Reduce over the windows of ``axis`` along dimension ``i`` alone; a new array, or ``out``."""
     lead = (slice(None),) * i
-    pairs = [axis.reads(t) for t in axis.taps]
     shape = check_size((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
     result = np.empty(shape, x.dtype) if out is None else out
-    full = next((t for t, (to, _) in enumerate(pairs) if to == slice(0, axis.out)), None)
+    full = axis.first_of_all
     if full is None:
         result.fill(identity)
     else:
-        np.copyto(result, x[(*lead, pairs[full][1])])
-    for t, (to, of) in enumerate(pairs):
+        np.copyto(result, x[(*lead, axis.reads(full)[1])])
+    for t in axis.taps:
         if t != full:
             pace()
+            to, of = axis.reads(t)
             target = result[(*lead, to)]
             ufunc(target, x[(*lead, of)], out=target)
     return result
@@ -137,10 +136,9 @@ def count_taps(axis: Axis, include: bool) -> Array:
     """For each output, how many taps fall inside the input, or inside input and padding."""
     if include:
         axis = axis._replace(size=axis.size + axis.begin + axis.end, begin=0, end=0)
-    counts = np.zeros(axis.out, np.int64)
-    for t in axis.taps:
-        counts[axis.reads(t)[0]] += 1
-    return counts
+    before: Array = axis.begin - np.arange(axis.out, dtype=np.int64) * axis.stride
+    first = np.maximum(0, -(-before // axis.dilation))
+    return np.maximum(first, np.minimum(axis.kernel, (axis.size - 1 + before) // axis.dilation + 1)) - first
 
 
 @kernel("onnx::LpPool")

@@ -7,7 +7,7 @@ lies outside the input is padding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from irc.ir import Node
 
 Sizes = tuple[int, ...]
+
+MAX_POSITIONS = 1 << 62
+"""Along an axis, padding included: sums of a few such numbers are 64-bit integers."""
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -56,11 +59,34 @@ class Axis(NamedTuple):
         """Transposed: the inputs whose ``tap`` falls inside the output, and the output positions they add to."""
         return pairing(tap * self.dilation - self.begin, self.stride, self.size, self.out)
 
+    def inside(self, out: int) -> range:
+        """The taps that fall inside the input at output ``out``."""
+        before = self.begin - out * self.stride
+        first = max(0, -(-before // self.dilation))
+        return range(first, max(first, min(self.kernel, (self.size - 1 + before) // self.dilation + 1)))
+
+    def seen(self, out: int) -> slice:
+        """The input positions that output ``out`` looks at."""
+        taps, before = self.inside(out), self.begin - out * self.stride
+        return slice(taps.start * self.dilation - before, taps.stop * self.dilation - before, self.dilation)
+
     @property
-    def taps(self) -> range:
-        """The taps that read input at all; the others, however many, fall into the padding at every output."""
-        first = -(-(self.begin - (self.out - 1) * self.stride) // self.dilation)
-        return range(max(0, first), min(self.kernel, (self.size - 1 + self.begin) // self.dilation + 1))
+    def taps(self) -> Sequence[int]:
+        """The taps that read input, ascending, and at most so many others as to be one range.
+
+        The others, however many, fall into the padding at every output: of a large kernel with large strides, those
+        between the first outputs' and the last ones'.
+        """
+        hull = range(self.inside(self.out - 1).start, self.inside(0).stop)
+        if len(hull) <= self.size * self.out:
+            return hull
+        return sorted({tap for out in range(self.out) for tap in self.inside(out)})
+
+    @property
+    def first_of_all(self) -> int | None:
+        """The first tap that reads input at every output; None if there is none."""
+        at_first = self.inside(0)
+        return at_first.start if at_first and at_first.start in self.inside(self.out - 1) else None
 
     @property
     def trivial(self) -> bool:
@@ -137,6 +163,8 @@ class Window(NamedTuple):
         reach = (kernel - 1) * dilation + 1
         if self.auto_pad.startswith("SAME"):
             begin, end = split_padding(max(0, (-(-size // stride) - 1) * stride + reach - size), self.auto_pad)
+        if size + begin + end > MAX_POSITIONS:
+            raise Error("IRC421", f"padding {begin} and {end} is too much")
         span = size + begin + end - reach
         if span < 0:
             raise Error(
