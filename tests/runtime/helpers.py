@@ -17,7 +17,6 @@ from irc.runtime.execution import Counters
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 
-
 PACKAGE = str(Path(irc.__file__).parent)
 
 

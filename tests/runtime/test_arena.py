@@ -17,6 +17,7 @@ from irc.runtime import lowering
 from irc.runtime.memory import arena
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
+from tests.runtime.helpers import PACKAGE, interrupted
 from tests.runtime.test_random_programs import Generator, naive
 
 RNG = np.random.default_rng(0)
@@ -333,6 +334,26 @@ def test_donated_runs_compute_what_others_do(data: st.DataObject) -> None:
         poison(model)
         for name, want in expected.items():
             np.testing.assert_array_equal(got[name], want)
+
+
+@pytest.mark.parametrize(
+    ("runs", "files"), [(0, PACKAGE), (1, "arena.py"), (2, PACKAGE)], ids=["first", "second", "third"]
+)
+def test_a_run_that_is_interrupted_leaves_the_model_usable(runs: int, files: str) -> None:
+    """Wherever that is: in the run that is recorded, the one before which memory is planned, or a later one."""
+    graph = parse_graph(CHAIN)
+    feeds = {"x": f32(64, 64), "w": f32(64, 64)}
+    expected = CompiledModel(graph).run(feeds)["e"]
+    for at in range(1, 10_000):
+        model = CompiledModel(graph)
+        for _ in range(runs):
+            model.run(feeds)
+        stopped = interrupted(lambda: model.run(feeds), at, files)  # noqa: B023  # called at once
+        for _ in range(3):
+            np.testing.assert_array_equal(model.run(feeds)["e"], expected)
+        if not stopped:
+            break
+    assert 10 < at < 9_999
 
 
 @pytest.mark.usefixtures("checked")

@@ -52,11 +52,12 @@ class _Arena:
         """The frame that runs of ``planned`` in this arena start from."""
         found = self._templates.get(planned)
         if found is None:
-            found = self._templates[planned] = planned.plan.template.copy()
+            found = planned.plan.template.copy()
             for slot, number in planned.plan.place_slots.items():
                 place = planned.memory.places[number]
                 if place.source is None:
                     found[slot] = np.ndarray(place.form.shape, place.form.dtype, self.memory, place.offset)
+            self._templates[planned] = found  # last: whole, or, after an interrupt, not at all
         return found
 
 
