@@ -46,6 +46,71 @@ def test_a_wrong_output_shape_changes_no_result_either():
     np.testing.assert_array_equal(results["z"], x)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "node", "given", "shape"),
+    [
+        ("float[batch, 3] x, int64[1] a, int64[1] b", "Slice (x, a, b)", ([1], [3]), (2, 3)),
+        ("float[batch, 3] x, int64[2] s", "Expand (x, s)", ([4, 5, 3],), (4, 5, 3)),
+        ("float[batch, 3] x, int64[2] p", "Tile (x, p)", ([2, 1],), (10, 3)),
+        ("float[batch, 3] x, int64[2] s", "Reshape (x, s)", ([3, 5],), (3, 5)),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_output_declared_like_the_input_is_no_proof_of_it(inputs, node, given, shape, nested):
+    if node.startswith("Expand"):
+        inputs = inputs.replace("int64[2]", "int64[3]")
+    names = [declaration.split()[1] for declaration in inputs.split(", ")[-len(given) :]]
+    outputs = "float[batch, 3] y"
+    body = f"y = {node}"
+    if nested:
+        then, other = (f"{name} () => ({outputs}) {{ {body} }}" for name in "te")
+        body = f"y = If (c) <then_branch = {then}, else_branch = {other}>"
+        inputs += ", bool c"
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g ({inputs}) => ({outputs}) {{ {body} }}
+    """)
+    feeds = {"x": np.ones((5, 3), np.float32), **{n: np.array(g) for n, g in zip(names, given)}}
+    if nested:
+        feeds["c"] = np.array(True)
+    for passes in ("none", "default"):
+        assert irc.compile(model, passes).run(feeds)["y"].shape == shape
+
+
+def test_users_are_told_what_the_model_declares_of_its_outputs(tmp_path):
+    """Sizes that irc knows stay; what it does not know is as declared."""
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[batch, 3] x, int64[1] a, int64[1] b, float[2, n] w) => (float[part, 3] y, float[4, m] z)
+    {
+        y = Slice (x, a, b)
+        z = Neg (w)
+    }
+    """)
+    compiled = irc.compile(model)
+    assert [v.type.shape for v in compiled.graph.outputs] == [(None, None), (2, "n")]
+    path = tmp_path / "m.irc"
+    compiled.save(path)
+    for found in (compiled, irc.load(path)):
+        assert [o.shape for o in found.outputs] == [("part", 3), (2, "n")]
+
+
+def test_a_name_in_the_type_of_a_list_is_another_size_in_each_element():
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (seq(float[N]) s) => (float[K] e)
+    <int64 i = {0}, int64 j = {1}>
+    {
+        a = SequenceAt (s, i)
+        b = SequenceAt (s, j)
+        t = Shape (b)
+        e = Expand (a, t)
+    }
+    """)
+    found = irc.compile(model).run({"s": [np.ones(1, np.float32), np.ones(4, np.float32)]})
+    assert found["e"].shape == (4,)
+
+
 def declared(type: str, body: str = "y = Neg (x)") -> onnx.ModelProto:
     return onnx.parser.parse_model(f"""
     <ir_version: 8, opset_import: ["" : 17]>

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Tensor, Value
 
 
-_BOUND = ("prim::CallFunction", "prim::If")
-"""Operators whose outputs are values of a graph or block, which their types must fit: those tell the shapes."""
-
-
 class Scope:
     """Values by their names in the model, with the scopes around."""
 
@@ -81,11 +77,13 @@ class GraphBuilder:
             constants: its initializers that are no inputs.
         """
         scope = Scope()
+        is_main = self.graph is self.importer.module.main  # what callers pass to it is checked
+        read = from_proto if is_main else _element
         for number, (name, declared) in enumerate(self._raw.inputs.items()):
             if constants and name in constants:
                 continue
             inferred = input_types[number] if input_types else None
-            type = settle(inferred, from_proto(declared, f"input {name!r}") if declared is not None else None)
+            type = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
             scope.values[name] = self.graph.add_input(type, self._namer.top(name))
         self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
 
@@ -135,13 +133,7 @@ class GraphBuilder:
                         value.type = settle(value.type, _element(declared[name], f"type of {name!r}"))
                     scope.values[name] = value
         self.depth -= 1
-        returns = [scope[name] for name, _ in raw.outputs]
-        if block.node is None:
-            # For users to see; nothing computes with it.
-            for (name, type), value in zip(raw.outputs, returns):
-                if type is not None and value.node is not None and value.node.kind not in _BOUND and not value.has_uses:
-                    value.type = settle(value.type, from_proto(type, f"type of {name!r}"))
-        return returns
+        return [scope[name] for name, _ in raw.outputs]
 
     def inputs(self, raw: RawNode, operator: Operator, scope: Scope, keep: int = 0) -> list[Value]:
         """A node's inputs, checked; trailing absent ones are left out, but for the first ``keep``."""

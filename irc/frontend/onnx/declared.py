@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irc.errors import Error
-from irc.frontend.onnx.types import OUTPUT_TYPE
-from irc.ir import Module, parse_type
+from irc.ir import Module
+from irc.ir.declared import declared_type
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 
@@ -19,10 +19,9 @@ def check_outputs(module: Module) -> list[str]:
     """
     found: list[str] = []
     for value in module.main.outputs:
-        text = module.metadata.get(f"{OUTPUT_TYPE}{value.name}")
-        if text is None or value.node is None or value.node.kind == "prim::Constant":
+        declared = declared_type(value, module.metadata)
+        if declared is None or value.node is None or value.node.kind == "prim::Constant":
             continue
-        declared = parse_type(text)
         wrong = contradiction(value.type, declared)
         if wrong == "types":
             message = f"the model declares it as {declared}, but its node gives {value.type}: correct the declaration"

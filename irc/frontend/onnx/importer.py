@@ -15,8 +15,9 @@ from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import read_functions, resolve
 from irc.frontend.onnx.scan import RawGraph, RawNode, no_captures, scan_graph
 from irc.frontend.onnx.tensors import TensorReader
-from irc.frontend.onnx.types import OUTPUT_TYPE, from_proto
+from irc.frontend.onnx.types import from_proto
 from irc.ir import Graph, Module
+from irc.ir.declared import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 
 if TYPE_CHECKING:

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 MAX_NESTING = 16
 """How deep types may nest; ``seq(map(int64, tensor(float)))`` has three levels."""
 
-OUTPUT_TYPE = "output_types."
-"""Key of the metadata that keep the type which a model declares of an output, the output's name apart."""
-
 _INTEGERS = {d.onnx for d in DType if d.is_integer}
 _BY_NAME = {d.name.lower(): d for d in DType}
 _UNDEFINED = 0

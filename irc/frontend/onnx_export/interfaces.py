@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx.types import OUTPUT_TYPE, generalize, to_proto
-from irc.ir import parse_type
+from irc.frontend.onnx.types import generalize, to_proto
+from irc.ir.declared import completed, declared_type
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -62,30 +62,12 @@ def result_type(value: Value) -> Type:
 
 def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
     """The type of an output of the main graph: as of `result_type`, and what irc does not know as the model had it."""
-    declared = metadata.get(f"{OUTPUT_TYPE}{value.name}")
-    type = result_type(value)
-    return type if declared is None else _completed(type, parse_type(declared))
+    return completed(result_type(value), declared_type(value, metadata))
 
 
 def has_no_shape(type: Type) -> bool:
     """Whether ``type`` is that of a tensor with any number of axes: a model's outputs must have shapes."""
     return isinstance(type, TensorType) and type.shape is None
-
-
-def _completed(type: Type, declared: Type) -> Type:
-    """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
-    if isinstance(type, ListType) and isinstance(declared, ListType):
-        return ListType(_completed(type.elem, declared.elem))
-    if isinstance(type, OptionalType) and isinstance(declared, OptionalType):
-        return OptionalType(_completed(type.elem, declared.elem))
-    if not (isinstance(type, TensorType) and isinstance(declared, TensorType)) or declared.shape is None:
-        return type
-    shape = declared.shape if type.shape is None else type.shape
-    if len(shape) != len(declared.shape):
-        return type
-    dtype = type.dtype or declared.dtype
-    sizes = [known if isinstance(known, int) else said for known, said in zip(shape, declared.shape, strict=True)]
-    return TensorType(dtype, tuple(sizes))
 
 
 def _ranked(type: Type) -> Type:

@@ -119,9 +119,9 @@ class NodeTypes:
         return self.tensor(index).shape
 
     def element(self, index: int) -> Type:
-        """Element type of a sequence input."""
+        """Element type of a sequence input, without names of sizes: elements differ in what they stand for."""
         found = self.type(index)
-        return found.elem if isinstance(found, ListType) else TENSOR
+        return _unnamed(found.elem) if isinstance(found, ListType) else TENSOR
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
         """The contents of input ``index`` if it is a constant tensor, not absent, nor a splat of very many elements."""
@@ -206,6 +206,12 @@ class NodeTypes:
             return sizes.pop()
         names = [d for d in dims if d is not None]
         return names[0] if names else None
+
+
+def _unnamed(type: Type) -> Type:
+    if not isinstance(type, TensorType) or type.shape is None:
+        return type
+    return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
 def constant_tensor(value: Value) -> Tensor | None:

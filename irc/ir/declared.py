@@ -1,0 +1,33 @@
+"""What a model declares of its outputs: told to users and to other tools, never computed with, as it may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irc.ir.text.type_parser import parse_type
+from irc.ir.types import ListType, OptionalType, TensorType, Type
+from irc.ir.value import Value
+
+OUTPUT_TYPE = "output_types."
+"""Key of the metadata that keep the type which a model declares of an output, the output's name apart."""
+
+
+def declared_type(value: Value, metadata: Mapping[str, str]) -> Type | None:
+    """The declared type of an output of the main graph, or None."""
+    text = metadata.get(f"{OUTPUT_TYPE}{value.name}")
+    return None if text is None else parse_type(text)
+
+
+def completed(type: Type, declared: Type | None) -> Type:
+    """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
+    if isinstance(type, ListType) and isinstance(declared, ListType):
+        return ListType(completed(type.elem, declared.elem))
+    if isinstance(type, OptionalType) and isinstance(declared, OptionalType):
+        return OptionalType(completed(type.elem, declared.elem))
+    if not (isinstance(type, TensorType) and isinstance(declared, TensorType)) or declared.shape is None:
+        return type
+    shape = declared.shape if type.shape is None else type.shape
+    if len(shape) != len(declared.shape):
+        return type
+    sizes = [said if known is None else known for known, said in zip(shape, declared.shape, strict=True)]
+    return TensorType(type.dtype or declared.dtype, tuple(sizes))
