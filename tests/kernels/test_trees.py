@@ -86,6 +86,24 @@ def test_classifiers(seed: int, transform: str) -> None:
     assert clear.sum() > 10
 
 
+def test_the_likeliest_class_is_one_with_votes_where_others_have_probability_0() -> None:
+    attributes, leaves = random_trees(np.random.default_rng(0), 1)
+    ids = [leaf[1] for leaf in leaves]
+    for voted, weight in ((1, -1.0), (2, -3.0), (0, 0.5)):
+        own = attributes | {"class_treeids": [0] * len(ids), "class_nodeids": ids, "class_ids": [voted] * len(ids)}
+        own |= {"class_weights": [weight] * len(ids), "classlabels_strings": list("abc")}
+        own |= {"post_transform": "SOFTMAX_ZERO"}
+        x = np.zeros((2, FEATURES), np.float32)
+        if voted:  # of votes for the first class alone ONNX Runtime takes the labels for two
+            assert_same(
+                run_kernel("TreeEnsembleClassifier", [x], own, 3, 2, ML),
+                run_ort("TreeEnsembleClassifier", [x], own, 3, 2, ML),
+            )
+        labels, scores = run_kernel("TreeEnsembleClassifier", [x], own, 3, 2, ML)
+        assert labels.tolist() == ["abc"[voted]] * 2
+        assert scores.tolist() == [[float(i == voted) for i in range(3)]] * 2
+
+
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("base", [None, [0.125]])

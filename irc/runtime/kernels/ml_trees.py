@@ -198,7 +198,10 @@ def tree_ensemble_classifier(node: Node) -> Kernel:
     def run(x: Array) -> tuple[Array, Array]:
         totals = forest.totals(x, classes, "SUM")
         scores = totals + base if base.size else totals
-        return labels[np.argmax(scores, axis=1)], transform(scores).astype(np.float32)
+        transformed = transform(scores)
+        # the one transform that does not keep the order: a class without votes has probability 0 by it
+        decisive = transformed if name == "SOFTMAX_ZERO" else scores
+        return labels[np.argmax(decisive, axis=1)], transformed.astype(np.float32)
 
     return run
 
