@@ -102,7 +102,12 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::upsample_bilinear2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None],
     "aten::upsample_trilinear3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None, None, None],
     "aten::upsample_trilinear3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None],
-    "aten::grid_sampler": lambda: [_rand(1, 2, 4, 4), _rand(1, 4, 4, 2), 0, 0, True],
+    **dict.fromkeys(
+        ("aten::grid_sampler", "aten::grid_sampler_2d"),
+        lambda: [_rand(1, 2, 4, 4), _rand(1, 4, 4, 2), 0, 0, True],
+    ),
+    "aten::grid_sampler_3d": lambda: [_rand(1, 2, 3, 3, 3), _rand(1, 2, 3, 3, 3), 0, 0, True],
+    **{f"aten::{name}_pad3d": lambda: [_rand(2, 3, 4, 3), [1, 0] * 3] for name in ("reflection", "replication")},
     "aten::affine_grid_generator": lambda: [_rand(1, 2, 3), [1, 2, 4, 4], True],
     "aten::embedding_bag": _bag(),
     "aten::embedding_bag.padding_idx": _bag(None),

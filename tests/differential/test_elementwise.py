@@ -49,7 +49,8 @@ UNARY = (
 IN_PLACE = [
     *("abs_ neg_ exp_ log_ log1p_ sqrt_ rsqrt_ square_ reciprocal_ sin_ cos_ tanh_ sigmoid_ relu_ relu6_ ".split()),
     *("hardtanh_ hardsigmoid_ hardswish_ elu_ selu_ celu_ gelu_ silu_ mish_ leaky_relu_ erf_ ceil_ floor_ ".split()),
-    *("round_ trunc_ sign_ nan_to_num_ logical_not_".split()),
+    *("round_ trunc_ sign_ nan_to_num_ logical_not_ acos_ asin_ atan_ acosh_ asinh_ atanh_ cosh_ sinh_ exp2_ ".split()),
+    *("frac_ sgn_".split()),
 ]
 DEFAULTS = {
     "hardtanh": (-1, 1),
@@ -90,9 +91,10 @@ BINARY = (
 ).split()
 BINARY_IN_PLACE = (
     "add_ sub_ mul_ div_ true_divide_ floor_divide_ remainder_ fmod_ pow_ atan2_ copysign_ eq_ ne_ lt_ le_ gt_ ge_ "
-    "logical_and_ logical_or_ bitwise_and_ bitwise_or_ __iand__ __ior__"
+    "logical_and_ logical_or_ logical_xor_ bitwise_and_ bitwise_or_ bitwise_xor_ bitwise_left_shift_ "
+    "bitwise_right_shift_ __iand__ __ior__ __ixor__ __ilshift__ __irshift__ subtract_ multiply_ divide_"
 ).split()
-SCALED = {"add", "sub", "add_", "sub_", "rsub"}
+SCALED = {"add", "sub", "add_", "sub_", "subtract_", "rsub"}
 OF_BITS = ("bitwise", "__")
 WITH_NUMBERS = {
     *"add sub mul div floor_divide remainder fmod eq ne lt le gt ge pow rsub xlogy copysign not_equal".split()

@@ -18,7 +18,10 @@ from irc.passes.constants import constant_value
 
 # -- in-place operators ------------------------------------------------------
 
-_RENAMED = {"aten::zero_": "aten::zeros_like", "aten::__iand__": "aten::__and__", "aten::__ior__": "aten::__or__"}
+_RENAMED = {
+    "aten::zero_": "aten::zeros_like",
+    **{f"aten::__i{name}__": f"aten::__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")},
+}
 
 _LIKE_FIRST = frozenset(
     f"aten::{name}"

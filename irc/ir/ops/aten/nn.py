@@ -27,6 +27,7 @@ ROWS = """
     aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor
     aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor
     aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)
+    aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)
     aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)
     aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor
     aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor
@@ -35,7 +36,10 @@ ROWS = """
     aten::adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor
     aten::adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor
     aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)
+    aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)
+    aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)
     aten::_adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor
+    aten::_adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor
     aten::upsample_nearest1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor
     aten::upsample_nearest1d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
     aten::upsample_nearest2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor
@@ -67,6 +71,8 @@ ROWS = """
     aten::_upsample_lanczos2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
     aten::_upsample_lanczos2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
+    aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
+    aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
     aten::affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor
     aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
     aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
@@ -79,6 +85,7 @@ ROWS = """
     aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
     aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
     aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor
+    aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor
     aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, float label_smoothing=0.) -> Tensor
     aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
     aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor
@@ -100,6 +107,8 @@ ROWS = """
     aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
     aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)
     aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)
+    aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
+    aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
     aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
     aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor
@@ -130,8 +139,10 @@ ROWS = """
     aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor
     aten::reflection_pad1d(Tensor self, int[2] padding) -> Tensor
     aten::reflection_pad2d(Tensor self, int[4] padding) -> Tensor
+    aten::reflection_pad3d(Tensor self, int[6] padding) -> Tensor
     aten::replication_pad1d(Tensor self, int[2] padding) -> Tensor
     aten::replication_pad2d(Tensor self, int[4] padding) -> Tensor
+    aten::replication_pad3d(Tensor self, int[6] padding) -> Tensor
     aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
     aten::col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
     aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor

@@ -46,6 +46,7 @@ ROWS = """
     aten::__range_length(int lo, int hi, int step) -> int
     aten::__derive_index(int index, int start, int step) -> int
     aten::ord(str string) -> int
+    aten::chr(int i) -> str
     aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?
     aten::__round_to_zero_floordiv.int(int a, int b) -> int
     aten::stride(Tensor self) -> int[]
