@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.ops import functional_by_default, schemas
+from irc.alias import analyze
+from irc.alias.rules import may_write
 from irc.runtime.binding import reachable_nodes
 
 if TYPE_CHECKING:
     from irc.ir import Graph
-
-_STATISTICS = frozenset(["aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"])
-"""Operators that write running statistics in training mode, which no annotation says."""
 
 _APPEND = "irc::append_"
 """Writes only behind what its operand shows, and only in memory that the run owns: no input needs a copy for it."""
@@ -22,18 +20,7 @@ def written_inputs(graph: Graph) -> frozenset[str]:
 
     Inputs count as different memory: those found here are copied before a run.
     """
-    if not any(_may_write(node.kind) for node in reachable_nodes(graph)):
+    if not any(kind != _APPEND and may_write(kind) for kind in {node.kind for node in reachable_nodes(graph)}):
         return frozenset()  # most graphs: no need to analyse them
-    from irc.alias import analyze
-
     db = analyze(graph, noalias=graph.inputs)
     return frozenset(v.name for v in graph.inputs if any(node.kind != _APPEND for node in db.writers(v)))
-
-
-def _may_write(kind: str) -> bool:
-    """Whether operators of ``kind`` may write: by their rows, or by their name (``Relu_``)."""
-    if kind == _APPEND:
-        return False
-    if functional_by_default(kind) or not (rows := schemas(kind)):
-        return kind.endswith("_") and not kind.endswith("__")
-    return kind in _STATISTICS or any(row.is_mutable for row in rows)

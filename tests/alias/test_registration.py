@@ -10,6 +10,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
 from irc.ir.ops import Effects, schema_of
 from irc.ir.ops import register as register_schema
+from tests.alias.helpers import Case
 
 T = types.TENSOR
 
@@ -82,6 +83,44 @@ def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> N
     assert message in caught.value.message
     db, a, _, node = graph_of("third::wrong")
     assert db.may_alias(node.output, a), "opaque, for nothing is known"
+
+
+@pytest.mark.parametrize("noalias", [(), ("x",)])
+def test_what_a_rule_stored_stays_stored(noalias: tuple[str, ...]) -> None:
+    def put(rec: Recorder, node: Node) -> None:
+        """Keeps its second argument in its first; the result is new."""
+        container, value = node.inputs
+        rec.store(rec.element(container), rec.element(value), value.type)
+        rec.fresh(node.output)
+
+    register_rule("third::put", put)
+    c = Case(
+        """
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::exp(%x)
+  %l : Tensor[] = prim::ListConstruct(%x)
+  %q : Tensor[] = aten::append(%l, %b)
+  %p : Tensor = third::put(%l, %a)
+  %e : Tensor = aten::__getitem__(%l, %z)
+  return (%e)
+""",
+        noalias=noalias,
+    )
+    appended, put_node = c.node("q"), c.node("p")
+    c.db.erase_node(appended)
+    appended.erase()
+    c.db.tighten()
+    assert c.alias("e", "a")
+    assert not c.alias("e", "b")
+    c.db.check()
+    c.db.erase_node(put_node)
+    put_node.erase()
+    c.db.check()
+    c.db.tighten()
+    assert not c.alias("e", "a")
+    c.db.check()
 
 
 def test_only_the_namespaces_of_the_standard_are_onnx() -> None:

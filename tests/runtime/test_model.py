@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import irc
+from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.ir.ops import register
 from irc.runtime.execution import Counters
+from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, i64, model_of
 
@@ -192,6 +195,57 @@ def test_inputs_that_the_graph_writes_are_copied():
     assert x.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "kind", ["written::by_rule", "written::by_no_row", "written::by_no_row__", "ai.onnx.contrib::WrittenByRow"]
+)
+def test_inputs_that_operators_of_others_write_are_copied(kind):
+    def write(node):
+        def run(x):
+            x[...] = 0
+            return x
+
+        return run
+
+    def rule(rec, node):
+        element = rec.element(node.inputs[0])
+        rec.write(node, element)
+        rec.bind(node.output, element)
+
+    if kind == "written::by_rule":
+        register_rule(kind, rule)
+    if kind == "ai.onnx.contrib::WrittenByRow":
+        register(f"{kind}(Tensor(a!) x) -> Tensor(a!)")
+    kernel(kind)(write)
+    model = model_of(f"graph(%x : Float(2)):\n  %a : Float(2) = {kind}(%x)\n  return (%a)\n")
+    x = f32(1, 2)
+    assert model.run({"x": x})["a"].tolist() == [0, 0]
+    assert x.tolist() == [1, 2]
+    assert model.run({"x": x}, donate=["x"])["a"].tolist() == [0, 0]
+    assert x.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("__ilshift__(%x, %o)", [2, 4]),
+        ("__irshift__(%x, %o)", [0, 1]),
+        ("__ixor__(%x, %x)", [0, 0]),
+        ("sgn_(%x)", [1, 1]),
+    ],
+)
+@pytest.mark.parametrize("passes", ["none", "default", "canonicalize,remove-mutation"])
+def test_python_s_in_place_operators_leave_inputs_alone(line, expected, passes):
+    graph = graph_of(f"""
+graph(%x : Long(2)):
+  %o : int = prim::Constant[value=1]()
+  %a : Long(2) = aten::{line}
+  return (%a)
+""")
+    x = np.array([1, 2])
+    assert irc.compile(graph, passes=passes).run({"x": x})["a"].tolist() == expected
+    assert x.tolist() == [1, 2]
+
+
 def test_donated_inputs_may_be_written_and_returned():
     model, x = model_of(IN_PLACE), f32(1, 2)
     out = model.run({"x": x, "y": f32(10, 20)}, donate=["x"])["a"]
@@ -232,7 +286,7 @@ def test_lists_of_the_caller_stay_as_they_are():
 
 
 def test_kernels_cannot_write_into_a_callers_array():
-    from irc.runtime.kernels.registry import kernel
+    register("test::vandal(Tensor x) -> Tensor")
 
     @kernel("test::vandal")
     def vandal(node):

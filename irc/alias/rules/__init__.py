@@ -18,11 +18,12 @@ from irc.ir.ops.plugins import load_for
 from irc.ir.ops.registry import on_change, random_switch
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
+_BY_HAND: dict[str, Rule | None] = {}
 
 
 def register(kind: str, rule: Rule | None) -> None:
     """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh."""
-    _BY_KIND[kind] = rule
+    _BY_HAND[kind] = rule
     _forget(kind)
 
 
@@ -35,13 +36,15 @@ on_change.append(_forget)
 
 def has_rule(kind: str) -> bool:
     """Whether nodes of ``kind`` have a rule of their own, whatever their schema rows."""
-    return kind in _BY_KIND
+    return kind in _BY_HAND or kind in _BY_KIND
 
 
 def find_rule(kind: str) -> Rule | None:
     """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
     load_for(kind)
-    if kind in _BY_KIND:
+    if kind in _BY_HAND:
+        rule = _BY_HAND[kind]
+    elif kind in _BY_KIND:
         rule = _BY_KIND[kind]
     else:
         rows = ops.schemas(kind)
@@ -54,6 +57,17 @@ def find_rule(kind: str) -> Rule | None:
     return with_effects(rule, ops.effects(kind))
 
 
+def may_write(kind: str) -> bool:
+    """Whether nodes of ``kind``, not those in their blocks and subgraphs, may write what they are given."""
+    load_for(kind)
+    if kind in _BY_HAND:
+        return _BY_HAND[kind] is not None
+    if kind in _BY_KIND:
+        return kind == "prim::SetAttr" or kind in tensors.RULES
+    rows = ops.schemas(kind)
+    return any(row.is_mutable for row in rows) if rows else not ops.functional_by_default(kind)
+
+
 def looks_at_constants(kind: str) -> bool:
     """Whether what nodes of ``kind`` do depends on the values of constants among their inputs."""
     return kind in tensors.STATISTICS or kind == "prim::TupleIndex" or random_switch(kind) is not None
@@ -62,6 +76,8 @@ def looks_at_constants(kind: str) -> bool:
 def leaves_traces(node: Node) -> bool:
     """Whether ``node`` itself may have stored into, or let escape, something that outlives it."""
     kind = node.kind
+    if kind in _BY_HAND:
+        return _BY_HAND[kind] is not None
     if kind in control.RULES or kind == "prim::Return":
         return False  # its parameters and results go with it
     if kind in calls.RULES:
