@@ -111,6 +111,28 @@ def test_crop_and_resize_against_ort(data):
     check_against_ort("Resize", inputs, attrs, 13, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "uint64"])
+def test_extrapolation_values_are_held_in_the_range_of_integers(dtype, mode):
+    limits = np.iinfo(dtype)
+    x = np.arange(4).astype(dtype)
+    attrs = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+    for value, expected in (
+        (7.9, 7),
+        (-1.0, max(-1, limits.min)),
+        (300.0, min(300, limits.max)),
+        (1e30, limits.max),
+        (np.inf, limits.max),
+        (-np.inf, limits.min),
+    ):
+        arrays = [x, floats(-1, 1), None, np.array([7])]
+        (ours,) = run_kernel("Resize", arrays, {**attrs, "extrapolation_value": value}, 13)
+        assert ours.dtype == dtype
+        assert ours.tolist() == [expected] * 3 + [0, 1, 2, 3]
+    (ours,) = run_kernel("Resize", arrays, {**attrs, "extrapolation_value": np.nan}, 13)
+    assert ours[3:].tolist() == [0, 1, 2, 3]
+
+
 def test_crop_without_change_of_size():
     """The region counts even where the size stays: the middle of five, stretched over five."""
     x = np.arange(5, dtype=np.float32)

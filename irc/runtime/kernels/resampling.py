@@ -167,9 +167,10 @@ class Resampler(NamedTuple):
                 result = weigh_along(result, i, *self._taps(places[i], sides[i]))
             result = narrow(result, x.dtype)
         if self.crops:
+            beyond = narrow(np.array(self.extrapolation), x.dtype)
             for i, at in places.items():
                 outside = (at < 0) | (at > sides[i].size - 1)
-                result[(*(slice(None),) * i, outside)] = self.extrapolation
+                result[(*(slice(None),) * i, outside)] = beyond
         return result
 
     def _nearest(self, at: Array, side: Side) -> Array:
@@ -245,5 +246,7 @@ def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x`` as ``dtype``; integers are truncated, and held in range where cubic weights overshoot."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        x = np.clip(x, limits.min, limits.max)
+        whole = np.clip(x, limits.min, limits.max).astype(dtype)
+        # the largest integer of 64 bits is no float, and the next float is beyond it
+        return whole if dtype.itemsize < 8 else np.where(x >= limits.max, dtype.type(limits.max), whole)
     return x.astype(dtype, copy=False)
