@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import types
 from irc.ir.limits import MAX_RANK
-from irc.ir.types import DType, TensorType
+from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.arguments import Argument
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -18,23 +19,37 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MAX_ELEMENTS = 2**28
 """Larger inputs are not made up: a model may state any size."""
 
+_NUMBERS: dict[Type, TensorType] = {
+    types.INT: TensorType(DType.INT64, ()),
+    types.FLOAT: TensorType(DType.DOUBLE, ()),
+    types.BOOL: TensorType(DType.BOOL, ()),
+}
+"""Numbers that are no tensors, as the tensors that they are drawn as."""
 
-def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+
+def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
     """A value for each input that a caller must give, by name.
 
     Floats are normally distributed around 0 with deviation 1; from rank 3 on, part of that is one offset a channel
     (axis 1), so that two seeds still differ after a network has averaged over all positions. Integers lie in [0, 8).
 
     Args:
-        arguments: the inputs; optional ones are left out. They must be tensors of numbers with a known rank.
+        arguments: the inputs; optional ones are left out. They must be numbers, or tensors of numbers with a known
+            rank.
         seed: the same seed gives the same values.
         sizes: sizes of named dimensions; those not given here, and unnamed ones, are 1.
 
     Raises:
-        Error: IRC102, an input is not a tensor of numbers, has no shape or too many dimensions, or is too large.
+        Error: IRC102, an input is neither a number nor a tensor of numbers, has no shape or too many dimensions, or is
+            too large.
     """
     rng = np.random.default_rng(seed)
     return {a.name: _draw(rng, a, sizes or {}) for a in arguments if not a.optional}
+
+
+def can_be_made_up(type: Type) -> bool:
+    """Whether `seeded_inputs` has values of this type, if they are not too large."""
+    return _drawn_as(type) is not None
 
 
 def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -43,23 +58,34 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
     return {name: (sizes or {}).get(name, 1) for name in dict.fromkeys(names)}
 
 
-def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]) -> Array:
-    type = argument.type
+def _drawn_as(type: Type) -> tuple[DType, Shape] | None:
+    tensor = _NUMBERS.get(type, type)
+    if not isinstance(tensor, TensorType) or tensor.dtype is None or tensor.shape is None:
+        return None
+    is_real = tensor.dtype is not DType.STRING and "Complex" not in tensor.dtype.label
+    return (tensor.dtype, tensor.shape) if is_real else None
+
+
+def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]) -> Any:
     where = f"input {argument.name!r}"
-    if not isinstance(type, TensorType) or type.dtype is None or type.shape is None:
-        raise Error("IRC102", f"values can be made up for tensors of known type and rank only, not {type}", where)
-    dtype = type.dtype
-    if dtype is DType.STRING or "Complex" in dtype.label:
-        raise Error("IRC102", f"values of type {dtype.label} cannot be made up", where)
-    shape = [d if isinstance(d, int) else sizes.get(d, 1) if d else 1 for d in type.shape]
+    form = _drawn_as(argument.type)
+    if form is None:
+        message = f"only real numbers, and tensors of them whose rank is known, can be made up: not {argument.type}"
+        raise Error("IRC102", message, where)
+    dtype, declared = form
+    shape = [d if isinstance(d, int) else sizes.get(d, 1) if d else 1 for d in declared]
     if len(shape) > MAX_RANK:
         raise Error("IRC102", f"it has {len(shape)} dimensions; at most {MAX_RANK} are possible", where)
     if math.prod(shape) > MAX_ELEMENTS:
-        raise Error("IRC102", f"{type} has {math.prod(shape)} elements; at most {MAX_ELEMENTS} are made up", where)
+        elements = f"{argument.type} has {math.prod(shape)} elements"
+        raise Error("IRC102", f"{elements}; at most {MAX_ELEMENTS} are made up", where)
     if dtype is DType.BOOL or dtype.is_integer:
         drawn = rng.integers(0, 2 if dtype is DType.BOOL or dtype.bits < 4 else 8, shape)
     elif len(shape) < 3:
         drawn = rng.normal(size=shape)
     else:
         drawn = 0.8 * rng.normal(size=shape) + 0.6 * rng.normal(size=[*shape[:2], *[1] * len(shape[2:])])
-    return np.asarray(drawn).astype(dtype.numpy)
+    if dtype is DType.FLOAT8E8M0:  # has no sign
+        drawn = np.abs(drawn)
+    array = np.asarray(drawn).astype(dtype.numpy)
+    return array.item() if argument.type in _NUMBERS else array

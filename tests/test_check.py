@@ -15,7 +15,9 @@ from onnx import TensorProto, helper
 import irc
 from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
 from irc.errors import Error
-from irc.ir import Graph
+from irc.ir import Graph, parse_graph
+from irc.ir.types import DType, TensorType
+from irc.runtime.arguments import Argument
 from irc.seeded import MAX_ELEMENTS, assumed_sizes, seeded_inputs
 from tests.cli.helpers import model, node, small_model
 
@@ -210,6 +212,22 @@ def test_inputs_that_are_too_large_are_refused() -> None:
     with pytest.raises(Error, match=r"IRC102.*elements"):
         seeded_inputs(compiled.inputs, 0, {"n": MAX_ELEMENTS, "m": 2})
     assert assumed_sizes(compiled.inputs, {"n": 3}) == {"n": 3, "m": 1}
+
+
+def test_numbers_that_are_no_tensors_are_made_up() -> None:
+    compiled = irc.compile(parse_graph("graph(%n : int, %f : float, %b : bool):\n  return (%n, %f, %b)\n"))
+    made = [seeded_inputs(compiled.inputs, seed) for seed in range(20)]
+    assert {type(value) for feeds in made for value in feeds.values()} == {int, float, bool}
+    assert {feeds["b"] for feeds in made} == {True, False} and len({feeds["f"] for feeds in made}) == 20
+    assert len({compiled.run(feeds)["n"] for feeds in made}) > 3
+    for what in ("str", "int[]", "ComplexFloat(2)", "Tensor"):
+        with pytest.raises(Error, match=r"IRC102: input 'x': only real numbers"):
+            seeded_inputs([Argument("x", parse_graph(f"graph(%x : {what}):\n  return (%x)\n").inputs[0].type)], 0)
+
+
+def test_powers_of_two_that_are_made_up_are_numbers() -> None:
+    made = seeded_inputs([Argument("x", TensorType(DType.FLOAT8E8M0, (100,)))], 0)["x"]
+    assert not np.isnan(made.astype(np.float32)).any()
 
 
 def test_inputs_of_more_dimensions_than_numpy_has_are_refused() -> None:

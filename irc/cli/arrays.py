@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.atomic import replacing
-from irc.cli.options import Binding
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
+from irc.ir.types import ListType, OptionalType, PrimType
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence
@@ -22,11 +22,11 @@ MAX_NAME = 2**16 - 1 - len(".npy")
 """Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
 
 
-def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Array]:
-    """The arrays in the files ``given``, by the names of the inputs that they are for."""
+def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
+    """The values in the files ``given`` as ``NAME=FILE``, by the names of the inputs that they are for."""
     arguments = {argument.name: argument for argument in model.inputs}
-    arrays: dict[str, Array] = {}
-    for name, path in given:
+    arrays: dict[str, Any] = {}
+    for name, path in (_name_and_path(text, arguments) for text in given):
         if name in arrays:
             raise Error("IRC410", "this input is given twice", f"input {name!r}")
         if name not in arguments:
@@ -35,7 +35,7 @@ def read_inputs(model: CompiledModel, given: Sequence[Binding]) -> dict[str, Arr
     return arrays
 
 
-def check_sizes(model: CompiledModel, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
     """IRC311 unless ``sizes``, which ``--dim`` gives, are of named dimensions of inputs that are not in ``feeds``."""
     known = list(assumed_sizes(model.inputs))
     made_up = assumed_sizes(_missing(model, feeds))
@@ -46,7 +46,7 @@ def check_sizes(model: CompiledModel, feeds: Mapping[str, Array], sizes: Mapping
             raise Error("IRC311", f"no input that is made up has the dimension {name!r}: --dim is for those alone")
 
 
-def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: Mapping[str, int]) -> dict[str, Any]:
     """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes.
 
     Raises:
@@ -61,9 +61,15 @@ def complete(model: CompiledModel, given: Mapping[str, Array], seed: int, sizes:
     return {**made_up, **given}
 
 
-def _missing(model: CompiledModel, given: Mapping[str, Array]) -> list[Argument]:
+def _missing(model: CompiledModel, given: Mapping[str, Any]) -> list[Argument]:
     """The inputs without a value."""
     return [argument for argument in model.inputs if argument.name not in given and not argument.optional]
+
+
+def _name_and_path(text: str, names: Collection[str]) -> tuple[str, str]:
+    """``NAME=FILE`` taken apart: both may contain ``=``, so the longest start that is one of ``names`` is the name."""
+    splits = [(text[:i], text[i + 1 :]) for i, char in enumerate(text) if char == "="]
+    return next((split for split in reversed(splits) if split[0] in names), splits[0])
 
 
 def _read(path: str) -> Array:
@@ -79,6 +85,8 @@ def _read(path: str) -> Array:
     except Exception as error:  # NumPy raises ValueError, TypeError, TokenError and others for headers that are wrong
         if "Python objects" in str(error):
             message = "this array holds Python objects, and irc reads no pickles; save strings with dtype=str"
+        elif "not a valid dtype descriptor" in str(error):  # numpy.save writes it nevertheless
+            message = f"NumPy cannot read such elements back ({error}): save array.view('V1')"
         else:
             message = f"this .npy file is damaged or truncated: {error or type(error).__name__}"
         raise Error("IRC504", message, path) from None
@@ -87,8 +95,17 @@ def _read(path: str) -> Array:
     raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
 
 
-def _as_stated(array: Array, argument: Argument) -> Array:
-    """``array`` with the element type that .npy files have no name for, such as bfloat16, if that was meant."""
+def _as_stated(array: Array, argument: Argument) -> Any:
+    """What ``array`` is as a value of the input: files hold arrays only.
+
+    An array without dimensions is a number or string, one with one dimension a list of them, where the input is one.
+    Element types that .npy files have no name for, such as bfloat16, are taken to be those of the input.
+    """
+    type = argument.type.elem if isinstance(argument.type, OptionalType) else argument.type
+    if isinstance(type, PrimType) and array.ndim == 0:
+        return array[()]
+    if isinstance(type, ListType) and isinstance(type.elem, PrimType) and array.ndim == 1:
+        return list(array)
     stated, found = argument.dtype, array.dtype
     is_nameless = found.kind == "V" and found.names is None
     if is_nameless and stated is not None and stated.isbuiltin != 1 and stated.itemsize == found.itemsize:
@@ -100,18 +117,31 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
     """Write tensors to a ``.npz`` file, one entry an output.
 
     Raises:
-        Error: IRC503 if a value is no tensor or no entry can have its name; IRC501 if the file cannot be written.
+        Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
+            cannot be written.
     """
+    arrays: dict[str, Array] = {}
     for name, value in results.items():
         if not is_array(value):
             raise Error("IRC503", "only tensors can be written to .npz, and this is none", f"output {name!r}")
+        arrays[name] = _storable(value, f"output {name!r}")
         if why := _not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", f"output {name!r:.99}")
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, value in results.items():
-            array: Array = value.astype(str) if value.dtype.kind == "O" else value
+        for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _storable(array: Array, where: str) -> Array:
+    """``array`` with an element type that .npy files have: text as such, what NumPy does not know itself as bytes."""
+    if array.dtype.kind == "O":
+        texts: Array = array.astype(str)
+        if texts.tolist() != array.tolist():
+            raise Error("IRC503", ".npz files lose the null character that a string ends in", where)
+        return texts
+    is_foreign = array.dtype.isbuiltin == 2  # NumPy's number for types that a package, here ml_dtypes, has added
+    return array.view(f"V{array.dtype.itemsize}") if is_foreign else array
 
 
 def _not_an_entry(name: str) -> str:
@@ -144,4 +174,5 @@ def _array_summary(array: Array) -> str:
     if array.size <= 8 or array.dtype.kind in "OUSTc":
         return f"{text} {array.ravel()[:8].tolist()}{' ...' if array.size > 8 else ''}"
     wide = array.astype(np.float64)
-    return f"{text} min {wide.min():.6g}, max {wide.max():.6g}, mean {wide.mean():.6g}"
+    with np.errstate(all="ignore"):  # the mean of infinities, say, is what it is
+        return f"{text} min {wide.min():.6g}, max {wide.max():.6g}, mean {wide.mean():.6g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from irc.cli.models import is_compiled
 
@@ -36,13 +36,6 @@ class Options(Protocol):
     def add_argument(self, *names: str, **kwargs: Any) -> Any:
         """Add an option."""
         ...
-
-
-class Binding(NamedTuple):
-    """``NAME=VALUE``."""
-
-    name: str
-    value: str
 
 
 def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
@@ -181,11 +174,11 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def _array_file(text: str) -> Binding:
+def _array_file(text: str) -> str:
     name, _, path = text.partition("=")
     if not name or not path:
         raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy, not {text!r}")
-    return Binding(name, path)
+    return text  # what is the name of an input, and what of a file, the model will tell
 
 
 def _dimension(text: str) -> tuple[str, int]:

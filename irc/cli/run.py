@@ -47,6 +47,7 @@ def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
     from irc.cli.arrays import complete, read_inputs, summary, write_outputs
     from irc.runtime.options import Options
+    from irc.seeded import can_be_made_up
 
     if given.dim and given.seed is None:
         given.usage_error("--dim is for the inputs that --seed makes up")
@@ -65,7 +66,8 @@ def run(given: argparse.Namespace) -> int:
             feeds = complete(model, feeds, given.seed, given.dim)
         elif missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
-            raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy, or --seed 0 to make values up")
+            seed = ", or --seed 0 to make values up" if all(can_be_made_up(a.type) for a in missing) else ""
+            raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy{seed}")
         tell("running")
         profile = _profile(model, feeds, limits) if given.profile or given.trace is not None else None
         results = model.run(feeds, limits=limits) if profile is None else profile.outputs

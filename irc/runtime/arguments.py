@@ -3,6 +3,7 @@
 Nothing is cast silently: an array must have the element type that the model
 states. Python numbers and lists have none of their own; they are converted if
 that loses nothing (Python floats round to the model's floating-point type).
+Where the model takes a number that is no tensor, NumPy's scalars are numbers.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
             raise _wrong_type("a dict", value, where)
         return {k: _accept(v, type.value, f"{where}, entry {k!r}", None) for k, v in value.items()}
     python = _PYTHON.get(type)
+    value = _unboxed(value)
     if python is not None and (not isinstance(value, python) or (isinstance(value, bool) and type != types.BOOL)):
         raise _wrong_type(f"a Python {type}", value, where)
     return value
@@ -95,6 +97,12 @@ _PYTHON: dict[Type, type | tuple[type, ...]] = {
     types.SCALAR: (int, float, complex),
     types.NONE: type(None),
 }
+
+
+def _unboxed(value: Any) -> Any:
+    """A scalar of NumPy's as Python's number or string."""
+    is_scalar, scalar = isinstance(value, np.generic), value
+    return scalar.item() if is_scalar and scalar.dtype.kind in "biufcU" else scalar
 
 
 def _wrong_type(expected: str, value: Any, where: str) -> Error:

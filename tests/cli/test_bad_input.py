@@ -7,6 +7,7 @@ import pickle
 import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -197,6 +198,17 @@ def a_pickle(irc: Command):
 def an_array_of_objects(irc: Command):
     np.save(irc.folder / "objects.npy", np.array([{}, None], object), allow_pickle=True)
     return run(irc, "x", (irc.folder / "objects.npy").read_bytes())
+
+
+@case("x.npy: NumPy cannot read such elements back .*<f1.*view")
+def elements_that_numpy_writes_and_does_not_read(irc: Command):
+    return run(irc, "x", np.ones((1, 3), ml_dtypes.float8_e5m2))
+
+
+@case("output 'y': .npz files lose the null character")
+def an_output_that_ends_in_a_null_character(irc: Command):
+    text = 'graph():\n  %y : String(1) = prim::Constant[value=tensor(["a\\u0000"])]()\n  return (%y)\n'
+    return ["run", irc.write("s.ir", text), "-o", "y.npz"]
 
 
 @case("x.npy: .*damaged or truncated")

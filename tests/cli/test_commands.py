@@ -209,11 +209,14 @@ def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) 
         np.asfortranarray(np.ones((2, 3), np.float32)),
         np.arange(3, dtype=">f4"),
         np.ones(3, ml_dtypes.bfloat16),
+        np.ones(3, ml_dtypes.float8_e5m2).view("V1"),
     ],
 )
 def test_arrays_of_every_kind_go_in_and_out(array: np.ndarray, irc: Command) -> None:
     elem = TensorProto.STRING if array.dtype.kind == "U" else TensorProto.FLOAT
-    elem = TensorProto.BFLOAT16 if array.dtype == ml_dtypes.bfloat16 else elem
+    elem = {np.dtype(ml_dtypes.bfloat16): TensorProto.BFLOAT16, np.dtype("V1"): TensorProto.FLOAT8E5M2}.get(
+        array.dtype, elem
+    )
     same = model([node("Identity", "x", "file")], {}, [])
     for values, name in ((same.graph.input, "x"), (same.graph.output, "file")):
         values.append(helper.make_tensor_value_info(name, elem, array.shape))

@@ -190,11 +190,25 @@ def test_maps():
 
 @pytest.mark.parametrize(
     ("type", "good", "bad"),
-    [("int", 3, 1.0), ("int", 0, True), ("float", 1, "1"), ("bool", True, 1), ("str", "a", 1), ("Scalar", 2.5, "a")],
+    [
+        ("int", 3, np.float64(1)),
+        ("int", np.int64(3), np.timedelta64(3)),
+        ("float", np.float32(0.5), np.bool_(True)),
+        ("bool", np.True_, np.int8(1)),
+        ("str", np.str_("a"), np.bytes_(b"a")),
+        ("complex", np.complex64(1j), "a"),
+        ("int", 3, 1.0),
+        ("int", 0, True),
+        ("float", 1, "1"),
+        ("bool", True, 1),
+        ("str", "a", 1),
+        ("Scalar", 2.5, "a"),
+    ],
 )
 def test_python_inputs(type, good, bad):
     model = model_of(f"graph(%x : {type}):\n return (%x)\n")
-    assert model.run({"x": good}) == {"x": good}
+    found = model.run({"x": good})["x"]
+    assert found == good and not isinstance(found, np.generic)
     with pytest.raises(Error, match=f"expected a Python {type}"):
         model.run({"x": bad})
 

@@ -1,0 +1,45 @@
+"""What .npy files hold, as inputs; and what is said of results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.cli.helpers import Command, model, node
+
+NUMBERS = """graph(%n : int, %f : float, %b : bool, %s : str, %o : int?, %l : float[]):
+  return (%n, %f, %b, %s, %o, %l)
+"""
+
+
+def test_numbers_that_are_no_tensors(irc: Command) -> None:
+    irc.write("g.ir", NUMBERS)
+    values = {"n": 3, "f": np.float32(0.5), "b": True, "s": "a", "o": 4, "l": [1.0, 2.0]}
+    given = [f"--input={name}={irc.write(f'{name}.npy', np.array(value))}" for name, value in values.items()]
+    result = irc("run", "g.ir", *given)
+    assert result.out == "n: 3\nf: 0.5\nb: True\ns: 'a'\no: 4\nl: list of 2: [1.0, 2.0]\n", result.err
+    irc.write("n.npy", np.array(3.0))
+    assert "IRC412: input 'n': expected a Python int, got float 3.0" in irc("run", "g.ir", *given).err
+    result = irc("run", "g.ir", *given[1:])
+    assert result.err.endswith("no value for 'n' (int): give --input NAME=FILE.npy, or --seed 0 to make values up\n")
+    result = irc("run", "g.ir", *given[:3])
+    assert result.err.endswith("give --input NAME=FILE.npy\n"), "as --seed makes up no strings"
+    assert irc("run", "g.ir", "--seed", "0", *given[2:]).status == 0
+
+
+def test_names_and_files_that_hold_equals_signs(irc: Command) -> None:
+    one, other = np.arange(6, dtype=np.float32).reshape(2, 3)
+    nodes = [node("Identity", "x", "a"), node("Identity", "x=1", "b")]
+    irc.write("m.onnx", model(nodes, {"x": [3], "x=1": [3]}, ["a", "b"]))
+    irc.write("1=f.npy", one)
+    irc.write("f.npy", other)
+    result = irc("run", "m.onnx", "-i", "x=1=f.npy", "-i", "x=./1=f.npy", "-o", "y.npz")
+    assert result.status == 0, result.err
+    np.testing.assert_array_equal(np.load("y.npz")["a"], one)
+    np.testing.assert_array_equal(np.load("y.npz")["b"], other)
+
+
+def test_results_that_have_no_mean(irc: Command) -> None:
+    irc.write("m.onnx", model([node("Identity", "x", "y")], {"x": [10]}, ["y"]))
+    irc.write("x.npy", np.array([np.inf, -np.inf, *range(8)], np.float32))
+    result = irc("run", "m.onnx", "-i", "x=x.npy")
+    assert (result.out, result.err) == ("y: float32 [10] min -inf, max inf, mean nan\n", "")
