@@ -49,6 +49,20 @@ def test_native_types_as_in_onnx_runtime(source, to):
     check_against_ort("Cast", [x], {"to": DType[to].onnx}, 13)
 
 
+@pytest.mark.parametrize("to", [d for d in NATIVE if "INT" in d] + ["INT4", "UINT4"])
+@pytest.mark.parametrize("source", ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16"])
+def test_equal_floats_become_equal_integers_even_out_of_range(source, to):
+    """Wherever they lie: NumPy's loops do vectors of elements, and what is left over one by one."""
+    odd = np.array([np.nan, np.inf, -np.inf, -1.5, 5e9, -3e9, 1e10, -1e19, 2.0**63, 1e30, 300]).astype(
+        DType[source].numpy
+    )
+    whole = cast(np.repeat(odd[:, None], 33, axis=1), DType[to])
+    apart = cast(np.repeat(odd[:, None], 66, axis=1)[:, ::2], DType[to])
+    alone = np.stack([cast(odd[i : i + 1], DType[to]) for i in range(len(odd))])
+    np.testing.assert_array_equal(whole.astype(object), np.broadcast_to(alone, whole.shape).astype(object))
+    np.testing.assert_array_equal(apart.astype(object), whole.astype(object))
+
+
 def test_integers_drop_high_bits():
     x = np.array([200, -200, 70_000, -1, 1 << 40], np.int64)
     for to in (DType.INT8, DType.UINT8, DType.INT16, DType.UINT64):

@@ -94,7 +94,9 @@ def _largest(dtype: AnyDType) -> float:
 
 
 def _native(x: Array, dtype: AnyDType) -> Array:
-    """``x`` in a type of NumPy's own that holds all its values, if ml_dtypes may not convert it directly."""
+    """``x``, in a type between if NumPy or ml_dtypes do not convert it directly as they should."""
+    if dtype == np.uint32 and x.dtype.kind not in "biu":
+        return x.astype(np.int64)  # of what is out of range, vectors and single elements become different numbers
     if x.dtype.kind != "V" or dtype.kind != "V" or x.dtype == dtype:
         return x
     return x.astype(np.int8 if DType.from_numpy(x.dtype).is_integer else np.float32)
