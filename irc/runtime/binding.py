@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
-from irc.runtime.kernels.registry import Kernel
+from irc.runtime.foreign import checked, is_foreign
+from irc.runtime.kernels.registry import Kernel, find_binder
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ def bind(node: Node) -> Kernel:
         Error: IRC321 if there is none; others if an attribute has a value that the kernel refuses.
     """
     twin = _functional(node)
-    if twin is None:
-        return kernels.bind(node)
-    kernel = kernels.bind(twin)
-    if not can_overwrite(twin.kind, kernel):
-        raise Error("IRC322", f"{twin.kind} cannot run in place")
-    return _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
+    kernel = kernels.bind(twin or node)
+    if twin is not None:
+        if not can_overwrite(twin.kind, kernel):
+            raise Error("IRC322", f"{twin.kind} cannot run in place")
+        kernel = _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
+    binder = find_binder((twin or node).kind, node.version)
+    return checked(kernel, node, binder) if binder is not None and is_foreign(binder) else kernel
 
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:

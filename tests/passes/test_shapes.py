@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, tensor
-from irc.passes.shapes import Inference
+from irc.passes.shapes import Inference, context
 from tests.suites import suite
 
 FORGET = {
@@ -139,3 +141,13 @@ def test_samples_and_determinants():
     graph.set_outputs([y, d])
     Inference(graph).run()
     assert [v.type for v in (y, d)] == [tensor(DType.FLOAT, (2, 3, 4, 5)), tensor(DType.DOUBLE, ("n",))]
+
+
+@pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3)])
+def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
+    monkeypatch.setitem(context._RULES, "test::odd", lambda types: answer)
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
+    graph.set_outputs([b.op("test::odd", x, name="y")])
+    with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
+        Inference(graph).run()
+    assert (caught.value.code, caught.value.where) == ("IRC305", "%y = test::odd")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from irc.alias import analyze
+from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.ops.scan import is_batched
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
+from irc.passes.base import describe
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable
 from irc.passes.shapes.torch_pointwise import keeps_metadata
@@ -63,7 +65,7 @@ class Inference:
             return
         context = NodeTypes(node, self.contents, self._trusted, self._is_fixed)
         found = apply(rule, context)
-        types = [found] if isinstance(found, Type) else found
+        types: Sequence[Type] = [found] if isinstance(found, Type) else _checked(found, node)
         for value, type in zip(node.outputs, types, strict=False):
             self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
@@ -205,6 +207,14 @@ _CONTROL = {
     "onnx::Scan": Inference._scan,  # type: ignore[reportPrivateUsage]
     "prim::FusionGroup": Inference._group,  # type: ignore[reportPrivateUsage]
 }
+
+
+def _checked(found: Any, node: Node) -> Sequence[Type]:
+    """``found``, which a rule, perhaps another package's, has returned; IRC305 if it is no sequence of types."""
+    types: Sequence[Any] = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
+    if not all(isinstance(type, Type) for type in types):
+        raise Error("IRC305", f"its shape rule must return a type for each result, not {found!r}", describe(node))
+    return types
 
 
 _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
