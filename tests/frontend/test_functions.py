@@ -163,7 +163,7 @@ def test_recursion_is_refused() -> None:
         ("IRC132", lambda m: m.functions.append(m.functions[0]), "local.F"),
         ("IRC132", lambda m: setattr(m.functions[0], "name", ""), "no name"),
         ("IRC122", lambda m: setattr(m.functions[0].opset_import[0], "version", 99), "local.F"),
-        ("IRC123", lambda m: m.functions[0].ClearField("opset_import"), "not imported"),
+        ("IRC123", lambda m: m.functions[0].ClearField("opset_import"), "function local.F imports no"),
         ("IRC124", lambda m: m.functions[0].input.append("a"), "'a'"),
         ("IRC124", lambda m: m.functions[0].input.append("b"), "'b'"),
         ("IRC125", lambda m: m.functions[0].output.append("z"), "'z'"),

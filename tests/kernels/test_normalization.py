@@ -113,8 +113,7 @@ def test_group_norm(groups, opset):
     normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + np.float32(0.01))
     factor, shift = (np.repeat(v, 6 // count).reshape(6, 1, 1) for v in (scale, b))
     assert_same([ours], [normal.reshape(x.shape) * factor + shift])
-    if opset == 21:
-        check_against_ort("GroupNormalization", [x, scale, b], attrs, opset)
+    check_against_ort("GroupNormalization", [x, scale, b], attrs, opset)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])

@@ -115,12 +115,12 @@ def _canonical(domain: str) -> str:
 _BOUND: dict[tuple[str, str, int], Operator] = {}
 
 
-def bind(domain: str, op_type: str, imports: dict[str, int]) -> Operator | str:
-    """The operator that ``op_type`` means under these imports, or why there is none."""
+def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") -> Operator | str:
+    """The operator that ``op_type`` means under the imports of ``where`` ("": the model), or why there is none."""
     domain = _canonical(domain)
     opset = imports.get(domain)
     if opset is None:
-        return f"the model imports no operator set of domain {domain or 'ai.onnx'!r}"
+        return f"{where or 'the model'} imports no operator set of domain {domain or 'ai.onnx'!r}"
     found = _BOUND.get((domain, op_type, opset))
     if found is None:
         schema = _schema(domain, op_type, opset)
@@ -139,7 +139,7 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
         schema = defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
         return "no such operator" + _other_versions(domain, op_type, opset)
-    if schema.deprecated:
+    if schema.deprecated and defs.has(op_type, schema.since_version - 1, domain):  # not if it never was any other
         return f"removed from ONNX in opset {schema.since_version}: export the model with a newer operator"
     if domain == "" and opset < LOWEST_OPSET:
         later = defs.get_schema(op_type, LOWEST_OPSET, domain).since_version

@@ -51,7 +51,7 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
     """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises."""
     missing: Missing = {}
     calls: dict[RawFunction | None, list[tuple[RawFunction, str]]] = {}
-    calls[None] = _resolve_graph(main, imports, functions, missing)
+    calls[None] = _resolve_graph(main, imports, functions, missing, "")
     pending = [function for function, _ in calls[None]]
     while pending:
         function = pending.pop()
@@ -60,7 +60,7 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
         where = function.graph.where
         function.imports = read_imports(function.proto.opset_import, where) if function.proto.opset_import else {}
         scan_function(function.proto, function.graph)
-        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing)
+        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing, where)
         pending += [called for called, _ in calls[function]]
     if missing:
         raise Error("IRC123", _describe(missing))
@@ -68,9 +68,12 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
 
 
 def _resolve_graph(
-    graph: RawGraph, imports: dict[str, int], functions: Functions, missing: Missing
+    graph: RawGraph, imports: dict[str, int], functions: Functions, missing: Missing, where: str
 ) -> list[tuple[RawFunction, str]]:
-    """Set the targets of a graph's nodes, enter what is missing, and return the functions it calls, and where."""
+    """Set the targets of a graph's nodes, enter what is missing, and return the functions it calls, and in which nodes.
+
+    ``where``: the function that the graph is of; "" for a model's graph.
+    """
     called: dict[RawFunction, str] = {}
     for node in graph.walk():
         if functions:
@@ -80,7 +83,7 @@ def _resolve_graph(
                 _drop_notes(node, function.attributes)
                 called.setdefault(function, str(node))
                 continue
-        found = bind(node.domain, node.op_type, imports)
+        found = bind(node.domain, node.op_type, imports, where)
         if isinstance(found, str):
             domain = "ai.onnx" if is_standard(node.domain) else node.domain
             opset = imports.get("" if is_standard(node.domain) else node.domain, 0)

@@ -40,7 +40,7 @@ COVERED: set[Pair] = set()
 
 @cache
 def reachable() -> frozenset[Pair]:
-    """All pairs of the installed onnx; deprecated versions cannot be asked for."""
+    """All pairs of the installed onnx; versions by which an operator was removed cannot be asked for."""
     names = {(s.domain, s.name) for s in defs.get_all_schemas_with_history()}
     return frozenset((d, n, v) for d, n in names for v in versions_of(n, d))
 
@@ -53,7 +53,7 @@ def versions_of(op: str, domain: str = "") -> dict[int, range]:
     for opset in range(LOWEST_OPSET if domain == "" else low, high + 1):
         if defs.has(op, opset, domain):
             schema = defs.get_schema(op, opset, domain)
-            if not schema.deprecated:
+            if not schema.deprecated or not defs.has(op, schema.since_version - 1, domain):
                 found.setdefault(schema.since_version, []).append(opset)
     return {version: range(opsets[0], opsets[-1] + 1) for version, opsets in found.items()}
 

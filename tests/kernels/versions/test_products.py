@@ -109,6 +109,8 @@ def lp(x: np.ndarray, axis: int = -1, p: int = 2) -> np.ndarray:
         Row("LRN", [X], {"size": 3}, expected=local),
         Row("LRN", [X], {"size": 2, "alpha": 0.3, "beta": 0.5, "bias": 2.0}, expected=local),
         Row("InstanceNormalization", [X, SCALE, SHIFT], {"epsilon": 0.01}, expected=instance),
+        Row("GroupNormalization", [floats(2, 4, 3), floats(2, seed=1), floats(2, seed=2)], {"num_groups": 2},
+            versions=[18]),
         Row("LpNormalization", [floats(3, 4)], expected=lp),
         Row("LpNormalization", [floats(3, 4)], {"axis": 0, "p": 1}, expected=lp),
         Row("MeanVarianceNormalization", [X],
