@@ -1,6 +1,8 @@
 """Growable arrays, and `irc::append_` in plans: what is copied, what stays where it is, who never sees whom."""
 
+import copy
 import gc
+import pickle
 import threading
 import weakref
 
@@ -41,9 +43,31 @@ def test_it_is_an_array_to_its_user():
     assert grown[0, 0] == 5
     assert start[0, 0] == 0, "what it started with was copied"
     assert "capacity=8" in repr(grown)
-    out = np.add(grown, 1, out=grown)
-    assert out is grown.array
-    assert grown[0, 0] == 6
+
+
+def test_what_is_written_into_it_is_it():
+    start = np.arange(6, dtype=np.float32).reshape(2, 3)
+    grown = same = GrowableArray(start, 0, capacity=8)
+    assert np.add(grown, 1, out=grown) is grown
+    grown += 1
+    assert grown is same
+    np.testing.assert_array_equal(grown, start + 2)
+    mantissa, exponent = np.frexp(start, out=(grown, None))
+    assert mantissa is grown
+    np.testing.assert_array_equal(np.ldexp(grown, exponent), start)
+    where = GrowableArray([[True, False, True]], 0)
+    np.testing.assert_array_equal(np.add(start, 1, out=np.zeros_like(start), where=where), [[1, 0, 3], [4, 0, 6]])
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_are_growable(duplicate):
+    grown = GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8)
+    other = duplicate(grown)
+    assert type(other) is GrowableArray
+    assert (other.axis, other.capacity) == (1, 8)
+    assert other.append(np.zeros((2, 1), np.float32))
+    other[:] = 5
+    np.testing.assert_array_equal(grown, np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
@@ -201,6 +225,57 @@ def test_what_does_not_fit_is_refused(new, axis):
     with pytest.raises(Error, match="cannot be appended"):
         grown.append(new)
     assert grown.shape == (2, 3)
+
+
+@pytest.mark.parametrize("rows", [3, [[3]], [3.5], [[3], [4, 5]], None, np.array([3], ">i8")])
+def test_rows_that_do_not_fit_are_refused(rows):
+    grown = GrowableArray([1, 2], 0, 8)
+    with pytest.raises(Error) as caught:
+        grown.append(rows)
+    assert caught.value.code == "IRC421"
+    np.testing.assert_array_equal(grown, [1, 2])
+
+
+def test_byte_orders_that_differ_are_told_apart():
+    with pytest.raises(Error, match=">f4") as caught:
+        GrowableArray(np.ones(2, ">f4"), 0, 8).append(f32(1))
+    assert caught.value.code == "IRC421"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((0.5,), "IRC420"),
+        ((None,), "IRC420"),
+        ((True,), "IRC420"),
+        ((np.zeros(2, int),), "IRC420"),
+        ((0, "a"), "IRC419"),
+        ((0, 2.5), "IRC419"),
+        ((0, -1), "IRC419"),
+    ],
+)
+def test_arguments_that_are_no_integers_are_refused(arguments, code):
+    with pytest.raises(Error, match=r"integer|negative") as caught:
+        GrowableArray(np.ones((2, 3)), *arguments)
+    assert caught.value.code == code
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array([1, 2], [0, 1])
+    for action in (lambda: GrowableArray(masked, 0), lambda: GrowableArray([1, 2], 0).append(masked)):
+        with pytest.raises(Error, match="masked") as caught:
+            action()
+        assert caught.value.code == "IRC412"
+
+
+def test_nobody_waits_for_an_append_that_is_going_on():
+    """A signal handler that appended to the array whose append it stopped would wait for ever."""
+    prefix = GrowableArray(f32(0), 0, capacity=8).array
+    with room_of(prefix)._lock:
+        both, stays = append(prefix, f32(1), 0)
+    np.testing.assert_array_equal(both, f32(0, 1))
+    assert not stays
+    assert append(prefix, f32(2), 0)[1]
 
 
 def test_an_axis_out_of_range_is_refused():

@@ -15,6 +15,7 @@ of the first array whose own base is no array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -94,22 +95,29 @@ class Room:
     def extend(self, old: Array, new: Array) -> Array | None:
         """Write ``new`` behind ``old`` and view both.
 
-        None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long.
+        None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long, or
+        while somebody else takes the place.
         """
         axis, before = self.axis, self._before
         shape, dtype = new.shape, new.dtype
         if shape != self._fits:
-            if (shape[:axis], shape[axis + 1 :]) != self._around:
+            if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around:
                 return None
             self._fits = shape
         if (dtype is not self._dtype and dtype != self._dtype) or not (self.append_only or old.flags.writeable):
             return None
-        with self._lock:  # two holders of one prefix may append at once: the first takes the place
+        # Two holders of one prefix may append at once: the first takes the place. Nobody waits for it: a signal handler
+        # would for ever, if it interrupted the first.
+        if not self._lock.acquire(False):
+            return None
+        try:
             start = self.used
             end = start + shape[axis]
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
             both = self._view(old.base, end)
+        finally:
+            self._lock.release()
         self._whole[(*before, slice(start, end))] = new
         return both
 
@@ -185,7 +193,8 @@ def _extended(old: Array, new: Array, axis: int) -> Array | None:
 
 def _moved(old: Array, new: Array, axis: int) -> Array:
     """Both in new memory."""
-    if old.dtype != new.dtype or old.shape[:axis] != new.shape[:axis] or old.shape[axis + 1 :] != new.shape[axis + 1 :]:
+    around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in (old, new))
+    if old.dtype != new.dtype or around != others:
         raise _mismatch(old, new, axis)
     if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
         return np.concatenate((old, new), axis)
@@ -223,7 +232,7 @@ def reserve(array: Array, axis: int, capacity: int) -> Array:
 def _mismatch(old: Array, new: Array, axis: int) -> Error:
     return Error(
         "IRC421",
-        f"{new.dtype.name}{list(new.shape)} cannot be appended to {old.dtype.name}{list(old.shape)} along axis {axis}: "
+        f"{new.dtype}{list(new.shape)} cannot be appended to {old.dtype}{list(old.shape)} along axis {axis}: "
         "only the sizes along that axis may differ",
     )
 
@@ -262,7 +271,8 @@ class GrowableArray(NDArrayOperatorsMixin):
     To its user it is an array: NumPy's functions and operators take it, and
     indexing gives views. Views stay as they are when it grows. As an input of a
     model that is donated, the model extends it in place while its capacity
-    lasts; the output, a plain array, can be donated to the next run.
+    lasts; the output, a plain array, can be donated to the next run. Copies, unpickled ones too, have memory of their
+    own, of the same capacity.
 
     Args:
         array: what it starts with; copied.
@@ -270,15 +280,18 @@ class GrowableArray(NDArrayOperatorsMixin):
         capacity: for how many positions along ``axis`` to reserve memory at least.
 
     Raises:
-        Error: IRC420 there is no such axis; IRC421 it holds strings; IRC422 the capacity is too large.
+        Error: IRC412 it is masked; IRC419 the capacity is no integer, or negative; IRC420 there is no such axis; IRC421
+            it holds strings, or is no array; IRC422 the capacity is too large.
     """
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
-        start = np.asarray(array)
+        start = _array(array)
         if start.dtype.hasobject:
             raise Error("IRC421", "a growable array cannot hold strings")
-        self._axis = axis_in(axis, start.ndim)
-        self._view = _filled((start,), self._axis, max(capacity, start.shape[self._axis]))
+        self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
+        if _integer("IRC419", "capacity", capacity) < 0:
+            raise Error("IRC419", f"capacity must not be negative, but it is {capacity}")
+        self._view = _filled((start,), self._axis, max(int(capacity), start.shape[self._axis]))
 
     def append(self, rows: Any) -> bool:
         """Append ``rows``, an array like this one but for its size along the axis.
@@ -288,9 +301,9 @@ class GrowableArray(NDArrayOperatorsMixin):
             contents, all is in new memory now, of twice the size.
 
         Raises:
-            Error: IRC421 if ``rows`` does not fit.
+            Error: IRC421 if ``rows`` does not fit; IRC412 if it is masked.
         """
-        rows = np.asarray(rows)
+        rows = _array(rows)
         both = self._room.extend(self._view, rows)
         self._view = _moved(self._view, rows, self._axis) if both is None else both
         return both is not None
@@ -349,12 +362,41 @@ class GrowableArray(NDArrayOperatorsMixin):
         return np.array(self._view, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        if "out" in options:
-            options["out"] = tuple(plain(x) for x in options["out"])
-        return getattr(ufunc, method)(*(plain(x) for x in inputs), **options)
+        given = {id(x.array): x for x in options.get("out", ()) if isinstance(x, GrowableArray)}
+        if given:
+            options["out"] = tuple(map(plain, options["out"]))
+        if "where" in options:
+            options["where"] = plain(options["where"])
+        results = getattr(ufunc, method)(*map(plain, inputs), **options)
+        if isinstance(results, tuple):
+            return tuple(given.get(id(x), x) for x in results)  # type: ignore[reportUnknownVariableType]  # NumPy's
+        return given.get(id(results), results)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._view, self._axis, self.capacity)
 
     def __repr__(self) -> str:
         return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
+
+
+def _array(value: Any) -> Array:
+    """``value`` as an array, a view of it if it is one."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise Error("IRC412", "masked arrays are not supported: fill them first")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise Error("IRC421", f"this is no array: {error}") from None
+
+
+def _integer(code: str, name: str, value: Any) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise Error(code, f"{name} must be an integer, not {value!r}")
+    return number
 
 
 def plain(value: Any) -> Any:
