@@ -22,10 +22,10 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     Raises:
         Error: IRC501 if the file cannot be written.
     """
-    where = os.fspath(path)
+    where = os.fsdecode(path)
     if "\0" in where:
         raise Error("IRC501", "the name of a file cannot contain a null character", where)
-    given = Path(path)
+    given = Path(where)
     try:
         if given.is_dir():
             raise Error("IRC501", "this is a folder, not a file to write", where)

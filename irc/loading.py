@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import Any, cast
 
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.runtime.files.file import MAGIC
+from irc.runtime.files.file import is_saved
 from irc.runtime.model import CompiledModel
 
 
@@ -44,6 +43,5 @@ def _check_not_irc(path: str) -> None:
         return  # reading it says why
     if os.path.splitext(path)[1].lower() in (".ir", ".txt"):
         raise Error("IRC101", "this is IR text: give compile what irc.ir.parse_module makes of it", path)
-    with suppress(OSError), open(path, "rb") as file:
-        if file.read(len(MAGIC)) == MAGIC:
-            raise Error("IRC101", "this is compiled already: irc.load reads it", path)
+    if is_saved(path):
+        raise Error("IRC101", "this is compiled already: irc.load reads it", path)

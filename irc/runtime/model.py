@@ -179,7 +179,7 @@ class CompiledModel:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
 
         Raises:
-            Error: IRC501 if the file cannot be written.
+            Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``.
         """
         from irc.runtime.files.file import save
 

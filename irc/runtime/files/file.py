@@ -14,6 +14,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.atomic import replacing
@@ -49,8 +50,12 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     """Write ``model`` to ``path``, whole or not at all.
 
     Raises:
-        Error: IRC501 if the file cannot be written.
+        Error: IRC501 if the file cannot be written, IRC503 if its name says that it is another model's.
     """
+    where = os.fsdecode(path)
+    if where.lower().endswith(".onnx"):
+        message = "this is the name of an ONNX file: irc.frontend.onnx_export.save_model(model.module, path) writes one"
+        raise Error("IRC503", message, where)
     module = model.module.copy()
     if model.graph is not model.module.main:
         module.main = module.graphs[model.graph.name]
@@ -79,7 +84,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
         separators=(",", ":"),
     ).encode("ascii")
     start = _aligned(_PREFIX.size + len(header))
-    with replacing(path) as file:
+    with replacing(where) as file:
         file.write(_PREFIX.pack(MAGIC, VERSION, zlib.crc32(header), len(header), start + end))
         file.write(header)
         position = _PREFIX.size + len(header)
@@ -103,7 +108,16 @@ def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledM
         Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
             is truncated; IRC513 it is damaged or inconsistent; others if its graph cannot be lowered.
     """
-    where = os.fspath(path)
+    module, report = read(path)
+    try:
+        return CompiledModel(module, report, options)
+    except Error as error:
+        raise Error(error.code, error.message, ", ".join(filter(None, (os.fsdecode(path), error.where)))) from error
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
+    """The module and the report in a ``.irc`` file, whether or not there are kernels for it. Errors as of `load`."""
+    where = os.fsdecode(path)
     try:
         with open(path, "rb") as file:
             header, start, contents = _open(file, where)
@@ -113,10 +127,20 @@ def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledM
         module = _module(header, contents, start)
         report = None if header["report"] is None else Report.from_dict(header["report"])
     except Error as error:
-        raise Error("IRC513", f"the file is inconsistent: {error}", where) from error
+        place = f"{error.where}: " if error.where else ""
+        raise Error("IRC513", f"the file is inconsistent: {place}{error.message}", where) from error
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise Error("IRC513", f"the file's header is malformed ({error!r})", where) from error
-    return CompiledModel(module, report, options)
+    return module, report
+
+
+def is_saved(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is a ``.irc`` file, whatever its name: it begins like one."""
+    with suppress(OSError, ValueError):
+        if os.path.isfile(path):  # opening a pipe would wait for somebody who writes
+            with open(path, "rb") as file:
+                return file.read(len(MAGIC)) == MAGIC
+    return False
 
 
 # -- writing -------------------------------------------------------------------
