@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from irc.ir import Graph, parse_graph, parse_module
-from irc.passes.canonicalize.match import RULES
+from irc.ir.types import Type
+from irc.passes.canonicalize import shapes
+from irc.passes.canonicalize.match import RULES, surely_equal
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
 INPUTS = "%x : Float(2, 3), %p : Float(2, 3), %q : Bool(2, 3), %n : Float(N, 3), %i : Long(2), %c : Float(2, 1)"
@@ -430,3 +432,55 @@ def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
     graph, used = canonicalized(body)
     assert used == {"shape_and_type_kept": 3}
     assert kinds(graph) == ["Abs"]
+
+
+# -- sizes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "indices", ["Long(1, 1) = prim::Constant[value=tensor([0])]()", "Long(1, 3) = prim::Constant[value=splat(0)]()"]
+)
+def test_updates_that_do_not_fit_are_left_to_the_run(indices: str) -> None:
+    """A slice would take the updates of more rows than there are indices."""
+    graph = graph_of(f"%k : {indices}\n%y = onnx::ScatterND(%x, %k, %p)")
+    report = run_passes(graph, "canonicalize")
+    assert not any("scatter" in name for name in report.stats)
+    assert graph.value("y").node.kind == "onnx::ScatterND"
+
+
+def expanded(count: int) -> str:
+    """The maximum of ``count`` Expands of a column to 2 x 3."""
+    lines = ["%s : Long(2) = prim::Constant[value=tensor([2, 3])]()"]
+    lines += [f"%e{i} = onnx::Expand(%c, %s)" for i in range(count)]
+    return "\n".join(lines)
+
+
+def test_all_operands_that_are_expanded_for_nothing_go_at_once() -> None:
+    operands = ", ".join(f"%e{i}" for i in range(5))
+    graph, used = canonicalized(f"{expanded(5)}\n%y = onnx::Max({operands}, %x)")
+    assert used["operand_expanded_for_nothing"] == 1
+    assert kinds(graph) == ["Max", "Abs"]
+
+
+def test_of_several_expands_that_give_the_result_its_shape_one_stays() -> None:
+    operands = ", ".join(f"%e{i}" for i in range(5))
+    graph, used = canonicalized(f"{expanded(5)}\n%y = onnx::Max({operands})")
+    assert used["operand_expanded_for_nothing"] == 1
+    assert kinds(graph) == ["Expand", "Max", "Abs"]
+
+
+def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(links: int) -> int:
+        count = 0
+
+        def counting(a: Type, b: Type) -> bool:
+            nonlocal count
+            count += 1
+            return surely_equal(a, b)
+
+        monkeypatch.setattr(shapes, "surely_equal", counting)
+        chain = [f"%r{i + 1} = onnx::Reshape(%r{i}, %i)" for i in range(links)]
+        run_passes(graph_of("\n".join(["%r0 = onnx::Neg(%x)", *chain]), f"%z = onnx::Abs(%r{links})"), "canonicalize")
+        return count
+
+    assert compared(200) < 2.5 * compared(100)

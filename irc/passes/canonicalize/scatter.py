@@ -45,8 +45,10 @@ def scatter_to_slice(m: Match) -> Value | None:
     if data is None or updates is None or _adds_up(m.node.attributes):
         return None
     columns = _columns(m, m.input(1))
-    if columns is None or any(column.ndim != len(columns) for column in columns):
+    if not columns or len(columns) > len(data) or any(column.ndim != len(columns) for column in columns):
         return None
+    if updates != columns[0].shape + data[len(columns) :]:
+        return None  # a run says what is wrong
     starts: list[int] = []
     steps: list[int] = []
     for axis, column in enumerate(columns):

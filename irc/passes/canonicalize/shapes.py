@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _RESHAPING = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
+_LONGEST_CHAIN = 16
+"""How many reshapes up a shape is looked for: each of a long chain looks."""
+
 
 @rewrite(*(kind.removeprefix("onnx::") for kind in CONTENTS_RULES))
 def known_contents(m: Match) -> Value | None:
@@ -55,7 +58,9 @@ def transpose_of_transpose(m: Match) -> Value | None:
 def reshape_there_and_back(m: Match) -> Value | None:
     """A chain of reshapes that ends in the shape it began with."""
     inner = m.producer(0, *_RESHAPING)
-    while inner is not None:
+    for _ in range(_LONGEST_CHAIN):
+        if inner is None:
+            return None
         x = inner.inputs[0]
         if surely_equal(x.type, m.output.type):
             return x if m.can_share(x) else None
@@ -79,23 +84,24 @@ def reshape_of_reshape(m: Match) -> Value | None:
 @rewrite("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Equal", "Less", "Greater", "Where", "And", "Or")
 def operand_expanded_for_nothing(m: Match) -> Value | None:
     """Operators that broadcast need no Expand before them, unless it alone gives the result its shape."""
-    if m.types.version < 7:
+    out, db = m.output.type, m.rewriter.db
+    if m.types.version < 7 or not isinstance(out, TensorType) or out.shape is None or None in out.shape:
         return None
-    for index, value in enumerate(m.node.inputs):
-        expand = value.node
-        if expand is None or expand.kind != "onnx::Expand":
-            continue
-        x = expand.inputs[0]
-        shapes = [m.types.shape(i) for i in range(len(m.node.inputs))]
-        shapes[index] = x.type.shape if isinstance(x.type, TensorType) else None
-        shape = m.types.broadcast(shapes)
-        out = m.output.type
-        if shape is None or None in shape or not isinstance(out, TensorType) or shape != out.shape:
-            continue
-        if not (m.rewriter.db.has_writers(x) or m.rewriter.db.has_writers(value)):
-            inputs = [*m.node.inputs[:index], x, *m.node.inputs[index + 1 :]]
-            return m.new(m.node.kind, inputs, out, dict(m.node.attributes), m.node.version)
-    return None
+    expands = {i: v.node for i, v in enumerate(m.node.inputs) if v.node is not None and v.node.kind == "onnx::Expand"}
+    plain = {
+        i: e.inputs[0] for i, e in expands.items() if not (db.has_writers(e.inputs[0]) or db.has_writers(e.output))
+    }
+    inputs = [plain.get(i, v) for i, v in enumerate(m.node.inputs)]
+    shape = m.types.broadcast([v.type.shape if isinstance(v.type, TensorType) else None for v in inputs])
+    for i in plain:
+        if shape == out.shape:
+            break
+        more = m.types.broadcast([shape, m.types.shape(i)])  # with this Expand after all
+        if more != shape:
+            inputs[i], shape = m.node.inputs[i], more
+    if shape != out.shape or inputs == list(m.node.inputs):
+        return None
+    return m.new(m.node.kind, inputs, out, dict(m.node.attributes), m.node.version)
 
 
 @rewrite("ConstantOfShape")
