@@ -31,7 +31,13 @@ def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value 
 
     Returns:
         The database that answers, and that updates keep right while the graph changes.
+
+    Raises:
+        TypeError: if ``graph`` is something else, such as a module.
     """
+    if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        hint = "; give module.main" if isinstance(graph, Module) else ""
+        raise TypeError(f"a Graph is analysed, not a {type(graph).__name__}{hint}")
     with no_collection():
         builder = AliasDbBuilder(graph, module, noalias)
         builder.record()

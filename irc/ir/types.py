@@ -290,6 +290,16 @@ def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> Te
     return TensorType(dtype, None if shape is None else tuple(shape))
 
 
+def may_be_equal(a: TensorType, b: TensorType) -> bool:
+    """Whether some tensor is of both types: a dimension that has no number may be any."""
+    if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    pairs = zip(a.shape, b.shape)
+    return len(a.shape) == len(b.shape) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
+
+
 def join(a: Type, b: Type) -> Type | None:
     """The most exact type that covers ``a`` and ``b``; None if they are of different kinds (a tensor and a list)."""
     if a == b:

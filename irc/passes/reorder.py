@@ -11,7 +11,7 @@ from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
 from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
 from irc.ir.ops.twins import twin_of
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, may_be_equal
 from irc.passes.block_memory import BlockMemory, Moment, Peak
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.registry import register
@@ -149,15 +149,7 @@ def _can_take(node: Node, value: Value) -> bool:
     elif twin_of(node) is None or value is not node.inputs[0]:
         return False
     a, b = value.type, node.output.type
-    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
-        return False
-    if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
-        return False
-    if a.shape is None or b.shape is None:
-        return True
-    # A dimension that has no number may be any.
-    pairs = zip(a.shape, b.shape)
-    return len(a.shape) == len(b.shape) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
+    return isinstance(a, TensorType) and isinstance(b, TensorType) and may_be_equal(a, b)
 
 
 def _stretches(order: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, suggestion
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import reserve
 from irc.runtime.model import CompiledModel
@@ -202,7 +202,7 @@ def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
         past, present = _known(name, inputs, "input"), _known(output, outputs, "output")
         if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
             raise Error("IRC417", f"only tensors can be handed on: {name!r} is {past.type}, {output!r} {present.type}")
-        if not _may_be_equal(past.type, present.type):
+        if not may_be_equal(past.type, present.type):
             raise Error("IRC417", f"output {output!r}, {present.type}, can never be input {name!r}, {past.type}")
     return dict(pairs)
 
@@ -211,16 +211,6 @@ def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
     if name not in among:
         raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
     return among[name]
-
-
-def _may_be_equal(a: TensorType, b: TensorType) -> bool:
-    """Whether some tensor is of both types."""
-    if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
-        return False
-    if a.shape is None or b.shape is None:
-        return True
-    pairs = zip(a.shape, b.shape)
-    return len(a.shape) == len(b.shape) and all(x == y for x, y in pairs if isinstance(x, int) and isinstance(y, int))
 
 
 def _list(arguments: Iterable[Argument]) -> str:

@@ -9,7 +9,7 @@ import pytest
 import irc
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
-from irc.ir import Graph, Module, Node, parse_graph
+from irc.ir import Graph, Module, Node, parse_graph, parse_module
 
 TEXT = """graph(%x : Tensor):
   %r : Tensor = aten::relu(%x)
@@ -76,3 +76,12 @@ def test_nodes_inside_a_group_are_refused() -> None:
     assert db.writes(group) == frozenset()
     with pytest.raises(Error, match="IRC343"):
         db.writes(next(iter(inside.nodes)))
+
+
+def test_what_is_no_graph_is_refused() -> None:
+    module = parse_module("graph(%x : Tensor):\n  return (%x)")
+    with pytest.raises(TypeError, match=r"not a Module; give module\.main"):
+        analyze(module)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a Graph is analysed, not a str"):
+        analyze("graph")  # type: ignore[arg-type]
+    assert analyze(module.main).graph is module.main

@@ -8,7 +8,8 @@ graph's nodes, which stand in the same order.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def reader_of(script: Any) -> Read:
             if not owner.hasattr(name):
                 raise KeyError(name)
             owner = owner.getattr(name)
-        return _plain(owner, ".".join(path))
+        return _map_leaves(owner, partial(_plain, path=".".join(path)))
 
     return read
 
@@ -95,14 +96,17 @@ def _plain(value: Any, path: str) -> Any:
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return array_of(value, f"attribute {path!r}")
-    if isinstance(value, torch.device):
-        return str(value)
+    return str(value) if isinstance(value, torch.device) else value
+
+
+def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with what is no list, tuple or dict in it changed."""
     if isinstance(value, list | tuple):
-        items = [_plain(v, path) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        items = [_map_leaves(v, change) for v in value]  # pyright: ignore[reportUnknownVariableType]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {k: _plain(v, path) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    return value
+        return {k: _map_leaves(v, change) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return change(value)
 
 
 def array_of(tensor: Any, where: str) -> Array:
@@ -161,23 +165,18 @@ def _complete_constant(node: Node, live: Any) -> None:
     elif kind == "ts":
         node.attributes["value"] = [_constant(node, tensor) for tensor in live.ts("value")]
     elif kind == "ival":
-        value = _with_tensors(node, live.output().toIValue())
+        value = _map_leaves(live.output().toIValue(), partial(_with_tensors, node))
         if value is not None:
             node.attributes["value"] = value
 
 
 def _with_tensors(node: Node, value: Any) -> Any:
-    """A constant's value with its tensors; None if it holds something that text alone stands for."""
+    """What a constant holds, with its tensors; None for something that text alone stands for."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return _constant(node, value)
     if value is None or isinstance(value, bool | int | float | complex | str):
         return value
-    if isinstance(value, list | tuple):
-        items = [_with_tensors(node, v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict):
-        return {k: _with_tensors(node, v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     return None
 
 
