@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irc.ir import parse_graph
-from irc.passes import PassManager, create_instruments, registry
+from irc.passes import PassContext, PassManager, create_instruments, registry
 from tests.passes.helpers import CHECKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "writing-a-pass.md").read_text()
@@ -56,3 +56,11 @@ def test_every_instrument_and_rewriter_call_named_exists():
     calls = PAGE[PAGE.index("| call | what it does |") : PAGE.index("`replace` keeps")]
     for name in re.findall(r"`(\w+)\(", calls):
         assert hasattr(Rewriter, name)
+
+
+def test_all_that_a_pass_is_lent_is_listed():
+    table = PAGE[PAGE.index("| member | what it is |") : PAGE.index("## Asking the alias analysis")]
+    named = set(re.findall(r"`(\w+)[`(]", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))))
+    members = {name for name in {*vars(PassContext), *vars(PassContext())} if not name.startswith("_")}
+    other = {"analyze", "built_alias_db", "function_changed", "last_allowed", "limit", "notes", "pass_name", "stats"}
+    assert named == members - other  # the rest is the manager's
