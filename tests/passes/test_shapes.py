@@ -9,7 +9,7 @@ import pytest
 
 from irc.errors import Error
 from irc.frontend.onnx import import_model
-from irc.ir import Builder, Graph
+from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, tensor
 from irc.passes.shapes import Inference, context
@@ -151,3 +151,74 @@ def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
         Inference(graph).run()
     assert (caught.value.code, caught.value.where) == ("IRC305", "%y = test::odd")
+
+
+def nested_loops(depth: int) -> Graph:
+    """Loops in loops, each of which starts from the same value and doubles it."""
+    lines, end = [], []
+    for k in range(depth):
+        at = "  " * (k + 1)
+        lines.append(f"{at}%y{k} : Tensor = onnx::Loop(%m, %c, %x)")
+        lines.append(f"{at}  block0(%i{k} : Long(), %c{k} : Bool(), %p{k} : Tensor):")
+        end.append(f"{at}    -> (%c{k}, %r{k})")
+        end.append(f"{at}    %r{k} : Tensor = onnx::Concat[axis=0](%p{k}, %p{k})")
+    text = "\n".join(["graph(%m : Long(), %c : Bool(), %x : Float(2, 3)):", *lines, *reversed(end), "  return (%y0)"])
+    return parse_graph(text)
+
+
+def shifting_loop(width: int) -> Graph:
+    """A loop whose carried values each take the place of the one before; the last grows."""
+    carried = range(width)
+    outs = ", ".join(f"%y{k} : Tensor" for k in carried)
+    params = ", ".join(f"%p{k} : Tensor" for k in carried)
+    given, shifted = ", ".join(["%x"] * width), ", ".join(f"%p{k}" for k in carried[1:])
+    return parse_graph(f"""graph(%m : Long(), %c : Bool(), %x : Float(2, 3)):
+  {outs} = onnx::Loop(%m, %c, {given})
+    block0(%i : Long(), %d : Bool(), {params}):
+      %r : Tensor = onnx::Concat[axis=0](%p0, %p0)
+      -> (%d, {shifted}, %r)
+  return ({", ".join(f"%y{k}" for k in carried)})
+""")
+
+
+@pytest.fixture
+def visits(monkeypatch):
+    """Of blocks by shape inference."""
+    seen = []
+    visit = Inference._block
+    monkeypatch.setattr(Inference, "_block", lambda self, block: (seen.append(block), visit(self, block))[1])
+    return seen
+
+
+def test_nested_loops_take_as_many_visits_as_there_are_loops_around(visits):
+    graph = nested_loops(24)
+    Inference(graph).run()
+    assert len(visits) < 24 * 50  # 2 ** 24 if each began anew whenever the one around it is repeated
+    assert graph.value("y0").type == graph.value("y23").type == TensorType(DType.FLOAT, (None, 3))
+
+
+def test_an_inner_loop_is_inferred_for_all_that_the_outer_one_carries():
+    """The outer value is (2, 3) in the first round only."""
+    graph = parse_graph("""graph(%m : Long(), %c : Bool(), %x : Float(2, 3)):
+  %y : Tensor = onnx::Loop(%m, %c, %x)
+    block0(%i : Long(), %d : Bool(), %p : Tensor):
+      %z : Tensor = onnx::Loop(%m, %d, %p)
+        block0(%j : Long(), %e : Bool(), %q : Tensor):
+          %n : Tensor = onnx::Neg(%q)
+          -> (%e, %n)
+      %r : Tensor = onnx::Concat[axis=0](%z, %z)
+      -> (%d, %r)
+  return (%y)
+""")
+    Inference(graph).run()
+    assert {graph.value(name).type for name in "ypzqnr"} == {TensorType(DType.FLOAT, (None, 3))}
+
+
+def test_values_that_shift_from_round_to_round_are_given_up(visits):
+    graph = shifting_loop(200)
+    Inference(graph).run()
+    assert len(visits) < 30
+    assert {v.type for v in graph.outputs} == {TensorType(DType.FLOAT)}
+    graph = shifting_loop(4)
+    Inference(graph).run()
+    assert {v.type for v in graph.outputs} == {TensorType(DType.FLOAT, (None, 3))}

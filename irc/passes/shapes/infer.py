@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from irc.alias import analyze
@@ -39,6 +40,8 @@ class Inference:
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
         self._trusted = all(keeps_metadata(node) for node in graph.walk())
+        self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
+        self._loops = 0  # around what is being inferred
 
     @property
     def changed(self) -> bool:
@@ -174,19 +177,30 @@ class Inference:
     def _to_fixed_point(
         self, body: Block, params: Sequence[Value], initial: Sequence[Type], returned: Sequence[Value]
     ) -> None:
-        """Types of carried values: what they start with, joined with what the body hands on, until stable."""
+        """Types of carried values: what they start with, joined with what the body hands on, until stable.
+
+        Where a loop around repeats it, it goes on from what it came to before, as types only get wider: to start anew
+        each time would take time exponential in the depth of the nest.
+        """
         for param, type in zip(params, initial, strict=True):
-            self.set_type(param, type)
-        while True:  # ends: a join only ever forgets, and there is little to forget
+            self.set_type(param, self._covering(param, type, self._reached.get(param, type)))
+        self._loops += 1
+        for number in count():  # ends: a join only ever forgets, and there is little to forget
             self._block(body)
             before = [p.type for p in params]
             for param, value in zip(params, returned, strict=True):
-                self.set_type(param, self._covering(param, param.type, value.type))
+                type = self._covering(param, param.type, value.type)
+                self.set_type(param, _forget(type, number) if number >= _PATIENCE else type)
             if [p.type for p in params] == before:
-                return
+                break
             for node in body.node.nested() if body.node else ():
                 for value in node.outputs:
                     self.contents.pop(value, None)
+        self._loops -= 1
+        if self._loops:
+            self._reached.update((param, param.type) for param in params)
+        else:
+            self._reached.clear()
 
     def _group(self, node: Node) -> None:
         subgraph = node.attributes["Subgraph"]
@@ -223,6 +237,22 @@ _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup
 def surely_writes_nothing(node: Node) -> bool:
     """Whether it is sure without an analysis that ``node`` itself writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
+
+
+_PATIENCE = 8
+"""Rounds of a loop's body after which the shapes of all that it carries are given up, and after as many more the
+element types: where each of many values hands on the one before, every round widens one more of them."""
+
+
+def _forget(type: Type, rounds: int) -> Type:
+    """What is left of ``type`` after so many rounds of `_PATIENCE`."""
+    if isinstance(type, ListType):
+        return ListType(_forget(type.elem, rounds))
+    if isinstance(type, OptionalType):
+        return OptionalType(_forget(type.elem, rounds))
+    if not isinstance(type, TensorType):
+        return type
+    return TensorType(type.dtype if rounds < 2 * _PATIENCE else None)
 
 
 def refine(inferred: Type, declared: Type) -> Type:
