@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from irc.alias.facts import NOTHING
+from irc.alias.facts import NOTHING, Element
+from irc.alias.memory_types import has_memory
 from irc.alias.recorder import is_functional
 from irc.alias.rules import leaves_traces
 from irc.alias.sets import LocationSet, members
@@ -61,7 +62,8 @@ class Region:
         return True
 
     def _take(self, value: Value) -> None:
-        if value not in self.values and self._elements.get(value, NOTHING) != NOTHING:
+        element = self._elements.get(value)
+        if value not in self.values and element is not None and not self._is_nothing(value, element):
             self.values[value] = None
             self._pending.append(value)
 
@@ -124,9 +126,13 @@ class Region:
             return True
         return not leaves_traces(node) and all(map(self._is_fresh, node.outputs))
 
+    def _is_nothing(self, value: Value, element: Element) -> bool:
+        """Whether ``value`` can denote no memory. If it only happens not to (None on every path), that may change."""
+        return element == NOTHING and not has_memory(value.type)
+
     def _is_fresh(self, value: Value) -> bool:
         element = self._elements.get(value)
-        if element == NOTHING:
+        if element is not None and self._is_nothing(value, element):
             return True
         return element is not None and not holds(value) and self._solver.facts.sites.get(element) is value
 

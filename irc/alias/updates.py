@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
+from irc.alias.memory_types import has_memory
 from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces, looks_at_constants
 from irc.ir.node import Node
+from irc.ir.tensor import Tensor
 from irc.ir.value import Value
 
 
@@ -52,7 +54,9 @@ class Updates(Queries):
 
     def add_node(self, node: Node) -> None:
         """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
-        self._solver.analyse_node(node)
+        elements = self._solver.facts.elements
+        if all(elements.get(v, NOTHING) == NOTHING for v in node.outputs):
+            self._solver.analyse_node(node)  # or else it was when somebody asked for what it makes
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
@@ -82,18 +86,26 @@ class Updates(Queries):
     # -- replacing -------------------------------------------------------
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Every use of ``old`` has become a use of ``new``. Tell it after changing the graph.
+        """Every use of ``old``, but as an output of the graph, has become a use of ``new``. Tell it then.
 
         Where ``new`` is a constant that settles what its users do (whether a
         normalisation trains), the db stays what it was, a superset, until ``tighten``.
         """
-        if new.node is not None and new.node.kind == "prim::Constant":
-            for user in new.iter_users():
-                if looks_at_constants(user.kind):
-                    self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
-        elements = self._solver.facts.elements
-        before = elements.get(old)
-        if before is None or before == NOTHING or old is new:
+        if old is new:
+            return
+        before = self._solver.facts.elements.get(old)
+        was_nothing = before == NOTHING or (before is None and not has_memory(old.type))
+        if was_nothing and has_memory(new.type):
+            self._analyse_again([new] if holds(new) else [], _users(new))  # it was of no concern to them
+            return
+        if (_is_constant(old) or _is_constant(new)) and not _are_equal_constants(old, new):
+            settled = [user for user in new.iter_users() if looks_at_constants(user.kind)]
+            if settled and _is_constant(old):
+                self._analyse_again([v for v in (old, new) if holds(v)], _users(new))
+                return
+            for user in settled:
+                self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
+        if before is None or before == NOTHING:
             return  # nothing was ever said about what old denotes
         after = self._solver.element(new)
         if not self._solver.redirect(before, after):
@@ -228,6 +240,20 @@ class Updates(Queries):
         for value in self._declared_unknown:
             fresh.set_wildcard(value)
         compare(self, fresh, exact=self.is_tight)
+
+
+def _is_constant(value: Value) -> bool:
+    return value.node is not None and value.node.kind == "prim::Constant"
+
+
+def _are_equal_constants(a: Value, b: Value) -> bool:
+    """Whether ``a`` and ``b`` surely are constants of one value, so that either settles the same."""
+    if a.node is None or b.node is None or not (_is_constant(a) and _is_constant(b)):
+        return False
+    x, y = a.node.attributes.get("value"), b.node.attributes.get("value")
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x is y or (x.numel == y.numel == 1 and x.same_contents(y))
+    return x is y or (isinstance(x, bool | int | float) and type(x) is type(y) and x == y)
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

@@ -1,0 +1,143 @@
+"""Updates after which a node does something else than before, and updates told in another order than the graph's."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from irc.alias import analyze
+from irc.ir import Builder, Graph, Node, types
+from irc.ir.types import ListType
+from tests.alias.helpers import Case
+
+NORM = """
+graph(%x : Tensor, %m : Tensor, %given : bool):
+  %off : bool = prim::Constant[value=False]()
+  %off2 : bool = prim::Constant[value=False]()
+  %on : bool = prim::Constant[value=True]()
+  %n : NoneType = prim::Constant()
+  %r : float = prim::Constant[value=0.1]()
+  %s : Tensor = aten::relu(%m)
+  %v : Tensor = aten::relu(%m)
+  %d : Tensor = aten::dropout(%x, %r, %off)
+  %y : Tensor = aten::batch_norm(%d, %n, %n, %s, %v, %off, %r, %r, %off)
+  return (%y, %s)
+"""
+
+
+def replace(c: Case, old: str, new: str) -> None:
+    c[old].replace_all_uses_with(c[new])
+    c.db.replace_value(c[old], c[new])
+
+
+@pytest.mark.parametrize("new", ["given", "on"])
+def test_a_switch_that_is_off_no_more(new: str) -> None:
+    c = Case(NORM)
+    assert not c.written("s") and not c.db.is_random(c.node("d"))
+    replace(c, "off", new)
+    assert c.written("s") and c.db.is_random(c.node("d"))
+    assert c.db.is_tight
+    c.db.check()
+    replace(c, new, "off2")
+    c.db.tighten()
+    assert not c.written("s") and not c.db.is_random(c.node("d"))
+    c.db.check()
+
+
+def test_an_equal_constant_changes_nothing() -> None:
+    c = Case(NORM)
+    replace(c, "off", "off2")
+    assert c.db.is_tight
+    assert (c.db.solves, c.db.regions) == (1, 0)
+    assert not c.written("s")
+    c.db.check()
+
+
+@pytest.mark.parametrize(("new", "second"), [("i", True), ("one", True), ("zero", False)])
+def test_the_index_into_a_tuple(new: str, second: bool) -> None:
+    c = Case("""
+graph(%x : Tensor, %i : int):
+  %z : int = prim::Constant[value=0]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::neg(%x)
+  %t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
+  %e : Tensor = prim::TupleIndex(%t, %z)
+  %w : Tensor = aten::relu_(%e)
+  return (%w)
+""")
+    replace(c, "z", new)
+    assert c.alias("e", "b") == c.written("b") == second
+    assert c.alias("e", "a") == (new != "one")
+    c.db.check()
+
+
+def test_none_becomes_a_tensor() -> None:
+    c = Case("""
+graph(%x : Tensor, %c : bool):
+  %n : NoneType = prim::Constant()
+  %m : NoneType = prim::Constant()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %r : Tensor? = prim::If(%c)
+    block0():
+      -> (%n)
+    block1():
+      -> (%m)
+  %u : Tensor = prim::unchecked_unwrap_optional(%r)
+  %l : Tensor?[] = prim::ListConstruct(%n, %r)
+  %w : Tensor = aten::relu_(%u)
+  return (%l)
+""")
+    assert not c.written("a") and not c.contain("l", "a")
+    replace(c, "n", "a")
+    assert c.alias("u", "a") and c.written("a") and c.contain("l", "a")
+    assert not c.alias("u", "b") and not c.contain("l", "b")
+    c.db.check()
+    replace(c, "m", "b")
+    assert c.alias("u", "b") and c.written("b") and c.contain("l", "b")
+    c.db.check()
+
+
+def test_what_is_none_on_every_path_becomes_a_tensor() -> None:
+    c = Case("""
+graph(%x : Tensor, %c : bool):
+  %n : NoneType = prim::Constant()
+  %a : Tensor = aten::relu(%x)
+  %r : Tensor? = prim::If(%c)
+    block0():
+      -> (%n)
+    block1():
+      -> (%n)
+  %q : Tensor? = prim::unchecked_cast(%a)
+  %u : Tensor = prim::unchecked_unwrap_optional(%r)
+  %w : Tensor = aten::relu_(%u)
+  return (%q, %w)
+""")
+    replace(c, "r", "q")
+    assert c.alias("u", "a") and c.written("a")
+    c.db.check()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_nodes_are_told_in_any_order(order: tuple[int, ...]) -> None:
+    graph = Graph()
+    x = graph.add_input(types.TENSOR)
+    b = Builder(graph)
+    a = b.op("aten::relu", x)
+    db = analyze(graph)
+    made = b.op("prim::ListConstruct", a, type=ListType(types.TENSOR))
+    cast = b.op("prim::unchecked_cast", made, type=made.type)
+    drawn = b.op("aten::rand_like", a)
+    view = b.op("aten::t_", drawn)
+    nodes: list[Node | None] = [v.node for v in (made, cast, drawn, view)]
+    for i in order:
+        node = nodes[i]
+        assert node is not None
+        db.add_node(node)
+    assert db.may_alias(made, cast)
+    assert db.may_alias(drawn, view)
+    assert len(db.writers(drawn)) == 1
+    db.check()
