@@ -140,6 +140,7 @@ class Rewriter:
             return self._replace_behind_identity(old, new, end)
         may_rename = new.node is not None and not (not self._is_function and end in new.users)
         self._redirect(old, new, old.users)
+        self._tell_replaced(old, new)
         if is_output or (keep_name and may_rename):
             new.name = old.name
         return True
@@ -166,13 +167,11 @@ class Rewriter:
 
     def _replace_behind_identity(self, old: Value, new: Value, end: Node) -> bool:
         others = [user for user in old.users if user is not end]
-        if old.node is not None and old.node.kind == IDENTITY:
-            # It is the Identity that is needed: only its other users go past it.
-            if others:
-                self._redirect(old, new, others)
-            return bool(others)
-        copy = self.op(IDENTITY, new, before=end, type=old.type)
         self._redirect(old, new, others)
+        self._tell_replaced(old, new)  # before the Identity is: those that use it now stay with ``new``
+        if old.node is not None and old.node.kind == IDENTITY:
+            return bool(others)  # it is the Identity that is needed: only its other users go past it
+        copy = self.op(IDENTITY, new, before=end, type=old.type)
         self._redirect(old, copy, [end])
         copy.name = old.name
         return True
@@ -181,8 +180,6 @@ class Rewriter:
         for user in users:
             for _ in range(old.uses_by(user)):  # a graph may return very many values
                 user.replace_input(user.inputs.index(old), new)
-        if not old.has_uses:
-            self._tell_replaced(old, new)
 
     def _tell_replaced(self, old: Value, new: Value) -> None:
         db = self.ctx.built_alias_db(self.graph)

@@ -56,6 +56,45 @@ def test_an_output_passes_its_name_on():
     finish(rewriter)
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_users_that_go_past_an_identity_are_told_so(at_once):
+    graph, rewriter = setup("""
+graph(%x : Tensor):
+  %z : Tensor = aten::clone(%x)
+  %y : Tensor = aten::clone(%x)
+  %v : Tensor = aten::t(%y)
+  %w : Tensor = aten::relu(%v)
+  return (%y, %w)
+""")
+    y, v, x, z = (graph.value(name) for name in "yvxz")
+    if not at_once:
+        rewriter.replace_inputs(v.node, {y: x})
+    rewriter.replace(y, x)
+    assert rewriter.db.may_alias(v, x)
+    finish(rewriter)
+    rewriter.replace(graph.outputs[0], z)  # the Identity of %x; who uses %x does so still
+    assert rewriter.db.may_alias(v, x)
+    assert not rewriter.db.may_alias(v, z)
+    finish(rewriter)
+
+
+def test_users_that_go_past_an_identity_that_is_needed_are_told():
+    graph, rewriter = setup("""
+graph(%x : Tensor):
+  %a : Tensor = aten::clone(%x)
+  %z : Tensor = aten::clone(%x)
+  %y : Tensor = onnx::Identity(%a)
+  %v : Tensor = aten::t(%y)
+  %w : Tensor = aten::relu(%v)
+  return (%y, %z, %w)
+""")
+    v, z, a = (graph.value(name) for name in "vza")
+    assert rewriter.replace(graph.value("y"), z)
+    assert rewriter.db.may_alias(v, z)
+    assert not rewriter.db.may_alias(v, a)
+    finish(rewriter)
+
+
 def test_an_output_reaches_an_input_through_an_identity():
     graph, rewriter = setup(CHAIN)
     assert rewriter.replace(graph.value("d"), graph.inputs[0])
