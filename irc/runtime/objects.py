@@ -7,9 +7,9 @@ changes likewise, one run at a time; the module that was compiled does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, nullcontext
-from threading import Lock
+from collections.abc import Callable, Collection, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -53,11 +53,32 @@ class State:
         self._storages: dict[str, Array] = {}
         self.objects = {name: self._instance(value, written) for name, value in known.items()}
         self._weights = {id(array) for array in self._storages.values() if not array.flags.writeable}
-        self._lock = Lock()
+        self._lock = RLock()
+        self._before: list[_Contents] | None = None  # what a run that is going on goes back to
 
     def running(self) -> AbstractContextManager[Any]:
-        """To be held during a run: runs that change the objects go one after the other."""
-        return self._lock if self.changes else nullcontext()
+        """To be held during a run: runs that change the objects go one after the other.
+
+        If it ends before they have settled, they are again what they were.
+
+        Raises:
+            Error: IRC436 this very thread is in the middle of another run: it would wait for itself.
+        """
+        return self._turn() if self.changes else nullcontext()
+
+    @contextmanager
+    def _turn(self) -> Generator[None]:
+        with self._lock:
+            if self._before is not None:
+                raise Error("IRC436", "a run of this model, which changes it, is going on in this very thread")
+            self._before = self._contents(_copied)
+            try:
+                yield
+            finally:
+                try:
+                    _put(self._before)
+                finally:
+                    self._before = None
 
     def arrays(self) -> list[Array]:
         """All arrays that may be written to and that the next run will see."""
@@ -69,23 +90,37 @@ class State:
         """After a run: copy what the objects were given and the caller, or the model, keeps."""
         if self.changes:
             copies: dict[Any, Array] = {}
-            for value in self.objects.values():
-                self._settle(value, copies)
+            _put(self._contents(lambda value: self._settled(value, copies)))
+            self._before = []
 
-    def _settle(self, value: Any, copies: dict[Any, Array]) -> Any:
-        def settled(item: Any) -> Any:
-            return self._settle(item, copies)
+    def _contents(self, change: Callable[[Any], Any]) -> list[_Contents]:
+        """All objects, each with its attributes changed as `change` says, which is asked for no objects."""
+        found: dict[int, _Contents] = {}
+        pending = list(self.objects.values())
+        while pending:
+            value = pending.pop()
+            if isinstance(value, Instance):
+                if id(value) not in found:
+                    attributes = value.attributes
+                    found[id(value)] = value, {name: change(v) for name, v in attributes.items()}
+                    pending.extend(attributes.values())
+            elif is_sequence(value):
+                pending.extend(value)
+            elif is_mapping(value):
+                pending.extend(value.values())
+        return list(found.values())
 
-        if isinstance(value, Instance):
-            value.attributes = {name: settled(v) for name, v in value.attributes.items()}
-            return value
+    def _settled(self, value: Any, copies: dict[Any, Array]) -> Any:
         if not is_array(value):
-            return _rebuilt(value, settled)
+            return _rebuilt(value, lambda item: self._settled(item, copies))
         if value.flags.writeable or id(value) in self._weights:
             return value
         key = (value.__array_interface__["data"], value.shape, value.strides, value.dtype)
         if key not in copies:
-            copies[key] = value.copy(order="K")
+            try:
+                copies[key] = value.copy(order="K")
+            except MemoryError as error:
+                raise Error("IRC403", f"out of memory: {error}") from None
         return copies[key]
 
     def _instance(self, value: Any, written: Collection[str]) -> Any:
@@ -102,6 +137,20 @@ class State:
             array = tensor.numpy()
             found = self._storages[tensor.name] = array.copy(order="K") if tensor.name in written else array
         return found
+
+
+_Contents = tuple[Instance, dict[str, Any]]
+"""An object, and what its attributes are to be."""
+
+
+def _put(contents: list[_Contents]) -> None:
+    for instance, attributes in contents:
+        instance.attributes = attributes
+
+
+def _copied(value: Any) -> Any:
+    """``value`` with lists and the like of its own, of the same arrays and objects."""
+    return _rebuilt(value, _copied)
 
 
 def check_known(module: Module, graph: Graph) -> None:

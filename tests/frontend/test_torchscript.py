@@ -20,6 +20,9 @@ from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module
 from irc.ir.objects import Strided
 from irc.passes import PassManager, create_instruments
+from irc.runtime.model import CompiledModel
+from irc.runtime.objects import State
+from tests.runtime.helpers import interrupted
 
 DUMP = Path(__file__).parent.parent / "data" / "yolov3_torchscript.ir"
 
@@ -320,6 +323,44 @@ def test_what_a_caller_gives_is_not_kept_but_copied() -> None:
     assert kept.tolist() == [1, 2]
     kept[:] = 7
     assert model.run({"x": x})["before"].tolist() == [9, 9]
+
+
+def test_a_run_that_is_interrupted_keeps_nothing_of_the_caller() -> None:
+    """The state is that before the run or that after it."""
+    module = irc.compile(import_torchscript(STORE, {"held": f32(0)})).module
+    found = set()
+    for at in range(1, 5000):
+        model, x = CompiledModel(module), f32(5)
+        stopped = interrupted(lambda: model.run({"x": x}), at)  # noqa: B023  # called at once
+        x[:] = 9
+        found.add(model.run({"x": x})["before"].item())
+        if not stopped:
+            break
+    assert 100 < at < 4999
+    assert found == {0, 5}
+
+
+def test_a_state_that_cannot_be_copied_is_as_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = irc.compile(import_torchscript(STORE, {"held": f32(0)})), f32(5)
+
+    def fails(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "_settled", fails)
+        with pytest.raises(MemoryError):
+            model.run({"x": x})
+    x[:] = 9
+    assert model.run({"x": x})["before"].tolist() == [0]
+
+
+def test_a_run_in_the_middle_of_another_one_of_a_model_with_state_is_an_error() -> None:
+    """As a signal handler may ask for; it would wait for ever."""
+    model = irc.compile(counter())
+    with model._state.running(), pytest.raises(Error) as caught:
+        model.run({"x": f32(1, 1)})
+    assert caught.value.code == "IRC436"
+    assert model.run({"x": f32(1, 1)})["result"][1] == 11
 
 
 def test_after_an_error_the_model_runs_on() -> None:

@@ -43,14 +43,15 @@ def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool 
 def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE) -> bool:
     """Whether Ctrl-C before the ``at``-th line that ``action`` runs, in files with such paths, came before its end.
 
-    Not where a ``with`` begins or ends: there Python has no line of its own for what the interpreter does.
+    Only lines with calls count, as Python looks for signals at calls; and not those where a ``with`` begins and ends:
+    there it has no line of its own for what the interpreter does.
     """
     lines = 0
 
     def line(frame: Any, event: str, _: Any) -> Any:
         nonlocal lines
         text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not text.lstrip().startswith("with "):
+        if event == "line" and "(" in text and not text.lstrip().startswith("with "):
             lines += 1
             if lines == at:
                 raise KeyboardInterrupt
