@@ -146,9 +146,10 @@ class Rewriter:
         return True
 
     def replace_inputs(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Let ``node`` use other values, all at once.
+        """The first half of replacing very many values, in one node after the other: let ``node`` use others, at once.
 
-        The caller then calls ``replace`` or ``replace_node`` for each of them, which sees to the rest.
+        Nothing is told to the alias analysis. The caller then calls ``replace`` or ``replace_node`` for each of
+        the values, which finds no uses any more and sees to the rest; without, the analysis is wrong.
         At the end of the graph, only values that are fresh results in its own block may come in, and the
         caller gives them the names of those that they replace.
         """
