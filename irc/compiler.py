@@ -13,11 +13,11 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.ops.scan import scanned_rows
 from irc.loading import load_module
 from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
-from irc.runtime.control.stacking import scanned_rows
 from irc.runtime.evaluate import evaluate
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means

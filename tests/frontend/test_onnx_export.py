@@ -359,6 +359,27 @@ def test_control_flow(body: str, inputs: str, outputs: str, passes: str) -> None
         assert_same(before, after, x=-X)
 
 
+@pytest.mark.parametrize("passes", ["none", "default", None])
+def test_scan_outputs_without_trips_have_the_shape_of_their_rows(passes: str | None) -> None:
+    """What is carried may change its shape, and is declared without one."""
+    before = model(
+        """y, z = Loop(n, k, x) <body = b (int64 i, bool c, float[A,3] s) => (bool d, float[B,3] r, float[2,3] p) {
+            d = Identity(c)  r = Concat<axis = 0>(s, x)  p = Neg(x)
+        }>""",
+        "int64 n, bool k, float[2,3] x",
+        "float[M,3] y, float[N,2,3] z",
+        17,
+    )
+    after = export_model(import_model(before)) if passes is None else exported(before, passes)
+    rows = after.graph.node[-1].attribute[0].g.output
+    assert [len(o.type.tensor_type.shape.dim) for o in rows] == [0, 0, 2]
+    assert not rows[1].type.tensor_type.HasField("shape")
+    for trips in (0, 2):
+        feeds = {"n": np.array(trips), "k": np.array(True), "x": X}
+        assert_same(before, after, **feeds)
+        assert run(after, **feeds)[1].shape == (trips, 2, 3)
+
+
 def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() -> None:
     before = model(
         """r = Loop(n, k, s) <body = b (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {

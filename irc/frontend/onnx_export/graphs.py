@@ -6,9 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.frontend.onnx.types import generalize
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
-from irc.frontend.onnx_export.interfaces import LOOP, declare, declare_nested, output_type, parameter_types, result_type
+from irc.frontend.onnx_export.interfaces import (
+    LOOP,
+    declare,
+    declare_nested,
+    output_type,
+    parameter_types,
+    returned_types,
+)
 from irc.frontend.onnx_export.names import Names
 from irc.frontend.onnx_export.operators import Signature, identity_since, signature, split_kind
 from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
@@ -105,8 +111,9 @@ class GraphWriter:
         for value, type in zip(block.params, parameter_types(block), strict=True):
             declare_nested(proto.input.add(), self._names(value), type)
         self._nodes(block, proto.node)
-        for value, given in self._results(block, proto.node):
-            declare_nested(proto.output.add(), given, generalize(result_type(value)))
+        types = returned_types(block)
+        for (_, given), type in zip(self._results(block, proto.node), types, strict=True):
+            declare_nested(proto.output.add(), given, type)
 
     # -- nodes -------------------------------------------------------------
 

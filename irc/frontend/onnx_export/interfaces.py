@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.types import generalize, to_proto
 from irc.ir.declared import completed, declared_type
+from irc.ir.ops.scan import scanned_rows
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 LOOP = "onnx::Loop"
 _OF_THE_LOOP = 2
 """Parameters of a loop's body that the loop itself makes: the iteration and the condition, both scalars. ONNX Runtime
-needs their ranks. No other value in a nested graph is declared with a shape, which may be another each time it runs."""
+needs their ranks. No other value in a nested graph is declared with a shape, which may be another each time it runs,
+but rows of scan outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row."""
 
 
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
@@ -47,6 +49,19 @@ def parameter_types(block: Block) -> list[Type]:
     return [_ranked(type) for type in types[:made]] + [generalize(type) for type in types[made:]]
 
 
+def returned_types(block: Block) -> list[Type]:
+    """The types of what a nested block returns."""
+    types = [generalize(result_type(value)) for value in block.returns]
+    rows = scanned_rows(block.node) if block.node is not None else []
+    return [*types[: len(types) - len(rows)], *map(_in_numbers, rows)]
+
+
+def _in_numbers(type: TensorType) -> TensorType:
+    """``type`` without names of sizes, which may be others' in a nested graph."""
+    shape = type.shape and tuple([d if isinstance(d, int) else None for d in type.shape])
+    return TensorType(type.dtype, shape)
+
+
 def result_type(value: Value) -> Type:
     """The type of what a graph returns.
 
@@ -66,7 +81,7 @@ def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
 
 
 def has_no_shape(type: Type) -> bool:
-    """Whether ``type`` is that of a tensor with any number of axes: a model's outputs must have shapes."""
+    """Whether ``type`` is that of a tensor with any number of axes: outputs and rows of scans must have shapes."""
     return isinstance(type, TensorType) and type.shape is None
 
 

@@ -11,6 +11,7 @@ from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.ir import Graph, Module, Node, Tensor
+from irc.ir.ops.scan import scanned_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager
@@ -35,7 +36,9 @@ def prepare(module: Module) -> dict[str, int]:
     if any(node.kind.endswith("_") for node in _nodes(module)):
         PassManager("remove-mutation").run(module)
     _refuse(module)
-    if any(has_no_shape(output_type(value, module.metadata)) for value in module.main.outputs):
+    needed = [output_type(value, module.metadata) for value in module.main.outputs]
+    needed += [row for node in _nodes(module) for row in scanned_rows(node)]
+    if any(map(has_no_shape, needed)):
         PassManager([ShapeInference()]).run(module)
     opsets = choose(_nodes(module), module.metadata)
     for graph in _graphs(module):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.scan import row_type
 from irc.ir.types import TensorType
-from irc.runtime.control.stacking import Stack, row_type
+from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.values import describe, is_array
 

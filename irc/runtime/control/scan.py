@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.scan import row_type
 from irc.runtime.control.control_flow import only_block
-from irc.runtime.control.stacking import Stack, row_type
+from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.values import Array

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.types import TensorType
 from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir.types import TensorType
 
 _FIRST_ROWS = 16
 
@@ -25,7 +23,7 @@ class Stack:
     were. The room for them doubles when it is used up.
 
     Args:
-        row: the type of a row, needed if there is no trip; see `row_type`.
+        row: the type of a row, needed if there is no trip; see `irc.ir.ops.scan.row_type`.
         rows: the most rows that can come; None: unknown.
     """
 
@@ -79,34 +77,3 @@ class Stack:
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(axis_in(axis, len(shape) + 1), 0)
         return np.empty(shape, self._row.dtype.numpy)
-
-
-def scanned_rows(node: Node) -> list[TensorType]:
-    """The types of rows of the scan outputs of a Loop or Scan, as far as declared; none of any other node."""
-    if len(node.blocks) != 1:
-        return []
-    if node.kind == "onnx::Loop":
-        carried = max(0, len(node.inputs) - 2)
-    elif node.kind == "onnx::Scan":
-        older = node.version is not None and node.version < 9  # its first input is the lengths
-        carried = max(0, len(node.inputs) - older - node.attributes.get("num_scan_inputs", 0))
-    else:
-        return []
-    returned = node.blocks[0].returns[carried + (node.kind == "onnx::Loop") :]
-    return [row_type(*pair) for pair in zip_longest(returned, node.outputs[carried:])]
-
-
-def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:
-    """The type of a row: what the types of the value that the body returns and of the scan output say together."""
-    row, whole = (
-        v.type if v is not None and isinstance(v.type, TensorType) else TensorType() for v in (returned, output)
-    )
-    shape = row.shape
-    if whole.shape:
-        at = axis_in(axis, len(whole.shape))
-        rest = whole.shape[:at] + whole.shape[at + 1 :]
-        if shape is None:
-            shape = rest
-        elif len(shape) == len(rest):
-            shape = tuple(d if isinstance(d, int) else other for d, other in zip(shape, rest))
-    return TensorType(row.dtype or whole.dtype, shape)
