@@ -22,8 +22,10 @@ INTERRUPTED = 128 + 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status. SystemExit after ``--help`` (0) and for wrong usage (2)."""
     _replace_closed_streams()
+    model = ""
     try:
-        options = _parser().parse_args(argv)
+        options = _parsed(argv)
+        model = options.model.path
         status: int = options.run(options)
         sys.stdout.flush()
     except Error as error:
@@ -32,13 +34,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return 1
     except MemoryError as error:
-        return _fail(f"out of memory: {error}")
+        return _fail(str(Error("IRC403", f"memory is exhausted{f': {error}' if str(error) else ''}", model)))
     except OSError as error:  # files are looked after where they are used; what is left is stdout, on a full disk
         _discard_stdout()
         return _fail(f"cannot write the results: {error.strerror or error}")
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     return status
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    try:
+        return _parser().parse_args(argv)
+    except SystemExit:
+        sys.stdout.flush()  # what --help writes: when it fails at exit, nobody says so
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,10 +75,13 @@ def _fail(message: str, status: int = 1) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Python sets streams that are closed to None; and the next file opened would become the program's stdout."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    """Python sets streams that are closed to None; and the next file opened would become the program's stdout.
+
+    Nothing can be written to what stands in for stdout, so that results which are lost are an error.
+    """
+    for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # for the life of the program
+            setattr(sys, name, open(os.open(os.devnull, flags), mode))  # noqa: SIM115  # for the life of the program
 
 
 def _discard_stdout() -> None:

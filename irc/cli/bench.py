@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
-from irc.cli import models, options
+from irc.cli import options
+from irc.cli.models import Kind
 from irc.cli.output import emit, progress, say
 from irc.errors import Error
 from irc.foreign import reason
@@ -50,12 +51,12 @@ def run(given: argparse.Namespace) -> int:
 
     passes = options.pipeline(given)
     with progress() as tell:
-        model = models.compiled(given.model, passes, tell)
+        model = given.model.compiled(passes, tell)
         feeds = complete(model, read_inputs(model, given.input), given.seed, given.dim)
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             try:
-                runner = PEERS[name](given.model, feeds)
+                runner = PEERS[name](given.model.path, feeds)
                 runner()  # some find out only now
             except Error as error:
                 if given.against is not None:
@@ -95,11 +96,10 @@ def warm_up(runner: Runner) -> None:
 def _peers(given: argparse.Namespace) -> list[str]:
     """The other runtimes to time. Those asked for must be there; the default one may be missing."""
     if given.against is None:
-        is_onnx = not models.is_text(given.model) and not models.is_compiled(given.model)
-        return ["onnxruntime"] if is_onnx and find_spec("onnxruntime") else []
+        return ["onnxruntime"] if given.model.kind is Kind.ONNX and find_spec("onnxruntime") else []
     names = [name for name in dict.fromkeys(given.against) if name != "none"]
-    if names and (models.is_text(given.model) or models.is_compiled(given.model)):
-        raise Error("IRC331", f"{', '.join(names)} can only run ONNX files: leave out --against", given.model)
+    if names and given.model.kind is not Kind.ONNX:
+        raise Error("IRC331", f"{', '.join(names)} can only run ONNX files: leave out --against", given.model.path)
     missing = [name for name in names if not find_spec(name.partition(".")[0])]
     if missing:
         say(f"{', '.join(missing)} is not installed: left out")

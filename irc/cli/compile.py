@@ -63,12 +63,12 @@ def run(given: argparse.Namespace) -> int:
         given.usage_error("--input and --dim are for --check")
     if given.output is not None:
         models.check_output(given.output, (".irc", ONNX), given.model)
-    if given.external_data is not None and Path(given.output or "").suffix != ONNX:
+    if given.external_data is not None and models.suffix(given.output or "") != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
     with progress(silent=bool(given.instruments)) as tell:
-        source = models.source(given.model)
+        source = given.model.source()
         model = compile(source, given.passes, instruments=given.instruments, progress=tell)
-        model.report.name = given.model
+        model.report.name = given.model.path
         if given.check:
             _check(model, source, given, tell)
         if given.output is not None:
@@ -90,7 +90,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
     """Write the model in the form that the path names; returns how many bytes that took."""
-    if Path(path).suffix != ONNX:
+    if models.suffix(path) != ONNX:
         model.save(path)
         return Path(path).stat().st_size
     from irc.frontend.onnx_export import save_model

@@ -35,16 +35,16 @@ def add_commands(commands: options.Commands) -> None:
     options.add_model(alias)
     options.add_strict(alias)
     formats = "text (default), Graphviz's dot, or svg, drawn by Graphviz if it is installed"
-    alias.add_argument("--format", choices=("text", "dot", "svg"), default="text", help=formats)
+    alias.add_argument("--format", choices=tuple(_FORMATS), default="text", help=formats)
     alias.add_argument(
         "--why", nargs=2, metavar=("A", "B"), help="why two values may share memory, and what writes them"
     )
-    alias.set_defaults(run=print_alias)
+    alias.set_defaults(run=print_alias, usage_error=alias.error)
 
 
 def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text."""
-    emit(str(models.read_module(given.model)).rstrip("\n"))
+    emit(str(given.model.module()).rstrip("\n"))
     return 0
 
 
@@ -52,11 +52,13 @@ def print_alias(given: argparse.Namespace) -> int:
     """Print the alias graph, or why two values alias."""
     from irc.alias import analyze
 
-    module = models.read_module(given.model)
-    models.check_operators(module, given.strict, given.model)
+    if given.why and given.format != "text":
+        given.usage_error("--why is answered in text: leave out --format")
+    module = given.model.module()
+    models.check_operators(module, given.strict, given.model.path)
     db = analyze(module.main, module)
     if given.why:
-        a, b = (_value(module.main, name, given.model) for name in given.why)
+        a, b = (_value(module.main, name, given.model.path) for name in given.why)
         lines = _why(db, a, b)
         for node in db.writing_nodes():
             seen = [f"%{value.name}" for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]

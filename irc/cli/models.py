@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from irc.cli.output import say
 from irc.errors import Error, cannot
@@ -17,62 +19,113 @@ if TYPE_CHECKING:
 
 TEXT_SUFFIXES = (".ir", ".txt")
 
+MAX_TEXT = 2**30
+"""Bytes of IR text that are read: weights are not in it, and a million nodes take some 100 MB."""
 
-def is_text(path: str) -> bool:
-    """Whether ``path`` means IR text, by its name; ``-`` is standard input."""
-    return path == "-" or Path(path).suffix in TEXT_SUFFIXES
-
-
-def is_compiled(path: str) -> bool:
-    """Whether ``path`` means a compiled model, by its name."""
-    return Path(path).suffix == ".irc"
+_CHUNK = 2**20
 
 
-def read_module(path: str) -> Module:
-    """The module in a model file of any kind."""
-    if is_text(path):
-        module = _parse(path)
-        module.verify()
-        return module
-    if is_compiled(path):
-        from irc import load
+class Kind(Enum):
+    """What a model file holds."""
 
-        return load(path).module
-    from irc.frontend.onnx import import_model
-
-    return import_model(path)
+    TEXT = "IR text"
+    COMPILED = "a compiled model"
+    ONNX = "an ONNX model"
 
 
-def source(path: str) -> str | Module:
-    """What ``irc.compile`` takes, and verifies, for the model file ``path``; IRC101 if it is compiled already."""
-    if is_compiled(path):
-        raise Error("IRC101", "this is compiled already: use it with irc run, print, alias or bench", path)
-    return _parse(path) if is_text(path) else path
+class ModelFile:
+    """A model as a command is given it: a path, or ``-`` for text on standard input.
+
+    Attributes:
+        path: as given.
+        kind: a compiled model if the file begins like one, else what its name says. Found out when it is first asked.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @cached_property
+    def kind(self) -> Kind:
+        from irc.runtime.files.file import is_saved
+
+        ending = suffix(self.path)
+        if self.path == "-":
+            return Kind.TEXT
+        if ending == ".irc" or is_saved(self.path):
+            return Kind.COMPILED
+        return Kind.TEXT if ending in TEXT_SUFFIXES else Kind.ONNX
+
+    def module(self) -> Module:
+        """The module in it, verified. Of a compiled model nothing else is read: there may be no kernels for it."""
+        if self.kind is Kind.TEXT:
+            module = self._parse()
+            module.verify()
+            return module
+        if self.kind is Kind.COMPILED:
+            from irc.runtime.files.file import read
+
+            return read(self.path)[0]
+        from irc.frontend.onnx import import_model
+
+        return import_model(self.path)
+
+    def source(self) -> str | Module:
+        """What ``irc.compile`` takes, and verifies; IRC101 if this is compiled already."""
+        if self.kind is Kind.COMPILED:
+            raise Error("IRC101", "this is compiled already: use it with irc run, print, alias or bench", self.path)
+        return self._parse() if self.kind is Kind.TEXT else self.path
+
+    def compiled(self, passes: str, tell: Callable[[str], None] | None = None) -> CompiledModel:
+        """The model, compiled by ``passes`` unless it is compiled already."""
+        if self.kind is Kind.COMPILED:
+            from irc import load
+
+            return load(self.path)
+        from irc.compiler import compile
+
+        return compile(self.source(), passes, progress=tell)
+
+    def _parse(self) -> Module:
+        from irc.ir import parse_module
+
+        return parse_module(self._text(), filename="<stdin>" if self.path == "-" else self.path)
+
+    def _text(self) -> str:
+        """Its text. IRC502 if it cannot be read, IRC504 if it is none, IRC113 if it is too large."""
+        try:
+            if self.path == "-":
+                data = _bounded(sys.stdin.buffer)
+            elif os.path.getsize(self.path) > MAX_TEXT:
+                data = None
+            else:
+                with open(self.path, "rb") as file:
+                    data = _bounded(file)
+        except (OSError, ValueError) as error:  # the latter for names that no file can have
+            raise cannot("IRC502", "read the file", error, self.path) from None
+        if data is None:
+            raise Error("IRC113", f"IR text has at most {MAX_TEXT} bytes, and this has more", self.path)
+        try:
+            return data.decode("utf-8-sig")  # some editors begin with a byte order mark
+        except UnicodeDecodeError as error:
+            raise Error("IRC504", f"this is not UTF-8 text (byte {error.start}), so not IR text", self.path) from None
 
 
-def compiled(path: str, passes: str, tell: Callable[[str], None] | None = None) -> CompiledModel:
-    """The model in ``path``, compiled unless it is a ``.irc`` file, which is compiled already."""
-    if is_compiled(path):
-        from irc import load
-
-        return load(path)
-    from irc.compiler import compile
-
-    return compile(source(path), passes, progress=tell)
+def suffix(path: str) -> str:
+    """How a file's name ends, in small letters: ``.onnx``."""
+    return Path(path).suffix.lower()
 
 
-def read_text(path: str) -> str:
-    """The text of a file, or of standard input for ``-``. IRC502 if it cannot be read, IRC504 if it is none."""
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Error("IRC504", f"this is not UTF-8 text (byte {error.start}), so not IR text", path) from None
-    except (OSError, ValueError) as error:  # the latter for names that no file can have
-        raise cannot("IRC502", "read the file", error, path) from None
+def _bounded(file: BinaryIO) -> bytearray | None:
+    """What is in a file, which may be a pipe or a device; None if that is more than `MAX_TEXT` bytes."""
+    data = bytearray()
+    while chunk := file.read(_CHUNK):
+        data += chunk
+        if len(data) > MAX_TEXT:
+            return None
+    return data
 
 
-def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
+def check_output(path: str, suffixes: Sequence[str], source: ModelFile) -> None:
     """Refuse, before any work is done, a file that could not be written or should not be.
 
     Raises:
@@ -84,7 +137,7 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
     try:
         if suffixes is TEXT_SUFFIXES and target.exists() and not target.is_file() and not target.is_dir():
             return  # a device or a pipe, /dev/stdout say; binary files need one that can tell where it is
-        if target.suffix not in suffixes:
+        if suffix(path) not in suffixes:
             raise Error("IRC503", f"the name of this output must end in {' or '.join(suffixes)}", path)
         if target.is_dir():
             raise Error("IRC501", "this is a folder, not a file to write", path)
@@ -92,7 +145,8 @@ def check_output(path: str, suffixes: Sequence[str], source: str) -> None:
             raise Error("IRC501", f"there is no folder {str(folder)!r}: make it first", path)
         if not os.access(folder, os.W_OK):
             raise Error("IRC501", f"the folder {str(folder)!r} may not be written", path)
-        if not is_text(source) and target.exists() and os.path.exists(source) and target.samefile(source):
+        is_read = source.kind is not Kind.TEXT and target.exists() and os.path.exists(source.path)
+        if is_read and target.samefile(source.path):
             raise Error("IRC503", "this is the model that is read: give the output another name", path)
     except OSError as error:  # a name that is too long cannot even be asked about
         raise cannot("IRC501", "write the file", error, path) from None
@@ -114,9 +168,3 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
         say("note: irc does not know these operators, and takes them to write whatever they can reach:")
         for line in lines:
             say(line)
-
-
-def _parse(path: str) -> Module:
-    from irc.ir import parse_module
-
-    return parse_module(read_text(path), filename="<stdin>" if path == "-" else path)

@@ -30,8 +30,8 @@ def run(given: argparse.Namespace) -> int:
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
     manager = PassManager(given.passes, given.instruments)
-    module = models.read_module(given.model)
-    models.check_operators(module, given.strict, given.model)
+    module = given.model.module()
+    models.check_operators(module, given.strict, given.model.path)
     manager.run(module)
     module.verify()
     text = str(module).rstrip("\n") + "\n"

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irc.cli.models import is_compiled
+from irc.cli.models import Kind, ModelFile
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -54,7 +54,7 @@ def add_model(
     parser: argparse.ArgumentParser, kinds: str = "ONNX file, .irc file, or IR text (.ir, .txt, - for stdin)"
 ) -> None:
     """The model that a command is about."""
-    parser.add_argument("model", metavar="MODEL", help=kinds)
+    parser.add_argument("model", metavar="MODEL", type=ModelFile, help=kinds)
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def pipeline(given: argparse.Namespace) -> str:
     """The passes that `add_pipeline` has read, for a model that may be compiled already: a usage error then."""
     if given.passes is None:
         return "default"
-    if is_compiled(given.model):
+    if given.model.kind is Kind.COMPILED:
         given.usage_error("-p/--passes: the passes of a .irc file were chosen when it was compiled")
     return given.passes
 

@@ -58,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
     limits = options.limits(given)
     passes = options.pipeline(given)
     with progress() as tell:
-        model = models.compiled(given.model, passes, tell)
+        model = given.model.compiled(passes, tell)
         if given.threads is not None:
             model.options = Options(given.threads)
         feeds = read_inputs(model, given.input)

@@ -308,6 +308,7 @@ def test_bad_input(name: str, irc: Command) -> None:
         ["compile", "m.onnx", "--check", "--dim", "batch=2", "--dim", "batch=2"],
         ["run", "m.onnx", "--input", "x.npy"],
         ["run", "m.onnx", "--seed", "-1"],
+        ["alias", "m.onnx", "--why", "x", "y", "--format", "dot"],
     ],
 )
 def test_wrong_usage(argv: list[str], irc: Command) -> None:

@@ -87,9 +87,12 @@ def test_a_reader_that_has_seen_enough(irc: Command) -> None:
 def test_closed_streams(irc: Command) -> None:
     irc.write("g.ir", GRAPH)
     irc.write("m.onnx", small_model())
-    for script in ("$irc print g.ir >&-", "$irc print g.ir <&- >&- 2>&-"):
+    lost = b"irc: cannot write the results: Bad file descriptor\n"
+    for script, said in {"$irc print g.ir >&-": lost, "$irc print g.ir <&- >&- 2>&-": b""}.items():
         done = sh(script)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", said)
+    done = sh("$irc --version >&-")
+    assert (done.returncode, done.stderr) == (1, lost)
     assert sh("$irc compile m.onnx -o m.irc >&- 2>&-").returncode == 0
     assert sh("$irc run m.irc --seed 0 2>&-").stdout.startswith(b"y: float32 [1, 8]"), "stderr is not stdout"
 
@@ -130,7 +133,7 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("irc.cli.inspect.models.read_module", "irc.cli._parser"):
+    for step in ("irc.cli.models.ModelFile.module", "irc.cli._parser"):
         monkeypatch.setattr(step, interrupt)
         result = irc("print", "g.ir")
         assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
@@ -153,8 +156,10 @@ def test_out_of_memory(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhaust(*_: object) -> None:
         raise MemoryError("no room for 8 EiB")
 
-    monkeypatch.setattr("irc.cli.inspect.models.read_module", exhaust)
-    assert irc("print", "g.ir").err == "irc: out of memory: no room for 8 EiB\n"
+    monkeypatch.setattr("irc.cli.models.ModelFile.module", exhaust)
+    assert irc("print", "g.ir").err == "irc: IRC403: g.ir: memory is exhausted: no room for 8 EiB\n"
+    monkeypatch.setattr("irc.cli.models.ModelFile.module", lambda _: exec("raise MemoryError"))
+    assert irc("print", "g.ir").err == "irc: IRC403: g.ir: memory is exhausted\n"
 
 
 def on_terminal(*arguments: str) -> str:
