@@ -12,7 +12,9 @@ from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, tensor
+from irc.passes import PassManager
 from irc.passes.shapes import Inference, context
+from tests.passes.helpers import assert_same_results
 from tests.suites import suite
 
 FORGET = {
@@ -71,6 +73,50 @@ def test_named_dimensions_survive_shape_arithmetic():
     graph.set_outputs([y])
     Inference(graph).run()
     assert y.type == tensor(DType.FLOAT, ("batch", 12))
+
+
+@pytest.mark.parametrize(
+    ("x", "target", "found"),
+    [
+        (("M", 4), ("N", 4), (None, 4)),  # where N is 0, this is M
+        (("N", 4), ("N", 2, 2), ("N", 2, 2)),
+        (("N", 4), ("N", -1), ("N", 4)),
+        ((4, "N"), ("N", 4), (None, 4)),
+        ((4, "N"), ("N", -1), (None, None)),
+        ((6,), ("N", 2), ("N", 2)),  # N is 3: a 0 would copy 6, which is too many
+        ((6,), ("N", 1), (None, 1)),  # N may be 6, or 0
+        ((6,), (2, "N"), (2, "N")),  # a 0 would have nothing to copy
+        (("B", "T", 12), ("B", "T", 3, 4), ("B", "T", 3, 4)),
+        (("B", "T", 12), ("B", -1, 3, 4), ("B", "T", 3, 4)),
+    ],
+)
+def test_a_named_size_may_be_0_which_asks_reshape_to_copy(x, target, found):
+    names = sorted({d for d in (*x, *target) if isinstance(d, str)})
+    graph, b, (value, *others) = _graph(tensor(DType.FLOAT, x), *(tensor(DType.FLOAT, (name,)) for name in names))
+    named = {name: b.op("onnx::Shape", other) for name, other in zip(names, others)}
+    parts = [named[d] if isinstance(d, str) else b.constant(Tensor.of(np.array([d]))) for d in target]
+    y = b.op("onnx::Reshape", value, b.op("onnx::Concat", *parts, attributes={"axis": 0}))
+    zeros = b.op("onnx::Reshape", value, y.node.inputs[1], attributes={"allowzero": 1})
+    graph.set_outputs([y, zeros])
+    Inference(graph).run()
+    assert y.type == tensor(DType.FLOAT, found)
+    if -1 not in target:
+        assert zeros.type == tensor(DType.FLOAT, target)
+
+
+def test_zero_rows_ask_reshape_to_copy_at_run_time_too():
+    """The Expand stays: what it expands to is as many rows as the Reshape was asked for, not as it has."""
+    graph = parse_graph("""graph(%x : Float(M, 4), %y : Float(N, 4)):
+  %s : Tensor = onnx::Shape(%y)
+  %r : Tensor = onnx::Reshape(%x, %s)
+  %e : Tensor = onnx::Expand(%r, %s)
+  %z : Tensor = onnx::Neg(%e)
+  return (%z)
+""")
+    before = graph.copy()
+    PassManager("default").run(graph)
+    x, y = np.ones((1, 4), np.float32), np.ones((0, 4), np.float32)
+    assert_same_results(before, graph, x, y)
 
 
 @pytest.mark.parametrize("bounds", [(-5, -9, -1), (-1, -9, -2), (9, 0, -3), (-9, 2, 1)])

@@ -51,6 +51,9 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
                 if x is not None and i >= len(x):
                     c.fail(f"the 0 at position {i} of the new shape {target} has no dimension to copy")
                 out[i] = None if x is None else x[i]
+        for i, d in enumerate(target):
+            if isinstance(d, str) and not _is_size(out, i, x):
+                out[i] = None
     if any(isinstance(d, int) and d < -1 for d in out) or out.count(-1) > 1:
         c.fail(f"{target} is no shape: at most one -1, otherwise sizes")
     if -1 in out:
@@ -61,6 +64,17 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
         if isinstance(have, int) and isinstance(want, int) and have != want:
             c.fail(f"{have} elements cannot be reshaped to {target}")
     return tuple(out)
+
+
+def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
+    """Whether the named size ``target[at]`` surely is the new one, although it would mean "copy" if it were 0."""
+    if x is None:
+        return False
+    if at >= len(x) or x[at] == target[at]:  # 0 has nothing to copy, or copies 0
+        return True
+    copied = product([x[at] if i == at else d for i, d in enumerate(target)])
+    have = product(x)
+    return isinstance(copied, int) and isinstance(have, int) and copied != have and -1 not in target
 
 
 def _rest(c: NodeTypes, have: list[Dim], want: list[Dim], target: list[Dim]) -> Dim:
@@ -220,6 +234,9 @@ def split(c: NodeTypes) -> list[Type]:
     x, count = c.shape(0), len(c.node.outputs)
     if x is None:
         return [TensorType(c.dtype(0))] * count
+    told = c.attr("num_outputs", count)
+    if told != count:
+        c.fail(f"num_outputs is {told}, but the node has {count} outputs")
     axis = c.axis(c.attr("axis", 0), len(x))
     whole = x[axis]
     parts = _parts(c, whole, count)
