@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.box import SIMPLE_HEAD
@@ -18,9 +18,6 @@ from irc.wording import milliseconds, printable
 MOST_KINDS = 16
 """How many kinds of operators the table lists before it sums up the rest."""
 
-MOST_GROUPS = 8
-"""Likewise, kinds of fusion groups."""
-
 
 def print_report(report: Report) -> None:
     """Print a report on stderr, in colour if that is a terminal."""
@@ -32,20 +29,12 @@ def print_report(report: Report) -> None:
     Console(stderr=True, highlight=False).print(grid)
 
 
-def _sections(report: Report) -> Iterable[tuple[str, RenderableType]]:
-    stages = ", ".join(f"{stage} {milliseconds(seconds)} ms" for stage, seconds in report.seconds.items())
-    yield "model", f"{report.name}\n{stages}"
-    yield "operators", _operators(report)
-    if report.passes:
-        yield "passes", _passes(report.passes)
-    yield "fusion", _groups(report)
-    yield "memory", report.memory_text()
-    yield "aliasing", report.alias_text()
-    if report.fallbacks:
-        kinds = ", ".join(f"{kind} ({n})" for kind, n in report.fallbacks.items())
-        yield "slow", f"no kernel of irc's own, so onnx.reference computes them: {kinds}"
-    if report.notes:
-        yield "notes", "\n".join(report.notes)
+def _sections(report: Report) -> Iterator[tuple[str, RenderableType]]:
+    """The rows of the report; operators and passes as tables, which say more."""
+    tables = {"operators": _operators(report), "passes": _passes(report.passes)}
+    for label, text in report.rows():
+        if label != "nodes":  # these are in the table of operators
+            yield label, tables.get(label, text)
 
 
 def _operators(report: Report) -> RenderableType:
@@ -89,15 +78,6 @@ def _by_pass(timings: list[PassTiming]) -> list[_Runs]:
     names = dict.fromkeys(t.name for t in timings)
     each = {name: [t for t in timings if t.name == name] for name in names}
     return [_Runs(name, len(ts), sum(t.seconds for t in ts), sum(t.changed for t in ts)) for name, ts in each.items()]
-
-
-def _groups(report: Report) -> RenderableType:
-    lines = [report.fusion_text()]
-    kinds = report.group_kinds()
-    lines += [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
-    if len(kinds) > MOST_GROUPS:
-        lines.append(f"      and {len(kinds) - MOST_GROUPS} other kinds")
-    return plain("\n".join(lines))
 
 
 def print_refusals(report: Report) -> None:

@@ -9,6 +9,9 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from irc.wording import count, milliseconds
 
+MOST_GROUPS = 8
+"""How many kinds of fusion groups are listed before the rest is summed up."""
+
 
 @dataclass
 class PassTiming:
@@ -101,20 +104,20 @@ class Report:
         runs = [
             f"{run.name} {milliseconds(run.seconds)} ms{'' if run.changed else ' (no change)'}" for run in self.passes
         ]
-        kinds = [f"{n} x {operators}" for operators, n in self.group_kinds().items()]
         rows = [
             ("model", self.name),
             ("operators", f"{before:,} before, {after:,} after"),
             ("nodes", f"{self.nodes_before:,} before, {self.nodes_after:,} after (a fusion group counts one)"),
             ("time", ", ".join(f"{stage} {milliseconds(seconds)} ms" for stage, seconds in self.seconds.items())),
             ("passes", "\n".join(runs)),
-            ("fusion", "\n".join([self.fusion_text(), *kinds])),
+            ("fusion", self.fusion_text()),
             ("memory", self.memory_text()),
             ("aliasing", self.alias_text()),
         ]
         if self.fallbacks:
-            rows.append(("on onnx.reference", ", ".join(f"{n} {kind}" for kind, n in self.fallbacks.items())))
-        rows += [("note", note) for note in self.notes]
+            kinds = ", ".join(f"{kind} ({n})" for kind, n in self.fallbacks.items())
+            rows.append(("slow", f"no kernel of irc's own, so onnx.reference computes them: {kinds}"))
+        rows.append(("notes", "\n".join(self.notes)))
         return [(label, text) for label, text in rows if text]
 
     def group_kinds(self) -> Counter[str]:
@@ -123,7 +126,7 @@ class Report:
         return Counter(dict(kinds.most_common()))
 
     def fusion_text(self) -> str:
-        """How much was fused, in a line."""
+        """How much was fused, in a line, and a line for each of the most frequent kinds of groups."""
         inside = sum(len(group.operators) for group in self.groups)
         refused = sum(refusal.pass_name == "fuse" for refusal in self.refusals)
         groups, operators, mergers = (
@@ -131,7 +134,11 @@ class Report:
             count(inside, "operator"),
             count(refused, "merger"),
         )
-        return f"{groups} with {operators}; {mergers} refused"
+        kinds = self.group_kinds()
+        lines = [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
+        if len(kinds) > MOST_GROUPS:
+            lines.append(f"      and {count(len(kinds) - MOST_GROUPS, 'other kind')}")
+        return "\n".join([f"{groups} with {operators}; {mergers} refused", *lines])
 
     def memory_text(self) -> str:
         """What running takes, in a line."""

@@ -20,7 +20,7 @@ from irc.ir import parse_module
 from irc.passes import registry
 from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
-from irc.runtime.report import FusionGroup, PassTiming, Refusal, Report
+from irc.runtime.report import MOST_GROUPS, FusionGroup, PassTiming, Refusal, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
 
 GRAPH = """graph(%x : Float(2, 3)):
@@ -421,7 +421,7 @@ def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str
 
 
 def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from irc.cli.tables import MOST_GROUPS, MOST_KINDS, print_report
+    from irc.cli.tables import MOST_KINDS, print_report
 
     monkeypatch.setenv("COLUMNS", "100")
     kinds = {f"onnx::Op{i}": i for i in range(1, MOST_KINDS + 6)}
@@ -438,6 +438,8 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
     assert re.search(r"dce +250 +1 +- ", err)
     assert "onnx::Det (2)" in err
     assert "a note" in err
+    for text in ("[red]m", "and 2 other kinds", "onnx::Det (2)", "a note", f"operators  {sum(kinds.values())} before"):
+        assert text in str(report), "it is worded alike"
 
 
 def test_threads_change_no_result(irc: Command) -> None:
