@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
+import irc
 from irc.errors import Error
 from tests.kernels.helpers import check_against_ort, run_kernel
 
@@ -112,6 +114,19 @@ def test_bad_splits():
     for sizes in ((1, 2), (4, -1), (3,)):
         with pytest.raises(Error):
             run_kernel("Split", [values(5), ints(*sizes)], {}, 13, n_outputs=2)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("count", [-1, 0, 1, 3])
+def test_a_split_has_as_many_outputs_as_it_says(count, passes):
+    node = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=count)
+    infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])]
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(n) for n in "yz"])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    with pytest.raises(Error, match=f"num_outputs is {count}, but the node has 2 outputs"):
+        irc.compile(proto, passes).run({"x": values(4)})
+    with pytest.raises(Error, match="num_outputs must not be"):
+        run_kernel("Split", [values(4), ints(2, 2)], {"num_outputs": 2}, 18, n_outputs=2)
 
 
 # -- Concat, Tile -----------------------------------------------------------------

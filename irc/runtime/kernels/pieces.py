@@ -93,8 +93,13 @@ def split_by_input(node: Node) -> Kernel:
     axis: int = node.attributes.get("axis", 0)
     count = len(node.outputs)
     uneven = node.version is None or node.version >= 18
+    told: int | None = node.attributes.get("num_outputs")
+    if told is not None and told != count:
+        raise Error("IRC320", f"num_outputs is {told}, but the node has {count} outputs")
 
     def run(x: Array, sizes: Array | None = None) -> Any:
+        if told is not None and sizes is not None:
+            raise Error("IRC421", "the sizes of the parts are given, so num_outputs must not be")
         return _split(x, None if sizes is None else ints(sizes), axis, count, uneven)
 
     return run
