@@ -275,6 +275,15 @@ def test_external_data_that_changes(external: Path, change: str) -> None:
             contents(module).numpy()
 
 
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [("9" * 5000, ("more than any file has", f"'{'9' * 40}'...")), ("-1", ("no number of bytes: '-1'",))],
+)
+def test_offsets_that_no_file_has(external: Path, offset: str, words: tuple[str, ...]) -> None:
+    onnx.save(located("w.bin", offset=offset), external)
+    assert len(str(refused("IRC130", external, *words))) < 300
+
+
 @pytest.mark.parametrize("offset", [None, 0, 1, 4096])
 def test_external_data_at_any_offset(external: Path, offset: int | None) -> None:
     array = np.arange(np.prod(BIG), dtype=np.float32).reshape(BIG)

@@ -139,9 +139,15 @@ class DataFolder:
 
 
 def _number(text: str, what: str, where: Place) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
-        _fail(f"the {what} of its external data is no number of bytes: {text[:40]!r}", where)
+    if not (text.isascii() and text.isdecimal()):
+        _fail(f"the {what} of its external data is no number of bytes: {_quoted(text)}", where)
+    if len(text) > MAX_DIGITS:
+        _fail(f"the {what} of its external data is more than any file has: {_quoted(text)}", where)
     return int(text)
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r}..."
 
 
 def _fail(message: str, where: Place) -> NoReturn:
