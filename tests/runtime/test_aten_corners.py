@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from tests.runtime.helpers import f32
+from tests.runtime.helpers import f32, run
 from tests.runtime.test_aten import op
 
 NAN, INF = float("nan"), float("inf")
@@ -34,6 +34,7 @@ ONES = np.ones((1, 2, 2), np.float32)
 HALF_NAN, INFINITE = f32(1, NAN).reshape(1, 1, 2), f32(INF, 0).reshape(1, 1, 2)
 NONE_CHOSEN, FIRST_CHOSEN = np.zeros((1, 1, 2), bool), np.array([[[True, False]]])
 POWERS = f32(-INF, -0.0, -2, 4, INF)
+TURN = np.array([1j, 2], np.complex64)
 BFLOATS = np.array([[1, 2, 3], [4, 5, 6]], ml_dtypes.bfloat16)
 
 CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -111,6 +112,8 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("scatter_reduce", (number(1), 0, number(0, np.int64), number(7), "mean", True), 4),
     ("scatter_reduce", (number(1), 0, number(0, np.int64), number(7), "mean", False), 7),
     ("constant_pad_nd", (number(3), [], 9), 3),
+    ("silu", (np.array([1j, 0], np.complex64),), [-0.27315125 + 0.5j, 0]),
+    ("logsumexp", (TURN, [0], False), 2.0761714 + 0.10572524j),
     # masks
     ("masked_scatter", (f32(1), np.array([True, False, True]), f32(5, 6)), [5, 1, 6]),
     ("masked_scatter", (number(1), np.array([True]), f32(5, 6)), [5]),
@@ -127,7 +130,117 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("pow", (np.array([True, False]), 1), [1, 0]),
 ]  # fmt: skip
 
+NONES = np.array([1, NAN, -2, 5], ml_dtypes.bfloat16)
+TRUE = np.array([True])
+BYTES = np.array([[[[0, 255], [255, 0]]]], np.uint8)
+
+EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
+    # numbers go into tensors as exactly as those hold them
+    *((kind, (np.zeros(1), *rest), np.array([0.1])) for kind, rest in (
+        ("fill", (0.1,)),
+        ("fill_", (0.1,)),
+        ("masked_fill", (TRUE, 0.1)),
+        ("masked_fill_", (TRUE, 0.1)),
+        ("index_fill", (0, index(0), 0.1)),
+        ("index_fill_", (0, index(0), 0.1)),
+        ("scatter", (0, index(0), 0.1)),
+        ("scatter_", (0, index(0), 0.1)),
+        ("scatter", (0, index(0), 0.1, "add")),
+        ("copy_", (0.1,)),
+    )),
+    ("constant_pad_nd", (np.zeros(1), [1, 0], 0.1), np.array([0.1, 0])),
+    ("pad", (np.zeros(1), [1, 0], "constant", 0.1), np.array([0.1, 0])),
+    ("masked_fill", (np.zeros(1), TRUE, -1.7976931348623157e308), np.array([-1.7976931348623157e308])),
+    ("fill", (np.zeros(1, np.int64), 2**53 + 1), index(2**53 + 1)),
+    ("fill", (np.zeros(1, np.complex128), 0.1j), np.array([0.1j])),
+    ("fill", (np.zeros(1, np.uint8), -1), np.array([255], np.uint8)),
+    ("fill", (np.zeros(1, np.float16), 1 + 2**-11 + 2**-30), np.array([1], np.float16)),
+    ("fill", (np.zeros(1, np.float16), INF), np.array([INF], np.float16)),
+    ("fill", (np.zeros(1, bool), INF), TRUE),
+    ("bucketize", (0.1, np.array([0.1, 0.2]), False, False), number(0, np.int64)),
+    # bytes are interpolated as floats
+    ("upsample_bilinear2d", (BYTES, [2, 3], False, None, None),
+     np.array([[[[0, 128, 255], [255, 128, 0]]]], np.uint8)),
+    ("upsample_bicubic2d", (BYTES, [2, 4], False, None, None),
+     np.array([[[[0, 58, 197, 255], [255, 197, 58, 0]]]], np.uint8)),
+    # what is no bfloat16 is larger than all that are
+    ("sort", (NONES, -1, False), (NONES[[2, 0, 3, 1]], index(2, 0, 3, 1))),
+    ("argsort", (NONES, -1, True), index(1, 3, 0, 2)),
+    ("topk", (NONES, 2, -1, True, True), (NONES[[1, 3]], index(1, 3))),
+    ("kthvalue", (NONES, 1, -1, False), (NONES[2], number(2, np.int64))),
+    ("median", (NONES,), NONES[1]),
+    ("median", (NONES, -1, False), (NONES[1], number(1, np.int64))),
+    ("mode", (NONES[[0, 1, 1]], -1, False), (NONES[0], number(0, np.int64))),
+    ("_unique2", (NONES[[0, 1, 2, 0]], True, True, True), (NONES[[2, 0, 1]], index(1, 2, 0, 1), index(1, 2, 1))),
+    ("searchsorted", (NONES[[2, 0, 3]], NONES, False, False, None, None), index(1, 3, 0, 2)),
+    # complex numbers
+    ("to", (TURN, 11, False, False, None), np.array([True, True])),
+    ("copy_", (np.zeros(2, bool), TURN, False), np.array([True, True])),
+    ("l1_loss", (TURN, TURN * 0, 2), number(3)),
+    ("pairwise_distance", (TURN, TURN * 0, 1.0, 0.0, False), number(3)),
+    ("nan_to_num", (np.array([complex(NAN, INF)]), None, 2.0, None), np.array([2j])),
+    # numbers of different types, and what is no number
+    ("prim::max", (1, 2.5), 2.5),
+    ("prim::max", (3, 2.5), 3.0),
+    ("prim::min", (1, 2.5), 1.0),
+    ("prim::max", (1.0, NAN), NAN),
+    ("prim::max", (NAN, 1.0), 1.0),
+    ("prim::min", (NAN, 1.0), 1.0),
+    ("prim::max", ([1.0, NAN],), 1.0),
+    ("prim::max", ([1, 2], [1, 3]), [1, 3]),
+    ("prim::min", ([1, 2], [1, 3]), [1, 2]),
+    ("prim::min", ([3], [1, 2]), [1, 2]),
+    ("div", (1 + 1j, 2j), 0.5 - 0.5j),
+    ("log", (1.0 + 0j,), 0j),
+    # integers of 64 bits
+    ("Int", (1e300,), LEAST),
+    ("Int", (2.0**63,), LEAST),
+    ("Int", (-INF,), LEAST),
+    ("Int", (NAN,), LEAST),
+    ("Int", (" 12",), 12),
+    ("ceil", (1.5,), 2),
+    ("floor", (-(2.0**63),), LEAST),
+    # no dimension to reduce over
+    ("any", (f32(1, 0), [], False), np.array([True, False])),
+    ("all", (f32(1, 0), [], True), np.array([True, False])),
+    ("any", (f32(1, 0), None, False), np.array(True)),
+    # strings
+    ("format", ("{}", 1, 2), "1"),
+    ("format", ("{:d}{}", 1), "{:d}1"),
+    ("count", ("banana", "a", 2, -1), 2),
+    ("count", ("banana", "an", -3, 5), 1),
+    ("count", ("banana", "a", 0, -2), 2),
+    ("str", (0.1,), "0.10000000000000001"),
+    ("str", (1e16,), "10000000000000000."),
+    ("str", (1e17 + 2e6,), "100000000002000000."),
+    ("str", (1e20,), "1e+20"),
+    ("str", (2.0**63,), "9.2233720368547758e+18"),
+    ("str", (-0.0,), "0."),
+    ("str", (1e-5,), "1.0000000000000001e-05"),
+    ("str", (NAN,), "nan"),
+    ("str", (-1.5 - 0.1j,), "-1.5-0.10000000000000001j"),
+    ("str", ((1, [2], 0.5),), "(1, [2], 0.5)"),
+    ("str", ((1,),), "(1,)"),
+    ("str", ({"a": 2.0},), "{a: 2.}"),
+]  # fmt: skip
+
 REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
+    ("fill_", (np.zeros(1, np.int8), 300), "300 does not fit into an element of type int8"),
+    ("fill", (np.zeros(1, np.uint8), -300), "does not fit"),
+    ("fill", (np.zeros(1, np.int64), INF), "does not fit"),
+    ("fill", (np.zeros(1, np.float32), 1e300), "does not fit"),
+    ("fill", (np.zeros(1, np.float32), 1j), "does not fit"),
+    ("masked_fill", (np.zeros(1, np.int8), TRUE, 300), "does not fit"),
+    ("full_like", (np.zeros(1, np.int8), 300, None, *OPTIONS, None), "does not fit"),
+    ("upsample_bilinear2d", (np.zeros((1, 1, 2, 2), np.int64), [3, 3], False, None, None), "cannot be interpolated"),
+    ("ceil", (1e300,), "does not fit"),
+    ("floor", (NAN,), "does not fit"),
+    ("Int", ("99999999999999999999",), "does not fit"),
+    ("Int", ("1_000",), "no number"),
+    ("Int", ("2 ",), "no number"),
+    ("Float", ("1_000",), "no number"),
+    ("Float", (" 2.5 ",), "no number"),
+    ("format", ("{} {}", 1), "2 places for 1 values"),
     ("index_add", (f32(1, 2), 0, index(-1), f32(1), 1), "out of range"),
     ("index_add", (f32(1, 2), 0, index(0, 1), f32(1), 1), r"\[1\] is given where \[2\]"),
     ("index_add", (np.zeros((2, 3)), 0, index(0), np.zeros(3), 1), "cannot be added"),
@@ -168,6 +281,77 @@ def test_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
         assert values.shape == wanted.shape
         np.testing.assert_allclose(values, wanted, rtol=1e-6)
         assert (np.signbit(values.real) == np.signbit(wanted.real))[~np.isnan(values)].all()
+
+
+@pytest.mark.parametrize(("kind", "arguments", "expected"), EXACT)
+def test_exact_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
+    with np.errstate(all="ignore"):
+        found = op(kind, *copies(arguments))
+    pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+    for one, wanted in pairs:
+        assert np.asarray(one).dtype == np.asarray(wanted).dtype
+        assert type(one) is type(wanted) or isinstance(one, np.ndarray)
+        if np.asarray(one).dtype == BFLOATS.dtype:  # of which NumPy does not know what is no number
+            one, wanted = np.asarray(one, np.float32), np.asarray(wanted, np.float32)
+        np.testing.assert_array_equal(one, wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "x"),
+    [("gelu", TURN), ("erf", TURN), ("log_sigmoid", TURN), ("mse_loss", TURN), ("cosine_similarity", TURN)],
+)
+def test_no_imaginary_part_is_lost(kind: str, x: Any) -> None:
+    with pytest.raises(Error, match="not defined on complex numbers"):
+        op(kind, x, *([x] if kind in ("mse_loss", "cosine_similarity") else []))
+
+
+def test_a_sum_of_integers_stays_within_64_bits() -> None:
+    assert op("sum", [2**62] * 3) == -(2**62)  # torch sums in 32 bits
+    assert op("abs", LEAST) == op("floordiv", LEAST, -1) == LEAST
+
+
+def test_constant_lists_are_written_as_lists() -> None:
+    text = """graph():
+  %0 : (int, int[]) = prim::Constant[value=(1, [2])]()
+  %1 : int[] = prim::Constant[value=[3]]()
+  %2 : str = prim::Constant[value="{} {}"]()
+  %3 : str = aten::format(%2, %0, %1)
+  %4 : str = aten::str(%0)
+  return (%3, %4)
+"""
+    assert run(text) == ["(1, [2]) [3]", "(1, [2])"]
+
+
+def test_a_maximum_of_constant_lists() -> None:
+    text = """graph(%0 : int):
+  %1 : int[] = prim::Constant[value=[1, 2]]()
+  %2 : int[] = prim::ListConstruct(%0)
+  %3 : int[] = prim::max(%1, %2)
+  return (%3)
+"""
+    assert run(text, 3) == [[3]]
+    assert [list(v) for v in run(text, 0)] == [[1, 2]]
+
+
+@pytest.mark.parametrize("options", [[5, 6, *[None] * 6], [6, *[None] * 6], [6, *[None] * 5], [5, 6, *[None] * 5]])
+def test_random_integers_with_and_without_bounds_and_generators(options: list[Any]) -> None:
+    found = op("randint_like", np.zeros(20), *options)
+    least = 5 if options[1] == 6 else 0
+    assert found.dtype == np.float64
+    assert ((least <= found) & (found < 6)).all()
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "sigmoid", "add_"])
+def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> None:
+    operands = ", ".join(["%x"] * (kind != "sigmoid") + ["%x"])
+    alpha = ", %a" if kind.startswith("add") else ""
+    text = f"""graph(%x : Tensor, %a : int):
+  %y : Tensor = aten::{kind}({operands}{alpha}, %x)
+  return (%y)
+"""
+    with pytest.raises(Error, match=f"does not know the overload of aten::{kind} ") as caught:
+        run(text, f32(1), 1)
+    assert caught.value.code == "IRC423"
 
 
 @pytest.mark.parametrize(("kind", "arguments", "message"), REFUSALS)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
 from irc.runtime.kernels.aten.element_types import FLOAT32, number_of
-from irc.runtime.kernels.aten.python import text
+from irc.runtime.kernels.aten.python import texts
 from irc.runtime.kernels.aten.queries import item
 from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
@@ -137,11 +138,14 @@ def raise_exception(node: Node) -> Kernel:
     return run
 
 
-def _print(*values: Any) -> None:
-    print(*map(text, values), file=sys.stderr)
+@kernel("prim::Print")
+def print_(node: Node) -> Kernel:
+    written = texts(node)
 
+    def run(*values: Any) -> None:
+        print(*written(values), file=sys.stderr)
 
-kernel("prim::Print")(discard(_print))
+    return discard(run)(node)
 
 
 # -- types ---------------------------------------------------------------------
@@ -197,13 +201,19 @@ def unwrap(node: Node) -> Kernel:
 # -- values --------------------------------------------------------------------
 
 
-def _extreme(choose: Callable[..., Any]) -> Kernel:
-    """Of two numbers or lists, or of the elements of one list."""
+def _extreme(choose: Callable[..., Any], before: Callable[[Any, Any], bool]) -> Kernel:
+    """Of two numbers, in the type that both have in common, or lists, or of the elements of one list."""
 
-    def run(*values: Any) -> Any:
-        if len(values) == 1 and not len(values[0]):
-            raise Error("IRC420", "an empty list has no extreme element")
-        return choose(*values)
+    def run(x: Any, *other: Any) -> Any:
+        if not other:
+            if not len(x):
+                raise Error("IRC420", "an empty list has no extreme element")
+            return choose(x)
+        (y,) = other
+        if is_sequence(x):
+            return x if before([*x], [*y]) else y  # constant lists are tuples
+        chosen = x if before(x, y) else y  # of what is no number, the second
+        return float(chosen) if isinstance(x, float) or isinstance(y, float) else chosen
 
     return run
 
@@ -241,8 +251,8 @@ _PLAIN: dict[str, Kernel] = {
     "NumToTensor": one(lambda x: np.array(x)),  # floats become float64
     "unchecked_cast": one(lambda x: x),
     "Uninitialized": lambda: None,
-    "min": _extreme(min),
-    "max": _extreme(max),
+    "min": _extreme(min, operator.lt),
+    "max": _extreme(max, operator.gt),
     "abs": _magnitude,
     "IfThenElse": three(lambda condition, x, y: x if item(condition) else y),
     "TimePoint": time.monotonic_ns,

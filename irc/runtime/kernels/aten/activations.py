@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
-from irc.runtime.kernels.aten.element_types import as_float, result_type
+from irc.runtime.kernels.aten.element_types import as_float, check_real, result_type
 from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
@@ -83,8 +83,15 @@ def _hardswish(x: Array, out: Array) -> None:
     np.divide(x * np.minimum(np.maximum(x + real(3), real(0)), real(6)), real(6), out=out)
 
 
-def _silu(x: Array, out: Array) -> None:
-    np.divide(x, 1 + np.exp(-x), out=out)
+def _gated(x: Array, out: Array | None = None) -> Any:
+    return np.divide(x, 1 + np.exp(-x), out=out)
+
+
+_gated_floats = of_function(_gated)
+
+
+def _silu(x: Array) -> Plan:
+    return Plan(_gated if x.dtype.kind == "c" else _gated_floats, (x,), as_float(x.dtype))
 
 
 def _gelu(approximate: str = "none") -> Function:
@@ -104,6 +111,16 @@ def _logit(eps: float | None = None) -> Function:
 
 def _log_sigmoid(x: Array, out: Array) -> None:
     np.subtract(np.minimum(x, x.dtype.type(0)), np.log1p(np.exp(-np.abs(x))), out=out)
+
+
+_log_sigmoid_floats = of_function(_log_sigmoid)
+
+
+@aten("log_sigmoid")
+def log_sigmoid(x: Array) -> Array:
+    """``log(sigmoid(x))``, which lies in order, however ``x`` lies."""
+    check_real(x.dtype, "log_sigmoid")
+    return _log_sigmoid_floats(x)
 
 
 def _hardshrink(limit: Any = 0.5) -> Function:
@@ -162,7 +179,6 @@ for _name, _make in (
     ("selu", _selu),
     ("gelu", _gelu),
     ("logit", _logit),
-    ("silu", lambda: _silu),
     ("mish", lambda: numerics.mish),
     ("hardsigmoid", lambda: _hardsigmoid),
     ("hardswish", lambda: _hardswish),
@@ -174,6 +190,6 @@ for _name, _make in (
     ("softshrink", _softshrink),
 ):
     register(_name, of_parameters(_make), in_place=False)
-aten("log_sigmoid")(of_function(_log_sigmoid))  # which always lies in order
+register("silu", _silu)
 register("prelu", _prelu, in_place=False)
 register("glu", _glu, in_place=False)

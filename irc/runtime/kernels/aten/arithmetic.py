@@ -130,17 +130,41 @@ def _plus(combine: np.ufunc) -> Planner:
 
 # -- Python's numbers, strings and lists ---------------------------------------
 
-_INT64_MAX = 2**63
+_LIMIT = 2**63
+"""Integers have 64 bits: they lie from -_LIMIT to below _LIMIT."""
 
 
 def wrapped(value: Any) -> Any:
     """An integer as 64 bits hold it; anything else as it is."""
-    if isinstance(value, int) and not -_INT64_MAX <= value < _INT64_MAX:
-        return (value + _INT64_MAX) % (2 * _INT64_MAX) - _INT64_MAX
+    if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
+        return (value + _LIMIT) % (2 * _LIMIT) - _LIMIT
     return value
 
 
-def _difference(x: Any, y: Any, *rest: Any) -> Any:
+def truncated(value: float) -> int:
+    """A float rounded to zero, as an integer of 64 bits: where it does not fit the least one, as on x86-64."""
+    return int(value) if -_LIMIT <= value < _LIMIT else -_LIMIT
+
+
+def check_numeral(text: str) -> None:
+    """Error IRC423 for what Python takes for a number and C++ does not: ``1_000``, and blanks at the end."""
+    if "_" in text or text[-1:].isspace():
+        raise Error("IRC423", f"{text!r} is no number")
+
+
+def parsed(text: str) -> int:
+    """An integer written in decimal. Error IRC423 if it is none or does not fit into 64 bits."""
+    check_numeral(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise Error("IRC423", f"{text!r} is no integer") from None
+    if wrapped(value) != value:
+        raise Error("IRC423", f"{text} does not fit into 64 bits")
+    return value
+
+
+def _difference(x: Any, y: Any, alpha: Any = 1) -> Any:
     return wrapped(x - y)
 
 
@@ -169,11 +193,11 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
             raise Error("IRC424", f"{x} is divided by zero")
-        return x // y
+        return wrapped(x // y)
     return float(np.floor(np.divide(np.float64(x), np.float64(y))))
 
 
-def _add_python(x: Any, y: Any, *rest: Any) -> Any:
+def _add_python(x: Any, y: Any, alpha: Any = 1) -> Any:
     return join_lists(x, y) if is_sequence(x) else wrapped(x + y)
 
 
@@ -183,7 +207,7 @@ def _mul_python(x: Any, y: Any) -> Any:
     return repeat_list(y, x) if is_sequence(y) else wrapped(x * y)
 
 
-def _add_to_list(x: Any, y: Any, *rest: Any) -> Any:
+def _add_to_list(x: Any, y: Any, alpha: Any = 1) -> Any:
     changeable(x).extend(list(y))
     return x
 
@@ -232,6 +256,8 @@ def _power_python(result: Any) -> Kernel:
     floats = on_numbers(np.power)
 
     def run(x: Any, y: Any) -> Any:
+        if isinstance(x, complex) or isinstance(y, complex):
+            return floats(x, y)
         if x == 0 and y < 0:
             raise Error("IRC424", f"0 cannot be raised to the power {y}, which is negative")
         if result != INT or y < 0:

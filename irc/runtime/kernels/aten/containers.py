@@ -83,7 +83,8 @@ def index_of(x: Any, item: Any) -> int:
     raise Error("IRC420", f"{item!r} is not in the list")
 
 
-def _count(x: Any, item: Any) -> int:
+def count(x: Any, item: Any) -> int:
+    """How often ``item`` is in a list."""
     return sum(1 for value in x if same(value, item))
 
 
@@ -223,7 +224,6 @@ table(
         "__getitem__": _get,
         "len": _length,
         "__contains__": _contains,
-        "count": _count,
         "sorted": _sorted,
         "list": list,
         "pop": _pop,
@@ -236,4 +236,4 @@ table(
         "items": one(lambda x: list(x.items())),
     }
 )
-"""``aten::values`` and ``aten::index`` serve tensors, too: they are registered with those."""
+"""``aten::values``, ``aten::index`` and ``aten::count`` serve tensors or strings, too, and are with those."""

@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, promote, tensor
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, element_of, promote, tensor
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
@@ -30,11 +30,15 @@ def _clone(x: Array, memory_format: int | None = None) -> Array:
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
-    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part."""
+    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part, but in bools."""
     out = layout.empty_like(x, dtype, memory_format)
-    source = x.real if x.dtype.kind == "c" and dtype.kind != "c" else x
-    np.copyto(out, source, casting="unsafe")
+    np.copyto(out, _real(x, dtype), casting="unsafe")
     return out
+
+
+def _real(x: Array, dtype: AnyDType) -> Array:
+    """``x`` without what ``dtype`` does not hold of complex numbers; 1j is true as a bool."""
+    return x.real if x.dtype.kind == "c" and dtype.kind not in "bc" else x
 
 
 def _to(x: Any, *arguments: Any) -> Any:
@@ -77,12 +81,11 @@ def _type_as(x: Array, other: Array) -> Array:
 
 def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
     check_writable(x)
-    array = tensor(source)
+    array: Array = source if is_array(source) else tensor(source, x.dtype)
     if array.ndim > x.ndim:
         raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into one of {list(x.shape)}")
-    array = array.real if array.dtype.kind == "c" and x.dtype.kind != "c" else array
     try:
-        np.copyto(x, array, casting="unsafe")
+        np.copyto(x, _real(array, x.dtype), casting="unsafe")
     except ValueError:
         raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into {list(x.shape)}") from None
     return x
@@ -98,7 +101,7 @@ def copy(x: Any, *arguments: Any) -> Any:
 
 def _fill(x: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
-    number = tensor(value)
+    number = _real(value, x.dtype) if is_array(value) else element_of(value, x.dtype)
     if number.ndim:
         raise Error("IRC421", f"a tensor of shape {list(number.shape)} is no single value to fill with")
     np.copyto(x, number, casting="unsafe")

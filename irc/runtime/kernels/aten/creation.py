@@ -16,10 +16,10 @@ from irc.runtime.kernels.aten.element_types import (
     as_float,
     check_writable,
     dtype_of,
+    element_of,
     is_integral,
     number_dtype,
     overwrite,
-    tensor,
     wide,
 )
 from irc.runtime.kernels.aten.registering import aten, table
@@ -39,7 +39,7 @@ def _filled(value: Any) -> Callable[..., Array]:
 
 
 def _full(size: Sequence[int], value: Any, dtype: AnyDType) -> Array:
-    return np.full(check_size(size, dtype), tensor(value, dtype), dtype)
+    return np.full(check_size(size, dtype), element_of(value, dtype), dtype)
 
 
 def _full_of(size: Any, fill_value: Any, dtype: int | None = None, *options: Any) -> Array:
@@ -49,7 +49,7 @@ def _full_of(size: Any, fill_value: Any, dtype: int | None = None, *options: Any
 def _like(x: Array, value: Any, dtype: int | None, options: Sequence[Any]) -> Array:
     memory_format = options[3] if len(options) > 3 else None
     out = layout.empty_like(x, dtype_of(dtype, x.dtype), memory_format)
-    out[...] = tensor(value, out.dtype)
+    out[...] = element_of(value, out.dtype)
     return out
 
 
@@ -236,9 +236,11 @@ def _integers(low: int, high: int, shape: tuple[int, ...]) -> Array:
 
 
 def _randint_like(x: Array, *arguments: Any) -> Array:
-    bounds = 2 if len(arguments) in (2, 7) else 1
+    """``(high, options)`` or ``(low, high, options)``, both with a generator before the five options or without."""
+    count = len(arguments)
+    bounds = 2 if count in (2, 8) or (count == 7 and isinstance(arguments[1], int)) else 1
     low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
-    options = arguments[bounds:]
+    options = arguments[bounds:][-5:]
     out = _like(x, 0, options[0] if options else None, options[1:])
     return overwrite(out, _integers(int(low), int(high), x.shape).astype(out.dtype))
 

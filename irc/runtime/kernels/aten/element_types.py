@@ -7,6 +7,7 @@ dimensions or a Python number decides only the kind, not the size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +90,17 @@ def is_floating(dtype: AnyDType) -> bool:
     return _category(dtype) == _FLOAT
 
 
+def real_type(dtype: AnyDType) -> AnyDType:
+    """The type of the parts of complex numbers; any other as it is."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def check_real(dtype: AnyDType, what: str) -> None:
+    """Error IRC423 if ``what`` would be computed of complex numbers."""
+    if dtype.kind == "c":
+        raise Error("IRC423", f"{what} is not defined on complex numbers, of which a tensor of {dtype.name} is")
+
+
 def is_integral(dtype: AnyDType) -> bool:
     """Whether elements are integers or bools."""
     return _category(dtype) < _FLOAT
@@ -108,7 +120,30 @@ def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
         array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)
     except OverflowError:
         raise Error("IRC423", f"{value} does not fit into 64 bits") from None
+    if dtype is not None and is_half(dtype):
+        array = array.astype(np.float32)  # as torch converts: rounded twice
     return array.astype(dtype or own)
+
+
+def element_of(value: Any, dtype: AnyDType) -> Array:
+    """As `tensor`. Error IRC423 if ``value`` is a number that an element of type ``dtype`` cannot hold."""
+    found = tensor(value, dtype)
+    if not is_array(value) and not _holds(dtype, value, found):
+        raise Error("IRC423", f"{value} does not fit into an element of type {dtype.name}")
+    return found
+
+
+def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
+    """As c10::overflows has it: unsigned integers hold negative numbers, too, as far as they reach."""
+    if dtype.kind in "bc":
+        return True
+    if isinstance(value, complex):
+        return not value.imag and _holds(dtype, value.real, converted)
+    if dtype.kind not in "iu":
+        return not math.isfinite(value) or bool(np.isfinite(converted))
+    limits = np.iinfo(dtype)
+    least = -limits.max if dtype.kind == "u" else limits.min
+    return math.isfinite(value) and least <= value <= limits.max
 
 
 def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import INT64, check_writable, tensor
+from irc.runtime.kernels.aten.element_types import INT64, check_writable, element_of, tensor
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
@@ -121,7 +121,7 @@ def _slices(x: Array, dim: int, index: Array, source: Array) -> tuple[Any, ...]:
 def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
     target = _vector(x)
-    target[_at(target, dim, index, -target.shape[axis_in(dim, target.ndim)])] = tensor(value).astype(x.dtype)
+    target[_at(target, dim, index, -target.shape[axis_in(dim, target.ndim)])] = element_of(value, x.dtype)
     return x
 
 
@@ -173,7 +173,7 @@ def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None =
     check_writable(x)
     target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
-    values = tensor(source).astype(x.dtype)
+    values = element_of(source, x.dtype)
     if values.ndim:
         values = values[tuple(slice(0, n) for n in index.shape)]
         if values.shape != index.shape:

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import same
-from irc.runtime.kernels.aten.element_types import BOOL, check_writable, result_type, tensor
+from irc.runtime.kernels.aten.element_types import BOOL, check_writable, element_of, result_type, tensor
 from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
@@ -108,7 +108,7 @@ def _choose(condition: Array, *branches: Operand) -> Any:
 def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
     check_writable(x, one_value=True)
     try:
-        np.copyto(x, tensor(value).astype(x.dtype), where=mask.astype(bool, copy=False))
+        np.copyto(x, element_of(value, x.dtype), where=mask.astype(bool, copy=False))
     except ValueError:
         raise _misfit(x, mask) from None
     return x

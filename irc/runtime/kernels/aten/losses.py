@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import as_float, result_type, wide
+from irc.runtime.kernels.aten.element_types import as_float, check_real, is_floating, real_type, result_type, wide
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size
@@ -19,6 +19,7 @@ _NONE, _MEAN, _SUM = range(3)
 
 
 def _reduced(loss: Array, reduction: int, dtype: Any) -> Array:
+    check_real(loss.dtype, "this loss")
     if reduction == _NONE:
         return np.asarray(loss).astype(dtype, copy=False)
     total = np.sum(loss, dtype=np.float64)
@@ -36,7 +37,7 @@ def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
         dtype = as_float(result_type(x, target))
         within = wide(dtype)
         a, b = x.astype(within, copy=False), target.astype(within, copy=False)
-        return _reduced(np.asarray(compute(a, b, *parameters)), reduction, dtype)
+        return _reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype))
 
     return run
 
@@ -113,7 +114,7 @@ def _cross_entropy(
     classes = x.shape[axis]
     factors = np.ones(classes) if weight is None else weight.astype(np.float64)
     column = factors.reshape(-1, *(1,) * (x.ndim - 1 - axis))
-    if target.shape == x.shape and target.dtype.kind == "f":
+    if target.shape == x.shape and is_floating(target.dtype):
         smooth = target * (1 - label_smoothing) + label_smoothing / classes
         loss = -(logs * smooth * column).sum(axis)
         return _reduced(loss, reduction, x.dtype)
@@ -135,6 +136,7 @@ def _cross_entropy(
 
 def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     dtype = as_float(result_type(x, y))
+    check_real(dtype, "cosine_similarity")
     shape = broadcast_shape(x.shape, y.shape)
     a, b = (np.broadcast_to(v.astype(wide(dtype)), shape) for v in (x, y))
     sizes = [np.maximum(np.sqrt(np.sum(v * v, dim, keepdims=True)), eps) for v in (a, b)]
@@ -153,12 +155,13 @@ def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
 def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     dtype = result_type(x, y)
     difference = x.astype(wide(dtype)) - y.astype(wide(dtype)) + wide(dtype).type(eps)
-    return np.asarray(_lengths(difference, p, keepdim)).astype(dtype)
+    return np.asarray(_lengths(difference, p, keepdim)).astype(real_type(dtype))
 
 
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
     dtype = result_type(x, y)
+    check_real(dtype, "cdist")
     check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
     return _lengths(difference, p).astype(dtype)

@@ -16,6 +16,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     as_float,
+    check_real,
     check_result,
     check_writable,
     result_type,
@@ -114,9 +115,10 @@ def register(
             return python_in_place(x, *rest)
         return run(planner(x, *rest), into=x)
 
-    aten(name)(functional)
+    takes = tuple(f for f in (planner, python, python_in_place) if f is not None)
+    aten(name, takes=takes)(functional)
     if in_place:
-        aten(f"{name}_")(writing)
+        aten(f"{name}_", takes=takes)(writing)
 
 
 # -- kinds of plans ------------------------------------------------------------
@@ -145,15 +147,19 @@ def of_parameters(make: Callable[..., Function]) -> Planner:
     """Of one tensor, by the function on floats that ``make`` makes of the other arguments."""
 
     def plan(x: Array, *parameters: Any) -> Plan:
+        check_real(x.dtype, "this function")
         return Plan(of_function(make(*parameters)), (x,), as_float(x.dtype))
 
     return plan
 
 
 def on_numbers(ufunc: Callable[..., Any], result: Callable[[Any], Any] = float) -> Kernel:
-    """The function on Python numbers, with infinities and NaNs where Python raises."""
+    """The function on Python numbers, with infinities and NaNs where Python raises; complex if one of them is."""
 
     def compute(*numbers: Any) -> Any:
+        if any(isinstance(n, complex) for n in numbers):
+            found = ufunc(*map(np.complex128, numbers))
+            return complex(found) if result is float else result(found)
         return result(ufunc(*map(np.float64, numbers)))
 
     return compute

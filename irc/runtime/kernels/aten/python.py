@@ -5,17 +5,24 @@ from __future__ import annotations
 import operator
 import re
 import warnings
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.text.literals import literal_text
-from irc.runtime.kernels.aten.containers import discard, index_of, same
+from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irc.runtime.kernels.aten.arithmetic import wrapped
+from irc.runtime.kernels.aten.containers import count, discard, index_of, same
 from irc.runtime.kernels.aten.indexing import take
 from irc.runtime.kernels.aten.queries import item
-from irc.runtime.kernels.aten.registering import aten, by_node, table, three, two
+from irc.runtime.kernels.aten.registering import aten, by_node, one, table, three, two
+from irc.runtime.kernels.registry import Kernel
 from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Node
 
 
 def _is(x: Any, y: Any) -> bool:
@@ -32,32 +39,71 @@ def _range_length(low: int, high: int, step: int) -> int:
 def _rounded_to_zero(x: int, y: int) -> int:
     if y == 0:
         raise Error("IRC424", f"{x} is divided by zero")
-    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+    return wrapped(abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
 
 
 # -- strings -------------------------------------------------------------------
 
 
-def text(value: Any) -> str:
-    """A value as torch's ``format`` and ``str`` write it, but for tensors, which are written as NumPy does."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (bool, int)) or value is None:
-        return str(value)
+def text(value: Any, type: Type | None = None) -> str:
+    """A value as torch's ``format`` and ``str`` write it, but for tensors, which are written as NumPy does.
+
+    Args:
+        value: any.
+        type: as declared; without it, tuples that stand for constant lists are written as tuples.
+    """
+    if isinstance(type, OptionalType):
+        type = type.elem
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, complex):
+        return f"{_float_text(value.real)}{'+' if value.imag >= 0 else '-'}{_float_text(abs(value.imag))}j"
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(map(text, value))  # type: ignore[reportUnknownArgumentType]
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        return _sequence_text(value, type)  # type: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{text(k)}: {text(v)}" for k, v in value.items()) + "}"  # type: ignore[reportUnknownVariableType]
-    return np.array2string(value) if is_array(value) else literal_text(value)
+        key, held = (type.key, type.value) if isinstance(type, DictType) else (None, None)
+        return "{" + ", ".join(f"{text(k, key)}: {text(v, held)}" for k, v in value.items()) + "}"  # type: ignore[reportUnknownVariableType]
+    return np.array2string(value) if is_array(value) else str(value)
 
 
-def _format(pattern: str, *values: Any) -> str:
-    """Values in the places of ``{}``; unlike Python's, nothing else between braces means anything."""
-    pieces = pattern.split("{}")
-    if len(pieces) - 1 > len(values):
-        raise Error("IRC423", f"{pattern!r} has {len(pieces) - 1} places for {len(values)} values")
-    return "".join(a + b for a, b in zip(pieces, [*map(text, values), ""]))
+def _float_text(value: float) -> str:
+    """``2.`` where a whole number fits into 64 bits, otherwise all 17 digits that may count."""
+    return f"{int(value)}." if value.is_integer() and -(2**63) <= value < 2**63 else f"{value:.17g}"
+
+
+def _sequence_text(value: Sequence[Any], type: Type | None) -> str:
+    if isinstance(type, ListType) or isinstance(value, list):
+        elem = type.elem if isinstance(type, ListType) else None
+        return f"[{', '.join(text(v, elem) for v in value)}]"
+    elems = type.elems if isinstance(type, TupleType) and len(type.elems) == len(value) else (None,) * len(value)
+    inner = ", ".join(map(text, value, elems))
+    return f"({inner},)" if len(value) == 1 else f"({inner})"
+
+
+def texts(node: Node, first: int = 0) -> Callable[[Sequence[Any]], list[str]]:
+    """Writes the values of the inputs of ``node`` from ``first`` on, which may be fewer or more, by their types."""
+    types = [value.type for value in node.inputs[first:]]
+    return lambda values: [text(v, t) for v, t in zip_longest(values, types[: len(values)])]
+
+
+@by_node("str")
+def to_text(node: Node) -> Kernel:
+    written = texts(node)
+    return one(lambda value: written([value])[0])
+
+
+@by_node("format")
+def format_(node: Node) -> Kernel:
+    """Values in the places of ``{}``; nothing else between braces means anything, and further values do not."""
+    written = texts(node, 1)
+
+    def run(pattern: str, *values: Any) -> str:
+        pieces = pattern.split("{}")
+        if len(pieces) - 1 > len(values):
+            raise Error("IRC423", f"{pattern!r} has {len(pieces) - 1} places for {len(values)} values")
+        return "".join(a + b for a, b in zip(pieces, [*written(values[: len(pieces) - 1]), ""], strict=True))
+
+    return run
 
 
 _PLACES = re.compile(r"%(.?)", re.DOTALL)
@@ -117,6 +163,11 @@ def index(x: Any, *arguments: Any) -> Any:
     return _find(x, *arguments) if isinstance(x, str) else index_of(x, *arguments)
 
 
+def _count(x: Any, item: Any, start: int = 0, end: int = -1) -> int:
+    """How often something is in a list, or in a part of a string."""
+    return _part(x, start, end).count(item) if isinstance(x, str) else count(x, item)
+
+
 by_node("warn")(discard(_warn))
 
 table(
@@ -125,11 +176,10 @@ table(
         "__isnot__": two(lambda x, y: not _is(x, y)),
         "__not__": operator.not_,
         "__range_length": _range_length,
-        "__derive_index": three(lambda index, start, step: start + index * step),
+        "__derive_index": three(lambda index, start, step: wrapped(start + index * step)),
         "__round_to_zero_floordiv": _rounded_to_zero,
-        "format": _format,
         "percentFormat": _percent_format,
-        "str": text,
+        "count": _count,
         "ord": ord,
         "chr": chr,
         "lower": str.lower,

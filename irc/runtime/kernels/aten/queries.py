@@ -7,6 +7,7 @@ from typing import Any
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.arithmetic import check_numeral, parsed, truncated, wrapped
 from irc.runtime.kernels.aten.element_types import (
     FLOAT32,
     dtype_of,
@@ -50,14 +51,16 @@ def item(x: Any) -> Any:
 
 def _int(x: Any) -> int:
     value = item(x)
-    try:
-        return int(value.real if isinstance(value, complex) else value)
-    except (ValueError, OverflowError):
-        raise Error("IRC423", f"{value!r} is no integer") from None
+    if isinstance(value, str):
+        return parsed(value)
+    value = value.real if isinstance(value, complex) else value
+    return truncated(value) if isinstance(value, float) else wrapped(int(value))
 
 
 def _float(x: Any) -> float:
     value = item(x)
+    if isinstance(value, str):
+        check_numeral(value)
     try:
         return float(value.real if isinstance(value, complex) else value)
     except ValueError:

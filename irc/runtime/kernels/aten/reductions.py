@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     INT64,
@@ -16,6 +17,7 @@ from irc.runtime.kernels.aten.element_types import (
     check_writable,
     dtype_of,
     is_integral,
+    real_type,
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
@@ -70,7 +72,7 @@ def _sum_type(x: Array, dtype: int | None) -> AnyDType:
 def sum_(x: Any, *arguments: Any) -> Any:
     """``sum(x, dtype=None)`` or ``sum(x, dim, keepdim=False, dtype=None)``; of a list of numbers, a number."""
     if not is_array(x):
-        return sum(x)
+        return wrapped(sum(x))
     dim, keepdim, dtype = _arguments(arguments)
     element = _sum_type(x, dtype)
     return reduced(x, dim, keepdim, element, _total(element, np.add))
@@ -134,7 +136,7 @@ def _deviation(root: bool) -> Callable[..., Array]:
     def run(x: Array, *arguments: Any) -> Array:
         _require_floats(x, "a deviation")
         dim, correction, keepdim = _spread_arguments(arguments)
-        return reduced(x, dim, keepdim, _real_type(x.dtype), _spread(correction, root))
+        return reduced(x, dim, keepdim, real_type(x.dtype), _spread(correction, root))
 
     return run
 
@@ -226,6 +228,8 @@ def _truth(ufunc: np.ufunc, of_list: Callable[[Any], bool]) -> Callable[..., Any
             return of_list(x)
         dim, keepdim = (*arguments, *(None, False)[len(arguments) :])
         dtype = x.dtype if x.dtype == np.uint8 else BOOL
+        if is_sequence(dim) and not dim:  # here, unlike elsewhere, an empty list means no dimension
+            return x.astype(bool).astype(dtype)
         return reduced(x, dim, bool(keepdim), dtype, lambda v, axes: ufunc.reduce(v.astype(bool), axes, keepdims=True))
 
     return compute
@@ -266,16 +270,12 @@ def norm(x: Array, p: Any = 2, *arguments: Any) -> Array:
 def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     """``(sum |x|^ord)^(1/ord)``."""
     _require_floats(x, "a norm")
-    return reduced(x, dim, keepdim, _real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
-
-
-def _real_type(dtype: AnyDType) -> AnyDType:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
 
 
 def _log_sum_exp(x: Array, axes: Axes) -> Any:
-    double = x.astype(np.float64)
-    largest = np.maximum.reduce(double, axes, keepdims=True, initial=-np.inf)
+    double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    largest = np.maximum.reduce(double.real, axes, keepdims=True, initial=-np.inf)
     largest = np.where(np.isfinite(largest), largest, 0)
     return np.log(np.add.reduce(np.exp(double - largest), axes, keepdims=True)) + largest
 

@@ -8,23 +8,55 @@ many arguments there are and by what they are, so one function serves them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
+from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 
-def aten(*names: str) -> Callable[[Kernel], Kernel]:
-    """Make a function the kernel of ``aten::name`` for each of ``names``."""
+def aten(*names: str, takes: tuple[Kernel, ...] = ()) -> Callable[[Kernel], Kernel]:
+    """Make a function the kernel of ``aten::name`` for each of ``names``.
+
+    Args:
+        names: without ``aten::``.
+        takes: functions that take the same arguments, if the kernel itself takes any and hands them on.
+    """
 
     def register(run: Kernel) -> Kernel:
         for name in names:
-            kernel(f"aten::{name}")(lambda node: run)
+            kernel(f"aten::{name}")(lambda node: _fitting(run, takes or (run,), node))
         return run
 
     return register
+
+
+@cache
+def _most_arguments(run: Kernel) -> float:
+    """How many arguments a kernel takes at most."""
+    try:
+        parameters = signature(run).parameters.values()
+    except ValueError:  # of a builtin that does not tell
+        return float("inf")
+    if any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
+        return float("inf")
+    return sum(p.kind is not Parameter.KEYWORD_ONLY for p in parameters)
+
+
+def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
+    """``run``, or for an overload that has more arguments, such as ``out=``, a kernel that refuses them."""
+    given = len(node.inputs)
+    if given <= max(map(_most_arguments, takes)):
+        return run
+
+    def refuse(*arguments: Any) -> Any:
+        raise Error("IRC423", f"irc does not know the overload of {node.kind} that has {given} arguments")
+
+    return refuse
 
 
 def table(kernels: Mapping[str, Kernel]) -> None:

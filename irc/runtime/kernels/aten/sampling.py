@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import spread
-from irc.runtime.kernels.aten.element_types import tensor, wide
+from irc.runtime.kernels.aten.element_types import FLOAT32, element_of, is_integral, wide
 from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import part
@@ -152,9 +152,14 @@ def _resized_nearest(x: Array, rank: int, size: Any, scales: Any, nearest: Neare
 
 def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places) -> Array:
     sizes, factors = _target(x, rank, size, scales)
-    found = x.astype(wide(x.dtype), order="C")
+    bytes_ = x.dtype == np.uint8
+    if is_integral(x.dtype) and not bytes_:
+        raise Error("IRC423", f"elements of type {x.dtype.name} cannot be interpolated, only floats and uint8")
+    found = x.astype(FLOAT32 if bytes_ else wide(x.dtype), order="C")
     for i, (n, out, factor) in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2):
         found = weigh_along(found, i, *places(n, out, factor))
+    if bytes_:
+        found = np.clip(np.rint(found), 0, 255)
     return layout.in_format(found.astype(x.dtype, copy=False), layout.format_of(x))
 
 
@@ -266,7 +271,7 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
             cut = part(cut, axis, max(-a, 0), cut.shape[axis] - max(-b, 0))
     grown = [(max(a, 0), max(b, 0)) for a, b in sides]
     if mode == "constant":
-        filling: Array = tensor(0 if value is None else value).astype(x.dtype)
+        filling: Array = element_of(0 if value is None else value, x.dtype)
         found = np.pad(cut, grown, constant_values=filling) if x.ndim else x.copy()  # NumPy pads no scalars
     else:
         found = np.pad(cut, grown, mode=_MODES[mode])  # type: ignore[reportArgumentType]

@@ -9,15 +9,21 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
-from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, tensor
+from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, is_floating, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import by_node, table
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size
 from irc.runtime.values import is_array
 
 
+def _comparable(x: Array) -> Array:
+    """``x`` with elements that NumPy can order: of bfloat16 it does not know that what is no number is largest."""
+    return x.astype(wide(x.dtype), copy=False)
+
+
 def _order(x: Array, axis: int, descending: bool) -> Array:
     """Indices that sort along an axis, equal elements in their order; what is not a number counts as largest."""
+    x = _comparable(x)
     if not descending:
         return np.argsort(x, axis, kind="stable")
     backwards = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -97,7 +103,7 @@ def _median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
 def _middle(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     size = x.shape[axis_in(dim, x.ndim)] if x.ndim else 1
     values, places = _ranked(x, (size - 1) // 2, dim, keepdim)
-    if x.dtype.kind == "f" and x.ndim and np.isnan(x).any():
+    if is_floating(x.dtype) and x.ndim and np.isnan(x).any():
         axis = axis_in(dim, x.ndim)
         first = np.argmax(np.isnan(x), axis, keepdims=keepdim)
         bad = np.isnan(x).any(axis, keepdims=keepdim)
@@ -117,7 +123,7 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
     rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
     values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
     for i, row in enumerate(rows):
-        order = np.argsort(row, kind="stable")
+        order = _order(row, 0, False)
         ordered = row[order]
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of runs of equal elements
         end = ends[np.argmax(np.diff(ends, prepend=-1))]
@@ -127,10 +133,10 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
 
 
 def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple[Array, Array, Array]:
-    values, places, numbers = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+    found, places, numbers = np.unique(_comparable(x), return_inverse=True, return_counts=True, equal_nan=False)
     none = np.empty(0, np.int64)
     return (
-        values,
+        found.astype(x.dtype, copy=False),
         np.asarray(places, np.int64).reshape(x.shape) if inverse else none,
         np.asarray(numbers, np.int64) if counts else none,
     )
@@ -183,8 +189,8 @@ def _search(
 ) -> Array:
     """Where elements belong in sorted rows: before equal ones, or after (``right``)."""
     after = right or side == "right"
-    ordered = boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1)
-    values = tensor(x)
+    ordered = _comparable(boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1))
+    values = _comparable(tensor(x) if is_array(x) else tensor(x, result_type(ordered, x)))
     kind = np.int32 if out_int32 else np.int64
     way = "right" if after else "left"
     if ordered.ndim == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
-from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_floating, is_integral, result_type
+from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Plan,
@@ -99,9 +99,12 @@ def _log_python(x: Any, base: Any = None) -> float:
     return found if base is None else on_numbers(np.divide)(found, on_numbers(np.log)(base))
 
 
-def _whole(rounding: Any) -> Kernel:
+def _whole(rounding: np.ufunc) -> Kernel:
     def run(x: Any) -> int:
-        return int(rounding(x))
+        value = float(rounding(np.float64(x)))
+        if not math.isfinite(value) or wrapped(int(value)) != value:
+            raise Error("IRC423", f"{value!r} does not fit into an integer of 64 bits")
+        return int(value)
 
     return run
 
@@ -135,13 +138,13 @@ for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", 
     register(_name, of_one(_compute, to_float=True))
 
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
-register("abs", _magnitude, python=abs)
+register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
 register("sign", of_one(_sgn))
 register("sgn", of_one(_sgn))
 register("frac", of_one(_frac))
-register("ceil", _keeping_integers(np.ceil), python=_whole(math.ceil))
-register("floor", _keeping_integers(np.floor), python=_whole(math.floor))
+register("ceil", _keeping_integers(np.ceil), python=_whole(np.ceil))
+register("floor", _keeping_integers(np.floor), python=_whole(np.floor))
 register("trunc", _keeping_integers(np.trunc))
 register("fix", _keeping_integers(np.trunc), in_place=False)
 register("round", _round, python=on_numbers(np.rint))
@@ -175,9 +178,9 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
 
 def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Plan:
     """Numbers in place of what is not finite, by default 0 and the largest ones there are."""
-    if not is_floating(x.dtype):
+    if is_integral(x.dtype):
         return Plan(np.bitwise_or, (x, x), x.dtype)
-    limits = np.finfo(x.dtype) if x.dtype.kind == "f" else _small_limits(x.dtype)
+    limits = np.finfo(x.dtype) if x.dtype.kind != "V" else _small_limits(x.dtype)
     high = float(limits.max) if above is None else above
     low = float(limits.min) if below is None else below
 
