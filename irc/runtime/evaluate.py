@@ -13,6 +13,7 @@ from irc.ir.graph import Graph
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind
 from irc.runtime.execution import Code, Counters, Run, execute, kernel_step
+from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.plan import SPECIAL, lower
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     code.steps = [kernel_step(bind(node), ins, outs, ())]
     code.nodes = [(node, ins, outs)]
     frame = [Run(Counters()), *arrays, *[None] * len(outs)]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), OwnScratch():
         execute(code, frame)
     return [frame[s] for s in outs]
 

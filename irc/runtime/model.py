@@ -14,8 +14,9 @@ from irc.ir.declared import completed, declared_type
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.execution import Counters, Run
-from irc.runtime.guards.bounds import guarded
+from irc.runtime.guards.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
+from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.memory.arena import PlannedRuns
 from irc.runtime.memory.growable import plain
 from irc.runtime.objects import State, check_known
@@ -160,7 +161,7 @@ class CompiledModel:
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
-        with self._state.running(), guarded(warden):
+        with self._state.running(), Guarded(warden), OwnScratch():
             try:
                 donated = [i for i, name in enumerate(self._order) if name in donate]
                 run = Run(counters, warden or profiler, threads or self.options.threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_pr
 from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.fused.groups import lower_group
+from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.growable import lower_append
 from irc.runtime.memory.storage import Storage
@@ -54,7 +55,7 @@ class Plan:
         self._template: Frame = [None]
         self._unread: list[tuple[int, Node]] = []
         self._bound = bound
-        self._lock = Lock()
+        self._lock = RLock()
 
     def fill(self, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists earlier than its code: functions may call themselves.)"""
@@ -84,7 +85,7 @@ class Plan:
             counters: where to count what was done.
             watch: who follows the run, step by step.
         """
-        with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
+        with np.errstate(all="ignore"), OwnScratch():  # infinities and NaNs are results like any other
             return self.call(inputs, Run(counters or Counters(), watch))
 
     def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +69,8 @@ class Session:
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._ranks = tuple(None if a.shape is None else len(a.shape) for a in self._arguments)
         self._caches: dict[str, Array] = {}
-        self._lock = Lock()
+        self._lock = RLock()
+        self._is_stepping = False
 
     @property
     def caches(self) -> dict[str, Array]:
@@ -95,25 +96,21 @@ class Session:
 
         Raises:
             Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open; IRC422
-                there cannot be so much memory as the capacity asks for. The caches are then what they were.
+                there cannot be so much memory as the capacity asks for; IRC436 this very thread is in the middle of a
+                step. The caches are then what they were.
         """
         with self._lock:
-            held = self._caches or self._start(feeds)
-            results, kept = self._model.step(feeds, held, outputs, self._keep, limits, again=not self._grows)
-            for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
-                if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
-                    _check_fit(array, argument)
-            if self.capacity is not None and not self._caches:
-                kept = [
-                    array if (axis := _grown_axis(given, array)) is None else reserve(array, axis, self.capacity)
-                    for given, array in zip(map({**held, **feeds}.get, self.pairs), kept)
-                ]
-            self._caches = dict(zip(self.pairs, kept))
-        return results
+            self._check_idle()
+            self._is_stepping = True
+            try:
+                return self._step(feeds, outputs, limits)
+            finally:
+                self._is_stepping = False
 
     def reset(self) -> None:
         """Forget the caches: the next step is a first one."""
         with self._lock:
+            self._check_idle()
             self._caches = {}
 
     def fork(self) -> Session:
@@ -121,6 +118,24 @@ class Session:
         other = Session(self._model, self.pairs, self.capacity)
         other._caches = self.caches
         return other
+
+    def _check_idle(self) -> None:
+        if self._is_stepping:
+            raise Error("IRC436", "a step of this session is going on in this very thread")
+
+    def _step(self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None) -> dict[str, Any]:
+        held = self._caches or self._start(feeds)
+        results, kept = self._model.step(feeds, held, outputs, self._keep, limits, again=not self._grows)
+        for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
+            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
+                _check_fit(array, argument)
+        if self.capacity is not None and not self._caches:
+            kept = [
+                array if (axis := _grown_axis(given, array)) is None else reserve(array, axis, self.capacity)
+                for given, array in zip(map({**held, **feeds}.get, self.pairs), kept)
+            ]
+        self._caches = dict(zip(self.pairs, kept))
+        return results
 
     def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Empty caches, for those that the first step is not given."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import guarded
+from irc.runtime.guards.bounds import Guarded
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 RANDOM = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def test_very_many_bins(op, mode, size):
     if op == "MaxRoiPool":
         rois, attributes = [np.insert(regions(2, 9), 0, [1, 0], axis=1)], {"pooled_shape": list(size)}
     guard = Recorder()
-    with guarded(guard):
+    with Guarded(guard):
         check_against_ort(op, [X, *rois], attributes, 16 if op == "RoiAlign" else 11)
     assert guard.paces > 10
     assert guard.most <= 2 * 3 * math.prod(size) * 4
@@ -148,7 +148,7 @@ def test_bins_of_very_many_samples():
     far = np.float32([[0, 0, 1e9, 1e9]])
     with pytest.raises(Error, match="sampled at"):
         run_kernel("RoiAlign", [X, far, np.array([0])], {}, 16)
-    with guarded(Recorder()), pytest.raises(Error, match="would take more than"):
+    with Guarded(Recorder()), pytest.raises(Error, match="would take more than"):
         run_kernel("RoiAlign", [X, far, np.array([0])], {"mode": "max", "sampling_ratio": 1 << 20}, 16)
 
 

@@ -40,8 +40,12 @@ def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool 
     return lower(graph_of(text, verify=verify)).run(list(inputs), counters)
 
 
-def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE) -> bool:
-    """Whether Ctrl-C before the ``at``-th line that ``action`` runs, in files with such paths, came before its end.
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE, handler: Callable[[], Any] = ctrl_c) -> bool:
+    """Whether a signal before the ``at``-th line that ``action`` runs, in files with such paths, came before its end.
 
     Only lines with calls count, as Python looks for signals at calls; and not those where a ``with`` begins and ends:
     there it has no line of its own for what the interpreter does.
@@ -54,7 +58,7 @@ def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE) -> boo
         if event == "line" and "(" in text and not text.lstrip().startswith("with "):
             lines += 1
             if lines == at:
-                raise KeyboardInterrupt
+                handler()
         return line
 
     def call(frame: Any, event: str, _: Any) -> Any:
@@ -65,10 +69,10 @@ def interrupted(action: Callable[[], Any], at: int, files: str = PACKAGE) -> boo
     try:
         action()
     except KeyboardInterrupt:
-        return True
+        pass
     finally:
         sys.settrace(before)
-    return False
+    return lines >= at
 
 
 def f32(*values: Any) -> np.ndarray:

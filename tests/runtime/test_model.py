@@ -13,7 +13,7 @@ from irc.ir.ops import register
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
-from tests.runtime.helpers import f32, graph_of, i64, model_of
+from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 
 SIMPLE = """
 graph(%x : Float(n, 2), %other : Long()):
@@ -408,3 +408,33 @@ def test_what_is_a_view_does_not_depend_on_whether_inputs_are_kept(donate: list[
     np.testing.assert_array_equal(model.run({"x": turned.copy("K")}, donate=donate)["x"], -turned)
     plain = np.ascontiguousarray(turned)
     np.testing.assert_array_equal(model.run({"x": plain.copy()}, donate=donate)["x"], plain)
+
+
+@pytest.mark.parametrize("runs", [0, 1, 2])
+def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
+    """Also while the model plans memory, or kernels use memory that is kept from run to run."""
+    graph = graph_of("""
+    graph(%x : Float(1, 4, 6, 6), %w : Float(4, 4, 3, 3)):
+      %a : Float(1, 4, 6, 6) = onnx::Conv[pads=[1, 1, 1, 1]](%x, %w)
+      %b : Float(1, 4, 6, 6) = onnx::Conv[pads=[1, 1, 1, 1]](%a, %w)
+      %y : Float(1, 4, 6, 6) = onnx::Neg(%b)
+      return (%y)
+    """)
+    rng = np.random.default_rng(0)
+    ours, others = ({v.name: rng.standard_normal(v.type.shape).astype(np.float32) for v in graph.inputs} for _ in "12")
+    expected, expected_others = (CompiledModel(graph).run(feeds)["y"] for feeds in (ours, others))
+    for file in ("arena.py", "convolution.py", "scratch.py", "plan.py"):
+        for at in range(1, 1000):
+            model, found = CompiledModel(graph), []
+            for _ in range(runs):
+                model.run(ours)
+            stopped = interrupted(
+                lambda: np.testing.assert_array_equal(model.run(ours)["y"], expected),  # noqa: B023  # called at once
+                at,
+                file,
+                lambda: found.append(model.run(others)["y"]),  # noqa: B023
+            )
+            if not stopped:
+                break
+            np.testing.assert_array_equal(found[0], expected_others)
+        assert at < 999

@@ -306,6 +306,30 @@ def test_an_output_that_is_not_what_the_model_states():
     assert caught.value.code == "IRC417"
 
 
+def test_a_step_in_the_middle_of_a_step_is_an_error():
+    """In one thread it would wait for itself for ever."""
+    session = irc.Session(compiled(STATE), {"h": "y"})
+
+    class Lazy:
+        shape = (2,)
+
+        def __init__(self, action):
+            self.action = action
+
+        def __array__(self, dtype=None, copy=None):
+            self.action()
+            return np.ones(2, np.float32)
+
+    for action in (lambda: session.run({"x": np.ones(2, np.float32)}), session.reset):
+        with pytest.raises(Error) as caught:
+            session.run({"x": Lazy(action)})
+        assert caught.value.code == "IRC436"
+    assert session.caches == {}
+    forked = []
+    session.run({"x": Lazy(lambda: forked.append(session.fork().run({"x": np.ones(2, np.float32)})["y"]))})
+    np.testing.assert_array_equal(forked[0], session.caches["h"])
+
+
 def test_what_is_no_dict_of_inputs():
     with pytest.raises(Error, match="inputs must be given as a dict"):
         irc.Session(compiled()).run([rows(1)])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ class Tail:
         self.places = places or {}
         self.size = len(slots) + len(operations)
         self._tilings: dict[Any, Tiling | None] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def may_pay(self, frame: Frame) -> bool:
         """Whether some input is so large that blocks are worth looking for."""

@@ -7,8 +7,6 @@ what is absurd is refused (`irc.runtime.kernels.support.check_size`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -36,15 +34,19 @@ CURRENT = _Current()
 """The guard of the run on this thread, or None."""
 
 
-@contextmanager
-def guarded(guard: Guard | None) -> Generator[None]:
+class Guarded:
     """While this is open, kernels on this thread ask ``guard``; with None, nobody."""
-    before = CURRENT.guard
-    CURRENT.guard = guard
-    try:
-        yield
-    finally:
-        CURRENT.guard = before
+
+    __slots__ = ("_before", "_guard")
+
+    def __init__(self, guard: Guard | None) -> None:
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        self._before, CURRENT.guard = CURRENT.guard, self._guard
+
+    def __exit__(self, *_: object) -> None:
+        CURRENT.guard = self._before
 
 
 def check_bytes(size: int) -> None:

@@ -80,7 +80,7 @@ class _Reference:
         self.attributes = [] if self.has_graphs else _attributes(node.attributes, self.schema)
         self.outputs = [f"y{i}" for i in range(len(node.outputs))]
         self.evaluators: dict[tuple[Any, ...], Any] = {}
-        self.lock = threading.Lock()  # the reference promises nothing to several threads
+        self.lock = threading.RLock()  # the reference promises nothing to several threads
 
     def __call__(self, *inputs: Any) -> Any:
         copies = [_copy(x) for x in inputs]

@@ -2,7 +2,8 @@
 
 Fresh memory costs page faults and cold caches; columns and padded images need
 it at every convolution. Each thread has its own, so kernels may run in several
-threads at once.
+threads at once. A run that begins in the middle of another one on the same
+thread, in a signal handler or a finalizer, gets others.
 """
 
 from __future__ import annotations
@@ -22,9 +23,25 @@ KEEP_BYTES = 32 << 20
 class _Local(threading.local):
     def __init__(self) -> None:
         self.buffers: dict[str, Array] = {}
+        self.idle: dict[str, Array] | None = {}  # those of a run, while there is none
 
 
 _LOCAL = _Local()
+
+
+class OwnScratch:
+    """While this is open, the buffers are those of one run on this thread; to be held around it."""
+
+    __slots__ = ("_around",)
+
+    def __enter__(self) -> None:
+        local = _LOCAL
+        self._around, idle, local.idle = local.buffers, local.idle, None
+        local.buffers = {} if idle is None else idle
+
+    def __exit__(self, *_: object) -> None:
+        local = _LOCAL
+        local.idle, local.buffers = local.buffers, self._around
 
 
 def scratch(purpose: str, shape: Sequence[int], dtype: AnyDType) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -99,7 +99,7 @@ class PlannedRuns:
         self._met: dict[Kind, None] = {}
         self._arenas: list[_Arena] = []
         self._branches = Branches(lowerer)
-        self._lock = Lock()
+        self._lock = RLock()
 
     def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), *, again: bool = True) -> list[Any]:
         """The graph's outputs, in order; as `irc.runtime.plan.Plan.run`.

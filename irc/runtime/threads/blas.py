@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Threads:
     def __init__(self, get: Callable[[], int], put: Callable[[int], object]) -> None:
         self._get = get
         self._put = put
-        self._lock = Lock()
+        self._lock = RLock()
         self._users: set[object] = set()
         self._all = 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ class Branches:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self._lowerer = lowerer
-        self._lock = Lock()
+        self._lock = RLock()
         self._found: tuple[Plan, UnitPlan] | None = None
         self._looked = False
 

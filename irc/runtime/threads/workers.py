@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, RLock, Thread
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Pool:
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads: list[Thread] = []
-        self._lock = Lock()
+        self._lock = RLock()
 
     @property
     def size(self) -> int:
