@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+import irc
 from irc.errors import Error
 from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph, parse_graph
@@ -268,3 +269,36 @@ def test_values_that_shift_from_round_to_round_are_given_up(visits):
     graph = shifting_loop(4)
     Inference(graph).run()
     assert {v.type for v in graph.outputs} == {TensorType(DType.FLOAT, (None, 3))}
+
+
+def test_in_place_twins_have_the_types_of_what_they_stand_for():
+    graph = parse_graph("""graph(%x : Float(N, 3), %y : Float(1, 3), %u : Float(1, 3)):
+  %a : Tensor = onnx::Add_(%x, %y)
+  %b : Tensor = onnx::Equal_(%a, %y)
+  %c : Tensor = irc::slice_scatter_[starts=[0, 0], steps=[1, 1]](%a, %u)
+  return (%b, %c)
+""")
+    Inference(graph).run()
+    assert {graph.value(name).type for name in "ac"} == {TensorType(DType.FLOAT, ("N", 3))}
+    assert graph.value("b").type == TensorType(DType.BOOL, ("N", 3))
+
+
+@pytest.mark.parametrize("passes", ["none", "in-place", "shape-inference,in-place", "canonicalize"])
+def test_an_empty_stack_has_the_same_shape_whatever_runs_in_place(passes):
+    """The rank of a row follows from how many numbers the sum in the body has."""
+    graph = parse_graph(
+        """graph(%x : Float(2, 3), %n : Long(), %k : Float(2)):
+  %none : NoneType = prim::Constant()
+  %zero : Float() = prim::Constant[value=splat(0.)]()
+  %w : Tensor, %y : Tensor = onnx::Loop(%n, %none, %x)
+    block0(%i : Long(), %c : Bool(), %v : Tensor):
+      %f : Tensor = onnx::Neg(%k)
+      %t : Tensor = onnx::Add(%f, %zero)
+      %s : Tensor = onnx::Cast[to=7](%t)
+      %r : Tensor = onnx::Reshape(%v, %s)
+      -> (%c, %v, %r)
+  return (%y)
+"""
+    )
+    feeds = {"x": np.ones((2, 3), np.float32), "n": np.array(0), "k": np.array([-3, -2], np.float32)}
+    assert irc.compile(graph, passes).run(feeds)["y"].shape == (0, 0, 0)

@@ -23,6 +23,9 @@ Rule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 
 _RULES: dict[str, Rule] = {}
 
+_TWINS = ("onnx::", "irc::")
+"""Namespaces where an underscore at the end means nothing but that the result is written over the first input."""
+
 _MAX_SPLAT = 1 << 16
 """A splat may stand for more elements than there is memory for."""
 
@@ -44,9 +47,10 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def find_rule(kind: str) -> Rule | None:
-    """The rule for ``kind``, or None."""
+    """The rule for ``kind``, or None. An in-place twin has that of the operator without the underscore."""
     load_for(kind)
-    return _RULES.get(kind)
+    of_its_own = _RULES.get(kind)
+    return _RULES.get(kind.removesuffix("_")) if of_its_own is None and kind.startswith(_TWINS) else of_its_own
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
