@@ -185,6 +185,15 @@ def test_attributes_hold_what_the_ir_knows(value: Any, message: str) -> None:
     assert message in error.message
 
 
+def test_constants_have_no_graph_to_run() -> None:
+    """Text could not tell it from a fusion group."""
+    graph = Graph()
+    Builder(graph).node("prim::Constant", outputs=[types.INT], attributes={"value": 1, "Subgraph": Graph()})
+    error = refused(graph)
+    assert error.code == "IRC215"
+    assert "a constant holds no Subgraph" in error.message
+
+
 def nested_blocks(depth: int) -> Graph:
     graph = Graph()
     block = graph.block

@@ -58,8 +58,10 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
 
 
 def check_constant(node: Node) -> None:
-    """Check that a ``prim::Constant`` has the type of its value (IRC214)."""
+    """Check that a ``prim::Constant`` has the type of its value (IRC214) and no graph to run (IRC215)."""
     declared = node.outputs[0].type
+    if isinstance(node.attributes.get("Subgraph"), Graph):
+        raise node_error("IRC215", "a constant holds no Subgraph", node)
     value = node.attributes.get("value")
     fits = _may_be_none(declared) if value is None else constant_fits(value, declared)
     if not fits:
