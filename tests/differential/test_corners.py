@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irc
 from tests.differential.helpers import Typed, compare
-from tests.runtime.test_aten_corners import CALLS, REFUSALS
+from tests.runtime.test_aten_corners import CALLS, EXACT, REFUSALS
 
-OUTPUTS = {"native_dropout": 2, "unique_consecutive": 3, "_unique2": 3, "mode": 2, "adaptive_max_pool1d": 2}
-"""How many results there are, if not one; of ``..._with_indices`` two."""
+torch: Any = pytest.importorskip("torch")
 
 
 def _given(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -19,10 +19,33 @@ def _given(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(Typed(a, "int[]") if isinstance(a, list) and not a else a for a in arguments)
 
 
-@pytest.mark.parametrize(("kind", "arguments", "_"), [*CALLS, *REFUSALS])
-def test_torch_agrees(kind: str, arguments: tuple[Any, ...], _: Any) -> None:
-    outputs = OUTPUTS.get(kind, 2 if kind.endswith("_with_indices") else 1)
+@pytest.mark.parametrize(("kind", "arguments", "expected"), [*CALLS, *EXACT, *REFUSALS])
+def test_torch_agrees(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
+    outputs = len(expected) if isinstance(expected, tuple) else 1
     compare(kind if "::" in kind else f"aten::{kind}", *_given(arguments), outputs=outputs)
+
+
+@pytest.mark.filterwarnings("ignore")  # TorchScript is deprecated
+def test_calls_left_by_runs_without_optimization_are_inlined() -> None:
+    module = torch.jit.script(torch.nn.Sequential(torch.nn.Upsample(scale_factor=2), torch.nn.GroupNorm(2, 4)).eval())
+    x = torch.arange(36.0).reshape(1, 4, 3, 3)
+    with torch.jit.optimized_execution(False):
+        expected = module(x)
+    model = irc.compile(module)
+    (found,) = model.run({model.inputs[0].name: x.numpy()}).values()
+    np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_strings_that_are_no_utf8() -> None:
+    text = """graph():
+  %0 : str = prim::Constant[value="\\377a"]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : (str, int) = prim::TupleConstruct(%0, %1)
+  return (%2)
+"""
+    graph = torch._C.parse_ir(text)
+    torch._C._jit_pass_constant_propagation(graph)
+    assert list(irc.compile(graph).run({}).values()) == [("\udcffa", 1)]
 
 
 IMAGES = np.random.default_rng(0).random((2, 8, 2, 4)).astype(np.float32)

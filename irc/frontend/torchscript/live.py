@@ -24,6 +24,9 @@ from irc.ir.types import DType, Type
 _INLINE_ELEMENTS = 16
 """Constants with more elements become weights."""
 
+_MAX_CALL_DEPTH = 64
+"""How deeply calls are inlined; what cannot be, such as a call through an interface, ends no sooner."""
+
 # Element types that torch cannot hand to NumPy, and integers of their size.
 _AS_INTEGERS = {
     DType.BFLOAT16: "int16",
@@ -57,7 +60,10 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     if not isinstance(source, torch._C.Graph):
         graph = source.graph
     graph = graph.copy()
-    torch._C._jit_pass_inline(graph)
+    for _ in range(_MAX_CALL_DEPTH):  # usually all at once; functions that ran without optimization one level a time
+        torch._C._jit_pass_inline(graph)
+        if not any(node.kind() in ("prim::CallFunction", "prim::CallMethod") for node in _walk(graph)):
+            break
     torch._C._jit_pass_inline_fork_wait(graph)
     for node in _walk(graph):
         if node.kind() == "prim::PythonOp":
@@ -165,7 +171,10 @@ def _complete_constant(node: Node, live: Any) -> None:
     elif kind == "ts":
         node.attributes["value"] = [_constant(node, tensor) for tensor in live.ts("value")]
     elif kind == "ival":
-        value = _map_leaves(live.output().toIValue(), partial(_with_tensors, node))
+        try:
+            value = _map_leaves(live.output().toIValue(), partial(_with_tensors, node))
+        except UnicodeDecodeError:  # a string that is no UTF-8, which Python cannot hold: as the text has it
+            return
         if value is not None:
             node.attributes["value"] = value
 
