@@ -96,12 +96,13 @@ class Region:
         if maker is None:
             return False  # an input: not the graph made it
         self._enter(maker)
+        was_nothing = self._elements.get(value) == NOTHING  # who only read it made memory of their own for that
         for user in value.iter_users():
             if user.is_return:
                 around = user.block.node if user.block is not None else None
                 if around is not None:
                     self._enter(around)
-            elif not self._only_reads(user):
+            elif was_nothing or not self._only_reads(user):
                 self._enter(user)
         return True
 

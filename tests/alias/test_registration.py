@@ -10,6 +10,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
 from irc.ir.ops import Effects, schema_of
 from irc.ir.ops import register as register_schema
+from irc.ir.types import ListType
 from tests.alias.helpers import Case
 
 T = types.TENSOR
@@ -43,6 +44,44 @@ def test_sets_say_what_shares() -> None:
     assert db.may_alias(both, c)
     assert db.has_writers(c)
     assert not db.has_writers(a)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{}(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)",
+        "{}(Tensor x, Tensor(a)? out=None) -> Tensor(a)",
+        "{}(Tensor x, Tensor(a!)? out=None, Tensor(b)? c=None) -> (Tensor(a!), Tensor(b)[])",
+    ],
+)
+@pytest.mark.parametrize("given", ["nothing", "None", "a tensor"])
+def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given: str) -> None:
+    kind = f"third::out{len(row)}"
+    register_schema(row.format(kind))
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    a = b.op("aten::relu", x)
+    more = {"nothing": [], "None": [b.constant(None)], "a tensor": [a]}[given]
+    results = [T, ListType(T)] if "[]" in row else [T]
+    node = b.node(kind, [x, *more], results)
+    out = node.outputs[0]
+    view, other = b.op("aten::t", out), b.op("aten::t", out)
+    graph.set_outputs([view, other])
+    db = analyze(graph)
+    assert db.may_alias(view, other), "both are views of what the node made"
+    assert db.may_alias(out, a) == (given == "a tensor")
+    assert db.has_writers(a) == (given == "a tensor" and "!" in row)
+    assert not db.has_writers(x)
+    if len(results) > 1:
+        elements = [b.op("aten::__getitem__", node.outputs[1], b.constant(0)) for _ in range(2)]
+        assert db.may_alias(*elements)
+    if given == "None":
+        none = more[0]
+        none.replace_all_uses_with(a)
+        db.replace_value(none, a)
+        assert db.may_alias(view, a)
+    db.check()
 
 
 def test_a_row_added_later_counts() -> None:

@@ -137,13 +137,24 @@ def _by_overload(rows: Sequence[Schema]) -> Rule:
     Mostly the sorts of the arguments (tensor, list, number...) tell them
     apart; only where they do not, the overload is looked for by types.
     """
-    known: dict[_Sorts, Rule] = {}
+    by_class: dict[tuple[type[Type], ...], Rule] = {}
+    by_sort: dict[_Sorts, Rule] = {}
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
-        sorts = _sorts(node)
-        found = known.get(sorts)
+        classes = tuple([v.type.__class__ for v in node.inputs])
+        found = by_class.get(classes)
         if found is None:
-            found = known[sorts] = _rule_for(rows, sorts)
+            found = _rule_for(rows, tuple("Any" if c is PrimType else c for c in classes))
+            if found is _by_types and PrimType in classes:
+                found = look_closer
+            by_class[classes] = found
+        return found(rec, node)
+
+    def look_closer(rec: Recorder, node: Node) -> Steps | None:
+        sorts = _sorts(node)
+        found = by_sort.get(sorts)
+        if found is None:
+            found = by_sort[sorts] = _rule_for(rows, sorts)
         return found(rec, node)
 
     return rule
@@ -209,10 +220,11 @@ def _view(argument: int) -> Rule:
 
     def rule(rec: Recorder, node: Node) -> None:
         (output,) = node.outputs
-        if argument < len(node.inputs):
-            rec.bind(output, rec.element(node.inputs[argument]))
-        else:  # an optional argument that is absent
+        element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
+        if element == NOTHING:  # an optional argument that is absent or None
             rec.fresh(output)
+        else:
+            rec.bind(output, element)
 
     return rule
 
@@ -221,12 +233,20 @@ def _in_place(argument: int) -> Rule:
     """The only result is an argument, which is written."""
 
     def rule(rec: Recorder, node: Node) -> None:
-        element = rec.element(node.inputs[argument])
+        element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
         rec.write(node, element)
         for output in node.outputs:
-            rec.bind(output, element)
+            _bind(rec, output, element)
 
     return rule
+
+
+def _bind(rec: Recorder, output: Value, element: Element) -> None:
+    """``output`` denotes what an argument does or, if that denotes nothing, memory of its own."""
+    if element == NOTHING:
+        rec.fresh(output)
+    else:
+        rec.bind(output, element)
 
 
 def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
@@ -264,7 +284,7 @@ def run(rec: Recorder, node: Node, program: Program) -> None:
         result = results[min(i, len(results) - 1)] if results else _Result()
         made = _make(rec, node, program, result, output, output.type, ())
         if result.sources or result.unknown:
-            rec.bind(output, made)
+            _bind(rec, output, made)
     for container, part in program.stores:
         for value in _arguments(node, program, container):
             type, field = _step(_inside(value.type, container.steps[:-1]), container.steps[-1])
@@ -300,7 +320,9 @@ def _make(
         return NOTHING
     if result.sources or result.unknown:
         found = [e for part in result.sources for e in _elements(rec, node, program, part)]
-        return rec.join([*found, rec.unknown(type)] if result.unknown else found)
+        made = rec.join([*found, rec.unknown(type)] if result.unknown else found)
+        if made != NOTHING or not path:
+            return made
     if not result.held:
         return rec.memory(value, type, path) if path else rec.fresh(value)
     location = rec.container(value, type, path) if path else rec.container(value)
