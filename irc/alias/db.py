@@ -71,7 +71,8 @@ class AliasDb(Updates):
         Nodes between the two move too where they must. Returns whether it was
         done; if not, nothing has changed. With ``last``, a node behind
         ``point``, all from there to ``last`` stay together: what must not stay
-        before them goes behind them.
+        before them goes behind them; ``node`` must be before them, or nothing
+        is done.
         """
         return self._move(node, point, True, last)
 

@@ -87,7 +87,8 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | N
         node: what is to move.
         point: where to.
         before: to which side of it.
-        last: if given, the nodes from ``point`` to this one count as one point. Only for moves down, to before it.
+        last: if given, the nodes from ``point`` to this one, which is behind it, count as one point. ``node`` must
+            be before it.
 
     Returns:
         ``node``, then those that move because they depend on it, from its
@@ -100,10 +101,12 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | N
         db.check_own(given)
     if node.block is None or node.block is not point.block or node.is_return or (point.is_return and not before):
         return None
+    last = last or point
+    if last is not point and not (node.block is last.block and node.is_before(point) and point.is_before(last)):
+        return None
     if node is point or (before and node.next is point):
         return [node]
     forward = node.is_before(point)
-    last = last or point
     between = (node, point) if forward else (point, node)
     if db.acts_on_world_between(*between):
         return None

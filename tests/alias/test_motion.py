@@ -227,6 +227,38 @@ def test_far_moves_of_untouched_values_look_at_nothing_between() -> None:
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("node", "point", "last"),
+    [
+        ("b", "a", "c"),  # from between the two
+        ("d", "a", "b"),  # from behind
+        ("d", "b", "c"),
+        ("a", "d", "c"),  # the last is before the point
+        ("c", "d", "a"),
+        ("a", "b", "r"),  # the last is elsewhere
+    ],
+)
+def test_a_run_of_nodes_is_only_approached_from_before(node: str, point: str, last: str) -> None:
+    c = Case("""
+graph(%x : Tensor, %t : bool):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::neg(%a)
+  %c : Tensor = aten::exp(%x)
+  %d : Tensor = aten::abs(%x)
+  %e : Tensor = prim::If(%t)
+    block0():
+      %r : Tensor = aten::relu(%x)
+      -> (%r)
+    block1():
+      -> (%x)
+  return (%b, %c, %d, %e)
+""")
+    before = str(c.graph)
+    assert not c.db.move_before(c.node(node), c.node(point), c.node(last))
+    assert str(c.graph) == before
+    assert c.db.move_before(c.node("a"), c.node("c"), c.node("d")) and c.order() == "a c d b e"
+
+
 class ByTheBook:
     """The rules again, node by node and without short cuts: pairs that must keep their order."""
 
