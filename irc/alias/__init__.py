@@ -33,7 +33,8 @@ def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value 
         The database that answers, and that updates keep right while the graph changes.
 
     Raises:
-        TypeError: if ``graph`` is something else, such as a module.
+        TypeError: if ``graph`` is something else, such as a module, or ``noalias`` is one name.
+        Error: IRC341 if a name in ``noalias`` is not an input's.
     """
     if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         hint = "; give module.main" if isinstance(graph, Module) else ""

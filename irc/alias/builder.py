@@ -32,6 +32,8 @@ class AliasDbBuilder(Noting):
         self.graph = graph
         self.module = module or graph.module
         super().__init__(Facts(), WriteLog(), Functions(self.module))
+        if isinstance(noalias, str):  # a collection of its letters
+            raise TypeError(f"noalias takes inputs, or a list of their names: [{noalias!r}]")
         self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)
         names = {v.name for v in graph.inputs}
         for name in sorted(self.noalias - names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irc.alias.paths import outermost
 from irc.alias.queries import Queries
 from irc.alias.sets import LocationSet, intersects, members
 from irc.errors import Error
@@ -62,9 +63,7 @@ _NODE_QUERIES: tuple[tuple[str, Callable[[Queries, Node], bool]], ...] = (
 
 def _is_placed(value: Value) -> bool:
     """Whether the value's node, and all nodes around it, are in a block (a parameter: its block's node)."""
-    block = value.block
-    while block is not None and block.node is not None:
-        block = block.node.block
+    block = outermost(value.block)
     return block is not None and block is block.graph.block
 
 

@@ -55,6 +55,13 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
     return False
 
 
+def outermost(block: Block | None) -> Block | None:
+    """The block that ``block`` is, or is nested in, that no node is around: of what stands in a graph, the graph's."""
+    while block is not None and block.node is not None:
+        block = block.node.block
+    return block
+
+
 def _common_block(a: Node, b: Node) -> Block | None:
     """The innermost block that both are in, directly or not; None if they are of different graphs."""
     blocks: set[Block] = set()

@@ -11,10 +11,11 @@ from irc.alias.facts import Facts
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
-from irc.alias.paths import may_run_between
+from irc.alias.paths import may_run_between, outermost
 from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
 from irc.alias.solver import Solver
 from irc.errors import Error
+from irc.ir.block import Block
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -42,26 +43,27 @@ class Queries:
         found = self._solver.facts.elements.get(value)
         if found is not None:
             return found
-        graph = value.block.graph if value.block is not None else self.graph
-        if graph is not self.graph:
-            raise Error(
-                "IRC343",
-                "this value is of another graph, of which the analysis knows nothing: analyze that "
-                "graph by itself (that of a group of nodes is its attribute Subgraph)",
-                f"%{value.name}",
-            )
+        self._check_stands(value.block, f"%{value.name}", "value")
         return self._solver.element(value)
 
     def check_own(self, node: Node) -> None:
-        """Error IRC343 if ``node`` is of another graph, of whose writes nothing is known."""
-        if node.graph is not self.graph:
+        """Error IRC343 if ``node`` does not stand in the graph: nothing is known of what it does."""
+        if node.block is not self.graph.block:
             where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
-            raise Error(
-                "IRC343",
-                "this node is of another graph, of which the analysis knows nothing: analyze that "
-                "graph by itself (that of a group of nodes is its attribute Subgraph)",
-                where,
+            self._check_stands(node.block, where, "node")
+
+    def _check_stands(self, block: Block | None, where: str, what: str) -> None:
+        top = outermost(block)
+        if top is self.graph.block:
+            return
+        if top is None or top is not top.graph.block:
+            message = f"this {what} stands in no graph: it was erased, or is not inserted yet"
+        else:
+            message = (
+                f"this {what} is of another graph, of which the analysis knows nothing: analyze that "
+                "graph by itself (that of a group of nodes is its attribute Subgraph)"
             )
+        raise Error("IRC343", message, where)
 
     @property
     def _dag(self) -> MemoryDAG:
@@ -176,6 +178,7 @@ class Queries:
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
         """Whether nobody can see if ``a`` and ``b`` share memory: neither is written, nor do both escape."""
+        a, b = (v if isinstance(v, Value) else tuple(_each(v)) for v in (a, b))  # each is asked about twice
         if self.has_writers(a) or self.has_writers(b):
             return False
         return not (self.escapes(a) and self.escapes(b))
@@ -207,7 +210,7 @@ class Queries:
 
     def write_set(self, node: Node) -> LocationSet:
         """What ``node`` and those inside it may write."""
-        if node.graph is not self.graph:  # not a call: this is asked of every node
+        if node.block is not self.graph.block:  # not a call: this is asked of every node
             self.check_own(node)
         return self._solver.index.locations(node)
 

@@ -10,6 +10,7 @@ import irc
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, parse_graph, parse_module
+from irc.ir.types import TENSOR
 
 TEXT = """graph(%x : Tensor):
   %r : Tensor = aten::relu(%x)
@@ -64,6 +65,41 @@ def test_nodes_of_another_graph_are_refused(query: Callable[[AliasDb, Node, Node
     with pytest.raises(Error, match=r"IRC343: %w = aten::\w+: .*another graph"):
         query(db, own, node(other, "w"))
     assert (str(graph), str(other)) == before
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+@pytest.mark.parametrize("name", ["w", "i"])
+def test_what_stands_in_no_graph_is_refused(query: Callable[[AliasDb, Node, Node], object], name: str) -> None:
+    graph = parse_graph("""
+graph(%x : Tensor, %c : bool):
+  %r : Tensor = aten::relu(%x)
+  %w : Tensor = prim::If(%c)
+    block0():
+      %i : Tensor = aten::relu_(%r)
+      -> (%i)
+    block1():
+      -> (%x)
+  %s : Tensor = aten::neg_(%r)
+  %n : Tensor = aten::neg(%x)
+  return (%n)
+""")
+    db = analyze(graph)
+    own, gone, erased = node(graph, "s"), node(graph, name), node(graph, "w")
+    db.erase_node(erased)
+    erased.erase()
+    with pytest.raises(Error, match=r"IRC343: .*in no graph"):
+        query(db, own, gone)
+    for value in gone.outputs:
+        with pytest.raises(Error, match=f"IRC343: %{name}: .*in no graph"):
+            db.may_alias(value, own.output)
+    db.check()
+    created = graph.create("aten::neg_", [graph.value("r")], [TENSOR])
+    with pytest.raises(Error, match=r"IRC343: .*not inserted yet"):
+        query(db, own, created)
+    created.insert_before(own)
+    db.add_node(created)
+    query(db, own, created)
+    db.check()
 
 
 def test_nodes_inside_a_group_are_refused() -> None:

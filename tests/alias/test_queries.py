@@ -209,6 +209,8 @@ def test_inputs_may_share_unless_they_are_known_not_to() -> None:
     assert {x.kind for x in d.db.locations(d["x"])} == {Kind.DONATED}
     with pytest.raises(Error, match="IRC341"):
         analyze(c.graph, noalias=["nobody"])
+    with pytest.raises(TypeError, match=r"a list of their names: \['xy'\]"):
+        analyze(c.graph, noalias="xy")
 
 
 def test_a_donated_list_holds_things_of_its_own() -> None:
@@ -328,6 +330,8 @@ graph(%x : Tensor):
     assert c.db.safe_to_change_aliasing(c["b"], c["c"])
     assert c.db.safe_to_change_aliasing(c["b"], c["a"]), "only one of them is known outside"
     assert not c.db.safe_to_change_aliasing(c["x"], c["a"])
+    assert c.db.any_writes()
+    assert not c.db.safe_to_change_aliasing(iter([c["x"]]), iter([c["a"]])), "what can be read only once counts too"
     assert not c.db.safe_to_change_aliasing(c["b"], c["d"])
 
 
