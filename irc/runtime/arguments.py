@@ -15,6 +15,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import types
+from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
@@ -120,18 +121,17 @@ def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Ar
 
 
 def _array(value: Any, type: TensorType, where: str) -> Array:
-    if isinstance(value, np.ma.MaskedArray):
-        raise Error("IRC412", "masked arrays are not supported: fill them first", where)
     if is_array(value) or hasattr(value, "__array__"):
-        return _typed_array(np.asarray(value), type, where)
-    if _holds_arrays(value):
-        return _typed_array(_from_python(value, where), type, where)
+        return _typed_array(_plain(value, where), type, where)
+    arrays = [_plain(item, where) for item in _arrays(value, where)]
     array = _from_python(value, where)
-    if type.dtype is None or array.dtype == type.dtype.numpy:
+    dtype = type.dtype
+    # Arrays in a list have an element type, which must be right; what is beside them are Python's numbers.
+    if dtype is None or array.dtype == dtype.numpy or any(item.dtype != dtype.numpy for item in arrays):
         return _typed_array(array, type, where)
-    converted = _convert(array, type.dtype)
+    converted = _convert(array, dtype)
     if converted is None:
-        raise Error("IRC415", f"{value!r:.60} does not fit into {type.dtype.numpy_name} elements", where)
+        raise Error("IRC415", f"{value!r:.60} does not fit into {dtype.numpy_name} elements", where)
     return converted
 
 
@@ -167,10 +167,24 @@ def _strings(array: Array, where: str) -> Array:
     return array
 
 
-def _holds_arrays(value: Any) -> bool:
-    if is_sequence(value):
-        return any(_holds_arrays(v) for v in value)
-    return hasattr(value, "__array__")
+def _plain(value: Any, where: str) -> Array:
+    """What is an array, or can be one, as one."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise Error("IRC412", "masked arrays are not supported: fill them first", where)
+    return np.asarray(value)
+
+
+def _arrays(value: Any, where: str) -> list[Any]:
+    """What is an array, or can be one, in ``value``, nested lists; Error if no tensor can be nested like that."""
+    found: list[Any] = []
+    level = [value]
+    for _ in range(MAX_RANK + 1):
+        found += [item for item in level if hasattr(item, "__array__")]
+        lists = {id(item): item for item in level if is_sequence(item)}  # each once: lists may hold each other
+        if not lists:
+            return found
+        level = [item for items in lists.values() for item in items]
+    raise Error("IRC415", f"lists are nested more than {MAX_RANK} deep, or hold themselves", where)
 
 
 def _from_python(value: Any, where: str) -> Array:
@@ -193,11 +207,14 @@ def _convert(array: Array, dtype: DType) -> Array | None:
     if kind in "bU" or dtype is DType.BOOL:
         return None
     is_complex = dtype in (DType.COMPLEX64, DType.COMPLEX128)
-    if (dtype.is_float and kind == "f") or (is_complex and kind in "fc"):
-        return array.astype(dtype.numpy)
-    if kind in "iu" and (dtype.is_integer or dtype.is_float or is_complex):
-        converted = array.astype(dtype.numpy)
-        return converted if converted.astype(object).tolist() == array.tolist() else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        if (dtype.is_float and kind == "f") or (is_complex and kind in "fc"):
+            converted = array.astype(dtype.numpy)
+            same = (np.isnan(converted) == np.isnan(array)) & (np.isinf(converted) == np.isinf(array))
+            return converted if same.all() else None
+        if kind in "iu" and (dtype.is_integer or dtype.is_float or is_complex):
+            converted = array.astype(dtype.numpy)
+            return converted if converted.astype(object).tolist() == array.tolist() else None
     return None
 
 

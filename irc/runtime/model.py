@@ -76,7 +76,7 @@ class CompiledModel:
         self,
         feeds: Feeds,
         outputs: Iterable[str] | None = None,
-        donate: Collection[str] = (),
+        donate: Iterable[str] = (),
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> dict[str, Any]:
@@ -104,9 +104,9 @@ class CompiledModel:
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
         check_threads(threads)
-        return self._run(feeds, self._wanted(outputs), donate, limits, threads=threads)[0]
+        return self._run(feeds, self._wanted(outputs), _donated(donate), limits, threads=threads)[0]
 
-    def profile(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Collection[str] = ()) -> Profile:
+    def profile(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Iterable[str] = ()) -> Profile:
         """Run the model as `run` does, and say where time and memory went.
 
         The first run of a model reads weights and finds out how to go about shapes like these, and a second one plans
@@ -116,7 +116,7 @@ class CompiledModel:
             The profile; its ``outputs`` are what `run` returns.
         """
         profiler = Profiler()
-        results, _ = self._run(feeds, self._wanted(outputs), donate, None, profiler=profiler)
+        results, _ = self._run(feeds, self._wanted(outputs), _donated(donate), None, profiler=profiler)
         return profiler.finish(results)
 
     def step(
@@ -196,9 +196,7 @@ class CompiledModel:
         names = [o.name for o in self.outputs]
         if outputs is None:
             return list(range(len(names)))
-        if isinstance(outputs, str):
-            raise Error("IRC411", f"outputs must be a list of names, not the string {outputs!r}")
-        chosen = list(outputs)
+        chosen = _names(outputs, "outputs", "IRC411")
         for name in chosen:
             if name not in names:
                 raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, names)}")
@@ -248,10 +246,26 @@ def _without(held: Mapping[str, Array], feeds: Feeds) -> dict[str, Array]:
     return {name: array for name, array in held.items() if name not in feeds}
 
 
+def _names(names: Iterable[str], what: str, code: str) -> list[str]:
+    """``names``, the argument ``what``, as a list; Error ``code`` if they are none."""
+    if isinstance(names, str):
+        raise Error(code, f"{what} must be a list of names, not the string {names!r}")
+    try:
+        found = list(names)
+    except TypeError:
+        raise Error(code, f"{what} must be a list of names, not {describe(names)}") from None
+    for name in found:
+        if not isinstance(name, str):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error(code, f"{what} must be a list of names; there is {describe(name)} in it")
+    return found
+
+
+def _donated(donate: Iterable[str]) -> frozenset[str]:
+    return frozenset(_names(donate, "donate", "IRC416"))
+
+
 def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
-    if isinstance(donate, str):
-        raise Error("IRC416", f"donate must be a list of names, not the string {donate!r}")
-    for name in donate:
+    for name in sorted(donate):
         if name not in feeds:
             raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
         array = feeds[name]

@@ -35,6 +35,10 @@ def refusal(type: str, value) -> Error:
         ("String(2)", np.array(["a", 3], object), "expected strings"),
         ("Tensor", np.array(["2020-01-01"], "datetime64[D]"), "no element type"),
         ("Float(1)", np.ma.masked_array([1.0]), "masked"),
+        ("Float(2, 1)", [[1.0], np.ma.masked_array(f32(1), [True])], "masked"),
+        ("Float(2)", [1.0, np.ma.masked], "masked"),
+        ("Float(2)", [np.float64(1), 2], "got float64"),
+        ("Float(2)", [np.int64(1), 2], "got int64"),
     ],
 )
 def test_wrong_element_types(type, value, message):
@@ -42,6 +46,13 @@ def test_wrong_element_types(type, value, message):
     assert error.code == "IRC412" and message in error.message and error.where.startswith("input 'x'")
 
 
+def holding_itself(times):
+    value = []
+    value += [value] * times
+    return value
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("type", "value"),
     [
@@ -61,6 +72,15 @@ def test_wrong_element_types(type, value, message):
         ("Float()", object()),
         ("Float()", {}),
         ("Long()", 2**70),
+        ("Float(1)", [1e39]),
+        ("Float(2)", [float("inf"), -1e39]),
+        ("Half()", 70000.0),
+        ("Float8_e4m3fn()", 1e4),
+        ("Float8_e4m3fn()", float("inf")),
+        ("ComplexFloat(1)", [1e39j]),
+        ("Tensor", holding_itself(1)),
+        ("Float(1)", holding_itself(1)),
+        ("Float(*, *)", holding_itself(2)),
     ],
 )
 def test_python_values_that_do_not_fit(type, value):
@@ -81,6 +101,10 @@ def test_python_values_that_do_not_fit(type, value):
         ("BFloat16(1)", [1.5], np.array([1.5], ml_dtypes.bfloat16)),
         ("Float()", np.float32(2), np.array(2, np.float32)),
         ("Float(2)", [np.float32(1), np.float32(2)], f32(1, 2)),
+        ("Float(3)", [np.float32(1), 2, 2.5], f32(1, 2, 2.5)),
+        ("Int(2)", [np.int32(1), 2], np.array([1, 2], np.int32)),
+        ("Float(2, 2)", [f32(1, 2), [3, 4]], f32([1, 2], [3, 4])),
+        ("Float(2)", [float("inf"), -float("inf")], f32(np.inf, -np.inf)),
         ("String(2)", ["a", "bc"], np.array(["a", "bc"], object)),
         ("String(2)", np.array(["a", "bc"]), np.array(["a", "bc"], object)),
         ("String(1)", np.array([b"\xc3\xa9"]), np.array(["é"], object)),

@@ -273,6 +273,25 @@ def test_impossible_donations(feeds, donate, message):
     assert x.tolist() == [1, 2]
 
 
+def test_donations_may_come_from_any_iterable():
+    model = model_of(IN_PLACE)
+    for run in (model.run, lambda feeds, donate: model.profile(feeds, donate=donate).outputs):
+        x = f32(1, 2)
+        out = run({"x": x, "y": f32(10, 20)}, donate=(name for name in "x"))["a"]
+        assert np.shares_memory(out, x)
+
+
+@pytest.mark.parametrize("names", [3, True, [["x"]], [None], b"x", [np.array([1, 2])]])
+def test_what_is_no_list_of_names_is_refused(names):
+    model, feeds = model_of(IN_PLACE), {"x": f32(1, 2), "y": f32(10, 20)}
+    for argument, code in (("donate", "IRC416"), ("outputs", "IRC411")):
+        with pytest.raises(Error, match=f"{argument} must be a list of names") as caught:
+            model.run(feeds, **{argument: names})
+        assert caught.value.code == code
+    with pytest.raises(Error, match="donate must be"):
+        model.run(feeds, donate=None)
+
+
 def test_lists_of_the_caller_stay_as_they_are():
     model = model_of("""
     graph(%s : Float(1)[], %x : Float(1)):
