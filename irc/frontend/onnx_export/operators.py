@@ -77,6 +77,42 @@ def opsets_of(kind: str, version: int | None) -> tuple[int, int]:
     return bound, later[0] - 1 if later else FOREVER
 
 
+_CHANGED_MEANING = {("onnx::PRelu", 7), ("onnx::OneHot", 11), ("onnx::Resize", 19)}
+"""Versions that compute something else than the ones before, although their schemas differ in types alone: slopes are
+broadcast otherwise, negative indices count from the end, sizes are rounded otherwise."""
+
+
+@cache
+def last_alike(kind: str, version: int | None) -> int:
+    """The last opset in which ``kind`` means what its ``version`` does: newer versions only took more element types."""
+    _, last = opsets_of(kind, version)
+    while last != FOREVER and (kind, last + 1) not in _CHANGED_MEANING and _only_takes_more(kind, last + 1):
+        _, last = opsets_of(kind, last + 1)
+    return last
+
+
+def _only_takes_more(kind: str, opset: int) -> bool:
+    """Whether the operator differs in ``opset`` from before in that it takes more element types, at most."""
+    from onnx import defs
+
+    domain, name = split_kind(kind)
+    old, new = (defs.get_schema(name, n, domain) for n in (opset - 1, opset))
+    if new.deprecated or _interface(old) != _interface(new):
+        return False
+    before, after = ([*schema.inputs, *schema.outputs] for schema in (old, new))
+    return all(a.types <= b.types for a, b in zip(before, after, strict=True))
+
+
+def _interface(schema: Any) -> tuple[Any, ...]:
+    """All that a schema says but types and prose."""
+    attributes = {
+        key: (a.type, a.required, a.default_value.SerializeToString()) for key, a in schema.attributes.items()
+    }
+    inputs = [(i.name, i.option, i.is_homogeneous) for i in schema.inputs]
+    outputs = [(o.name, o.option) for o in schema.outputs]
+    return inputs, outputs, attributes, schema.min_input, schema.max_input, schema.min_output, schema.max_output
+
+
 @cache
 def signature(kind: str, opset: int) -> Signature | None:
     """The operator's signature in an opset of its domain; None if the onnx package does not know it."""

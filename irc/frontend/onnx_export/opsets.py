@@ -1,4 +1,8 @@
-"""The operator sets of a model that is being written: in them, every node means the version it is bound to."""
+"""The operator sets of a model that is being written: in them, every node means the version it is bound to.
+
+Where no operator set has all of them, as after a function that imports another one was inlined, those that newer
+versions replaced which only take more types may mean these.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import FOREVER, identity_since, newest_opset, opsets_of, split_kind
+from irc.frontend.onnx_export.operators import (
+    FOREVER,
+    identity_since,
+    last_alike,
+    newest_opset,
+    opsets_of,
+    split_kind,
+    versions,
+)
 from irc.frontend.onnx_export.spelling import FIRST_OPSET
 
 if TYPE_CHECKING:
@@ -43,7 +55,15 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
         elif namespace != "prim":
             first, last = opsets_of(node.kind, node.version)
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
+    for found in bounds.values():
+        if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
+            found[:] = [(first, max(last, _last_alike(node)), node) for first, last, node in found]
     return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
+
+
+def _last_alike(node: Node) -> int:
+    """The last opset in which ``node`` could be written, if as another version that means the same; 0: not known."""
+    return last_alike(node.kind, node.version) if versions(node.kind) else 0
 
 
 def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
