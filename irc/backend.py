@@ -14,6 +14,7 @@ call; see ``onnx/backend/base.py``. Everything else has more to say through
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -122,16 +123,29 @@ class IrcBackend(Backend):
                 it does not know); others as `irc.compile` takes them.
 
         Raises:
-            Error: IRC410 for another number of inputs, IRC412 for arrays of a type that no tensor has; others as of
-                `run_model`.
+            Error: IRC326 for a version that is none, IRC410 for another number of inputs, IRC412 for arrays of a type
+                that no tensor has; others as of `run_model`.
         """
-        version = kwargs.pop("opset_version", None)
+        version = _version(kwargs.pop("opset_version", None))
         return cls.run_model(_model_of(node, inputs, version), inputs, device, **kwargs)
 
     @classmethod
-    def supports_device(cls, device: str) -> bool:
+    def supports_device(cls, device: object) -> bool:
         """Whether ``device`` is the CPU."""
-        return device.partition(":")[0].upper() == "CPU"
+        return isinstance(device, str) and device.partition(":")[0].upper() == "CPU"
+
+
+def _version(value: Any) -> int | None:
+    """``value`` as the version of an operator set; Error IRC326 if it is none."""
+    if value is None:
+        return None
+    try:
+        version = index(value)
+    except TypeError:
+        version = 0
+    if isinstance(value, bool) or not 0 < version < 1 << 31:
+        raise Error("IRC326", f"opset_version must be a positive integer, or None, not {value!r}")
+    return version
 
 
 def _model_of(node: onnx.NodeProto, inputs: Any, version: int | None) -> onnx.ModelProto:

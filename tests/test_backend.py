@@ -15,11 +15,30 @@ from irc.errors import Error
 X = np.array([-1.0, 2.0], np.float32)
 
 
-@pytest.mark.parametrize("version", [None, 13])
+@pytest.mark.parametrize("version", [None, 13, np.int64(13)])
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])
 def test_both_names_of_the_default_domain(domain: str, version: int | None) -> None:
     (y,) = irc.backend.run_node(make_node("Relu", ["x"], ["y"], domain=domain), [X], opset_version=version)
     assert y.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("device", ["CUDA", None, 3])
+def test_other_devices_are_refused(device: Any) -> None:
+    assert not irc.backend.supports_device(device)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[1] x) => (float[1] y) {y = Neg(x)}'
+    )
+    assert not irc.backend.is_compatible(model, device)
+    with pytest.raises(Error) as caught:
+        irc.backend.prepare(model, device)
+    assert caught.value.code == "IRC326"
+
+
+@pytest.mark.parametrize("version", ["13", 13.0, True, 0, -1, 1 << 70])
+def test_versions_that_are_none_are_refused(version: Any) -> None:
+    with pytest.raises(Error) as caught:
+        irc.backend.run_node(make_node("Neg", ["x"], ["y"]), [np.float32([1])], opset_version=version)
+    assert caught.value.code == "IRC326"
 
 
 def test_the_newest_version_of_another_domain_is_the_default() -> None:
