@@ -42,13 +42,12 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
 @contextmanager
 def _beside(target: Path) -> Generator[BinaryIO]:
     temporary = target.with_name(f".irc-{os.urandom(6).hex()}")  # short: the target's name may be as long as can be
-    with open(temporary, "xb") as file:
-        try:
+    try:
+        with open(temporary, "xb") as file:
             yield file
-            file.close()
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from irc import atomic
 from irc.atomic import replacing
 from irc.errors import Error
 
@@ -41,6 +43,17 @@ def test_if_the_block_fails_the_old_file_stays(tmp_path: Path, error: type[BaseE
         write()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["x.bin"]
+
+
+def test_an_interrupt_when_the_file_has_just_been_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def opened(*arguments: str) -> BinaryIO:
+        open(*arguments).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic, "open", opened, raising=False)
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_links_are_followed_and_permissions_kept(tmp_path: Path):
