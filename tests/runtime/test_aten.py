@@ -195,7 +195,7 @@ def test_a_mask_without_dimensions_chooses_all_or_nothing(chosen, expected):
         assert op("index", x, [mask]).tolist() == [expected][: int(chosen)]
         assert op("index", x, [None, mask]).shape == (2, int(chosen), 2)
     assert op("index", x, [np.array(True), np.array([1, 0])]).tolist() == expected[::-1]
-    assert op("index_put", np.zeros(2), [np.array(chosen)], f32(1, 2), True).tolist() == [chosen * 1, chosen * 2]
+    assert op("index_put", f32(0, 0), [np.array(chosen)], f32(1, 2), True).tolist() == [chosen * 1, chosen * 2]
 
 
 def test_clamp_needs_a_bound():

@@ -204,6 +204,17 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("any", (f32(1, 0), [], False), np.array([True, False])),
     ("all", (f32(1, 0), [], True), np.array([True, False])),
     ("any", (f32(1, 0), None, False), np.array(True)),
+    # indices, and tensors without dimensions
+    ("take_along_dim", (f32(1, 2, 3), index(-1, -3), 0), f32(3, 1)),
+    ("gather", (np.ones((2, 3), np.float32), 1, index(), False), f32()),
+    ("scatter", (f32(1, 2), 0, index(), 5.0), f32(1, 2)),
+    ("scatter_add", (np.ones((1, 2), np.float32), 0, index(), f32(1)), np.ones((1, 2), np.float32)),
+    ("scatter_reduce", (np.ones((1, 2), np.float32), 0, index(), f32(1), "sum", False), np.ones((1, 2), np.float32)),
+    ("index_put", (f32(1, 2), [TRUE[[0, 0]]], number(5, np.int64), False), f32(5, 5)),
+    ("mT", (number(2),), number(2)),
+    ("adjoint", (number(2),), number(2)),
+    ("movedim", (number(2), 0, -1), number(2)),
+    ("topk", (number(2), 0, -1, True, True), (number(2), number(0, np.int64))),
     # strings
     ("format", ("{}", 1, 2), "1"),
     ("format", ("{:d}{}", 1), "{:d}1"),
@@ -232,6 +243,20 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("fill", (np.zeros(1, np.float32), 1j), "does not fit"),
     ("masked_fill", (np.zeros(1, np.int8), TRUE, 300), "does not fit"),
     ("full_like", (np.zeros(1, np.int8), 300, None, *OPTIONS, None), "does not fit"),
+    ("Float", ("1e400",), "too large"),
+    ("index_put", (f32(1, 2), [index(0, 1)], np.ones(2), False), "float64 cannot be written into one of float32"),
+    ("index_put_", (f32(1, 2), [index(0, 1)], number(1, np.int64), False), "cannot be written"),
+    ("masked_scatter", (f32(1), TRUE, np.ones(1)), "cannot be written"),
+    ("scatter", (f32(1), 0, index(0), np.ones(1)), "cannot be written"),
+    ("scatter_add", (f32(1), 0, index(0), np.ones(1)), "cannot be written"),
+    ("add", (index(1), index(1), 2.5), "alpha is 2.5"),
+    ("rsub", (index(1), index(1), 2.5), "alpha is 2.5"),
+    ("add", (f32(1), f32(1), 2j), "alpha is 2j"),
+    ("topk", (number(2), 2, -1, True, True), "k is 2"),
+    ("kthvalue", (number(2), 2, -1, False), "no element of rank 2"),
+    ("mT", (f32(1),), "a matrix"),
+    ("gather", (f32(1), 0, index(-1), False), "out of range"),
+    ("take_along_dim", (f32(1), index(-1), None), "out of range"),
     ("upsample_bilinear2d", (np.zeros((1, 1, 2, 2), np.int64), [3, 3], False, None, None), "cannot be interpolated"),
     ("ceil", (1e300,), "does not fit"),
     ("floor", (NAN,), "does not fit"),
@@ -358,3 +383,9 @@ def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> No
 def test_refusals(kind: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(Error, match=message):
         op(kind, *copies(arguments))
+
+
+def test_projections_of_an_lstm_are_refused_by_name() -> None:
+    x, hidden, cell = (np.zeros(shape, np.float32) for shape in ((2, 1, 3), (1, 1, 2), (1, 1, 4)))
+    with pytest.raises(Error, match="projections"):
+        op("lstm", x, [hidden, cell], [x] * 5, True, 1, 0.0, False, False, False)

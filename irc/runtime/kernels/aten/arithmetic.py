@@ -32,7 +32,12 @@ def _scaled(ufunc: np.ufunc) -> Planner:
         def compute(a: Array, b: Array, out: Array | None = None) -> Any:
             return ufunc(a, np.multiply(b, tensor(alpha, b.dtype)), out=out)
 
-        return Plan(ufunc if alpha == 1 else compute, (x, y), result_type(x, y))
+        dtype = result_type(x, y)
+        if alpha == 1:
+            return Plan(ufunc, (x, y), dtype)
+        if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
+            raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
+        return Plan(compute, (x, y), dtype)
 
     return plan
 

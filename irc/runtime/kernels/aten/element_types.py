@@ -185,6 +185,13 @@ def check_result(target: Array, dtype: AnyDType) -> None:
         raise Error("IRC431", f"a result of type {dtype.name} cannot be written into a tensor of {target.dtype.name}")
 
 
+def check_same_type(target: Array, source: Array) -> None:
+    """Error IRC421 if ``source``, which would be written into ``target``, has another element type."""
+    if source.dtype != target.dtype:
+        types = f"{source.dtype.name} cannot be written into one of {target.dtype.name}"
+        raise Error("IRC421", f"a tensor of {types} here: convert it first")
+
+
 def check_writable(target: Array, one_value: bool = False) -> None:
     """Error IRC431 if ``target`` is a constant or borrowed, or several of its elements are one place in memory.
 

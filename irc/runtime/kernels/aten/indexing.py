@@ -9,10 +9,11 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import INT64, check_writable, element_of, tensor
+from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of, tensor
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
+from irc.runtime.values import is_array
 
 
 def _out_of_range(error: Exception) -> Error:
@@ -56,10 +57,12 @@ def take(x: Array, indices: Sequence[Any]) -> Array:
 
 def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:
     check_writable(x)
+    if not (values.size == 1 and not accumulate and _is_mask(indices)):  # then torch fills, which converts
+        check_same_type(x, values)
     places = _places(x, indices)
     try:
         if accumulate:
-            np.add.at(x, places, values.astype(x.dtype))
+            np.add.at(x, places, values)
         else:
             x[places] = values
     except IndexError as error:
@@ -67,6 +70,10 @@ def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = Fal
     except ValueError as error:
         raise Error("IRC421", f"{error}") from None
     return x
+
+
+def _is_mask(indices: Sequence[Any]) -> bool:
+    return all(index is None or index.dtype.kind == "b" or index.dtype == np.uint8 for index in indices)
 
 
 def copying(write: Callable[..., Array]) -> Callable[..., Array]:
@@ -153,6 +160,8 @@ def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
 
 
 def _gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    if not index.size:
+        return np.empty(index.shape, x.dtype)
     source, places = _vector(x), _vector(index)
     return np.array(source[along(source, dim, places)], order="C").reshape(index.shape)
 
@@ -171,6 +180,10 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
     """Write ``source``, a tensor or a number, to the places that the index gives along a dimension."""
     check_writable(x)
+    if not index.size:
+        return x
+    if is_array(source):
+        check_same_type(x, source)
     target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
     values = element_of(source, x.dtype)
@@ -193,6 +206,8 @@ def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
     """As `_scatter`; ``mean`` too, and without what was there before if told so."""
+    if not index.size:
+        return x
     target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
     if not include_self:
@@ -225,8 +240,9 @@ def _take_flat(x: Array, index: Array) -> Array:
 
 def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
     if dim is None:
-        return _take_flat(x, indices.reshape(-1))
+        return _gather(x.reshape(-1), 0, indices.reshape(-1))
     axis = axis_in(dim, x.ndim)
+    indices = np.where(indices < 0, indices % max(x.shape[axis], 1), indices)
     shape = list(broadcast_shape(_without(x, axis), _without(indices, axis)))
     spread = [np.broadcast_to(v, [*shape[:axis], v.shape[axis], *shape[axis:]]) for v in (x, indices)]
     return _gather(spread[0], axis, spread[1])

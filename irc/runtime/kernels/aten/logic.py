@@ -12,7 +12,14 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import same
-from irc.runtime.kernels.aten.element_types import BOOL, check_writable, element_of, result_type, tensor
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    check_same_type,
+    check_writable,
+    element_of,
+    result_type,
+    tensor,
+)
 from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
@@ -139,6 +146,7 @@ def _masked_select(x: Array, mask: Array) -> Array:
 def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
     """Elements of ``source``, in order, where the mask is true."""
     check_writable(x)
+    check_same_type(x, source)
     try:
         places = np.broadcast_to(mask, x.shape)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,9 +63,12 @@ def _float(x: Any) -> float:
     if isinstance(value, str):
         check_numeral(value)
     try:
-        return float(value.real if isinstance(value, complex) else value)
+        found = float(value.real if isinstance(value, complex) else value)
     except ValueError:
         raise Error("IRC423", f"{value!r} is no number") from None
+    if isinstance(value, str) and math.isinf(found) and any(map(str.isdigit, value)):
+        raise Error("IRC423", f"{value} is too large for a float")
+    return found
 
 
 def _complex(x: Any, imaginary: Any = 0) -> complex:

@@ -59,6 +59,8 @@ def _run(
     lengths: Array | None,
 ) -> tuple[Array, list[Array]]:
     """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Gives outputs and last states."""
+    if len({s.shape[-1] for s in states}) > 1:
+        raise Error("IRC424", "an LSTM with projections (proj_size) is not supported")
     directions, each = 2 if both else 1, 4 if biased else 2
     layers, rest = divmod(len(params), directions * each)
     if rest or not layers or any(s.shape[0] != layers * directions for s in states):

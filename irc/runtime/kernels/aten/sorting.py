@@ -68,11 +68,12 @@ def sort(node: Any) -> Kernel:
 
 
 def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+    axis = axis_in(dim, max(x.ndim, 1))
+    size = x.shape[axis] if x.ndim else 1
+    if not 0 <= k <= size:
+        raise Error("IRC424", f"k is {k}, but dimension {dim} has {size} elements")
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    axis = axis_in(dim, x.ndim)
-    if not 0 <= k <= x.shape[axis]:
-        raise Error("IRC424", f"k is {k}, but dimension {dim} has {x.shape[axis]} elements")
     values, order = sorted_along(x, axis, largest)
     first = (slice(None),) * axis + (slice(0, k),)
     return np.ascontiguousarray(values[first]), np.ascontiguousarray(order[first])
@@ -80,11 +81,12 @@ def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 def _ranked(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The element of rank ``k``, from 0, along a dimension, and where it is."""
+    axis = axis_in(dim, max(x.ndim, 1))
+    size = x.shape[axis] if x.ndim else 1
+    if not 0 <= k < size:
+        raise Error("IRC424", f"there is no element of rank {k + 1} among {size}")
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    axis = axis_in(dim, x.ndim)
-    if not 0 <= k < x.shape[axis]:
-        raise Error("IRC424", f"there is no element of rank {k + 1} among {x.shape[axis]}")
     values, order = sorted_along(x, axis)
     place = (slice(None),) * axis + ((slice(k, k + 1) if keepdim else k),)
     return np.array(values[place]), np.array(order[place])

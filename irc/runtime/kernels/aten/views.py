@@ -127,16 +127,16 @@ def _t(x: Array) -> Array:
 
 
 def _move(x: Array, source: Any, destination: Any) -> Array:
-    from_, to = axes_in(sizes_of(source), x.ndim), axes_in(sizes_of(destination), x.ndim)
+    from_, to = (axes_in(sizes_of(dims), max(x.ndim, 1)) for dims in (source, destination))
     if len(from_) != len(to):
         raise Error("IRC420", f"{len(from_)} dimensions cannot move to {len(to)} places")
-    return np.moveaxis(x, from_, to)
+    return np.moveaxis(x, from_, to) if x.ndim else x.view()
 
 
 def _matrix_transpose(x: Array) -> Array:
-    if x.ndim < 2:
+    if x.ndim == 1:
         raise Error("IRC421", f"a matrix has at least 2 dimensions; the shape is {list(x.shape)}")
-    return np.swapaxes(x, -1, -2)
+    return np.swapaxes(x, -1, -2) if x.ndim else x.view()
 
 
 # -- parts ---------------------------------------------------------------------
