@@ -48,6 +48,26 @@ def test_reshape_of_nothing():
     check_against_ort("Reshape", [values(1), np.array([], np.int64)], {}, 14)
 
 
+@pytest.mark.parametrize(
+    ("shape", "target", "expected"),
+    [
+        ((0, 2), (0, -1), (0, 2)),
+        ((3, 0), (-1, 0), (3, 0)),
+        ((0, 3, 4), (0, -1, 6), (0, 2, 6)),
+        ((0, 2), (0, 2, -1), (0, 2, 1)),
+    ],
+)
+def test_reshape_of_an_empty_batch_infers_what_it_does_of_others(shape, target, expected):
+    """ONNX Runtime refuses it; passes that know a size by name only infer the same."""
+    empty = np.empty(shape, np.float32)
+    assert run_kernel("Reshape", [empty, ints(*target)], {}, 14)[0].shape == expected
+    full = values(*[d or 5 for d in shape])
+    assert run_kernel("Reshape", [full, ints(*target)], {}, 14)[0].shape == tuple(d or 5 for d in expected)
+    for bad in ((0, -1, -1), (0, -1, 7)):
+        with pytest.raises(Error, match="cannot be reshaped"):
+            run_kernel("Reshape", [np.empty((0, 2), np.float32), ints(*bad)], {}, 14)
+
+
 @pytest.mark.parametrize("target", [(5,), (-1, -1), (7, -1), (2, 3, 4, 0)])
 def test_reshape_that_does_not_fit(target):
     with pytest.raises(Error, match=r"\[2, 3, 4\]") as error:

@@ -45,7 +45,10 @@ def size(node: Node) -> Kernel:
 
 
 def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
-    """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred."""
+    """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred.
+
+    Where a copied dimension is 0, anything would do for the -1: it is what it is if that dimension has another size.
+    """
     sizes, shape = target, x.shape
     if target and min(target) < -1:
         raise Error("IRC421", f"sizes must be at least -1, not {target}")
@@ -55,6 +58,10 @@ def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
         except IndexError:
             text = f"0 in the shape {target} copies a dimension that {list(shape)} does not have"
             raise Error("IRC421", text) from None
+        if 0 in sizes and sizes.count(-1) == 1:
+            own = [d for i, d in enumerate(shape) if i >= len(target) or target[i]]
+            rest, left = divmod(math.prod(own), math.prod(d for d in target if d > 0))
+            sizes[sizes.index(-1)] = -1 if left else rest
     try:
         return x.reshape(sizes)
     except ValueError:
