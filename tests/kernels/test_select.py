@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,6 +68,19 @@ def test_top_k_of_extremes(dtype):
     found = run_kernel("TopK", [x, np.array([5])], {}, 24, n_outputs=2)
     assert found[0].tolist() == sorted(x.tolist(), reverse=True)
     assert found[1].tolist()[:2] == [0, 4]
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float32])
+def test_what_is_no_number_comes_last(dtype):
+    x = np.array([1, np.nan, -2, 5], dtype)
+    for largest, order in ((1, [1, 3, 0, 2]), (0, [2, 0, 3, 1])):
+        found, indices = run_kernel("TopK", [x, np.array([4])], {"largest": largest}, 24, n_outputs=2)
+        assert indices.tolist() == order
+        np.testing.assert_array_equal(found.view(np.uint8), x[order].view(np.uint8))
+    for axis in (None, 0):
+        found, first, _, counts = run_kernel("Unique", [x], {"axis": axis}, 11, n_outputs=4)
+        assert (first.tolist(), counts.tolist()) == ([2, 0, 3, 1], [1] * 4)
+        np.testing.assert_array_equal(found.view(np.uint8), x[first].view(np.uint8))
 
 
 def test_bad_k():

@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, c_order, fresh, scalar
+from irc.runtime.kernels.support import Array, axis_in, c_order, comparable, fresh, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -55,11 +55,11 @@ def unique(node: Node) -> Kernel:
     def run(x: Array) -> Any:
         along = None if axis is None else axis_in(axis, x.ndim)
         # NumPy compares whole parts of an array only if they are numbers: of strings, their ranks.
-        comparable = x if along is None or not x.dtype.hasobject else np.unique(x, return_inverse=True)[1]
+        ranked = comparable(x) if along is None or not x.dtype.hasobject else np.unique(x, return_inverse=True)[1]
         values, first, inverse, counts = np.unique(
-            comparable.reshape(x.shape), return_index=True, return_inverse=True, return_counts=True, axis=along
+            ranked.reshape(x.shape), return_index=True, return_inverse=True, return_counts=True, axis=along
         )
-        values = values if comparable is x else x.take(first, along)
+        values = values if ranked is x else x.take(first, along)
         inverse = inverse.reshape(-1)
         if in_order:
             order = np.argsort(first)
@@ -108,11 +108,12 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     # As [before, axis, behind]: NumPy sorts no more than 32 dimensions.
     lead, n, tail = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     flat = x.reshape(math.prod(lead), n, math.prod(tail))
+    ranked = comparable(flat)
     if largest:
         # Sorted backwards, then read backwards: so equal elements stay in order.
-        order = n - 1 - np.flip(np.argsort(np.flip(flat, 1), 1, kind="stable"), 1)
+        order = n - 1 - np.flip(np.argsort(np.flip(ranked, 1), 1, kind="stable"), 1)
     else:
-        order = np.argsort(flat, 1, kind="stable")
+        order = np.argsort(ranked, 1, kind="stable")
     indices = np.array(order[:, :k], np.int64, order="C")
     values = np.take_along_axis(flat, indices, 1)
     return fresh(values.reshape(*lead, k, *tail), x), indices.reshape(*lead, k, *tail)

@@ -121,6 +121,11 @@ def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
     return out
 
 
+def comparable(x: Array) -> Array:
+    """``x``, or its elements as float32: in bfloat16 NumPy sorts NaNs anywhere, in its own types behind all others."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
 def is_half(dtype: AnyDType) -> bool:
     """Whether arithmetic on ``dtype`` is to be done in float32: float16, bfloat16 and smaller floats."""
     return (dtype.kind == "f" and dtype.itemsize < 4) or dtype.kind == "V"
