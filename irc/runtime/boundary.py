@@ -19,7 +19,7 @@ from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import is_append_only, room_of
-from irc.runtime.values import Array, arrays_in, describe, is_array, map_arrays
+from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
 
 
 def borrow(value: Any) -> Any:
@@ -107,7 +107,7 @@ class _Ranges:
 
 def overlaps(array: Array, others: Any) -> bool:
     """Whether ``array`` may share memory with an array in ``others`` (nested lists, tuples and dicts)."""
-    return any(np.may_share_memory(array, other) for other in arrays_in(others))
+    return any(np.may_share_memory(array, other) for other in arrays_once([others]))
 
 
 def overlaps_itself(array: Array) -> bool:

@@ -7,7 +7,7 @@ TorchScript's numbers and strings Python's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -30,13 +30,14 @@ def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(value, (dict, Mapping))  # dicts, which most are, are seen at once
 
 
-def describe(value: Any) -> str:
-    """Element type and shape, for messages: ``float32[1, 3, 224, 224]``."""
+def describe(value: Any, levels: int = 3) -> str:
+    """Element type and shape, for messages: ``float32[1, 3, 224, 224]``; of lists, so many levels."""
     if is_array(value):
         dtype = "string" if value.dtype.hasobject else value.dtype.name
         return f"{dtype}{list(value.shape)}"
     if is_sequence(value):
-        return f"{type(value).__name__} of {len(value)}" + (f" ({describe(value[0])}, ...)" if value else "")
+        first = f" ({describe(value[0], levels - 1)}, ...)" if value and levels else ""
+        return f"{type(value).__name__} of {len(value)}{first}"
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
@@ -52,13 +53,15 @@ def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
     return value
 
 
-def arrays_in(value: Any) -> Iterator[Array]:
-    """All arrays in ``value``, which may be nested."""
-    if is_array(value):
-        yield value
-    elif is_sequence(value):
-        for v in value:
-            yield from arrays_in(v)
-    elif is_mapping(value):
-        for v in value.values():
-            yield from arrays_in(v)
+def arrays_once(values: Iterable[Any]) -> Iterator[Array]:
+    """All arrays in ``values``, each container looked at once: lists may hold each other many times, and themselves."""
+    pending, seen = [values], set[int]()
+    while pending:
+        for value in pending.pop():
+            if is_array(value):
+                yield value
+            elif is_sequence(value) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+            elif is_mapping(value):
+                pending.append(value.values())

@@ -67,6 +67,22 @@ def test_donations_that_cannot_be(passes: str, feeds: Any, donate: list[str], sa
     assert compiled.run({"x": x, "y": y})["z"].tolist() == expected(x, y)
 
 
+def test_lists_that_hold_themselves_are_refused() -> None:
+    compiled, x = chain(), np.ones(3, np.float32)
+    endless: list[Any] = []
+    endless.append(endless)
+    for feeds, donate, code in (
+        ({"x": x, "y": endless}, [], "IRC415"),
+        ({"x": x, "y": endless}, ["x"], "IRC415"),
+        ({"x": x, "y": endless}, ["y"], "IRC416"),
+        (endless, [], "IRC410"),
+        ({"x": x, "y": x}, endless, "IRC416"),
+    ):
+        with pytest.raises(irc.Error) as caught:
+            compiled.run(feeds, donate=donate)
+        assert caught.value.code == code
+
+
 def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from threading import RLock
 from typing import Any
 
 from irc.runtime.guards.growth import text_bytes
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, arrays_once, is_array
 
 
 class LiveBytes:
@@ -60,20 +60,6 @@ class LiveBytes:
             self._known[key] = weakref.ref(root, gone)
             self.now += size
         return size
-
-
-def arrays_once(values: Iterable[Any]) -> Iterator[Array]:
-    """All arrays in ``values``, each container looked at once: lists may hold each other many times, and themselves."""
-    pending, seen = [values], set[int]()
-    while pending:
-        for value in pending.pop():
-            if is_array(value):
-                yield value
-            elif is_sequence(value) and id(value) not in seen:
-                seen.add(id(value))
-                pending.append(value)
-            elif is_mapping(value):
-                pending.append(value.values())
 
 
 def owner(array: Array) -> Array:
