@@ -211,6 +211,11 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("scatter_add", (np.ones((1, 2), np.float32), 0, index(), f32(1)), np.ones((1, 2), np.float32)),
     ("scatter_reduce", (np.ones((1, 2), np.float32), 0, index(), f32(1), "sum", False), np.ones((1, 2), np.float32)),
     ("index_put", (f32(1, 2), [TRUE[[0, 0]]], number(5, np.int64), False), f32(5, 5)),
+    (
+        "scatter_reduce",
+        (np.array([True, True]), 0, index(0, 1), np.array([True, False]), "amax", False),
+        np.array([True, False]),
+    ),
     ("mT", (number(2),), number(2)),
     ("adjoint", (number(2),), number(2)),
     ("movedim", (number(2), 0, -1), number(2)),
@@ -249,6 +254,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("masked_scatter", (f32(1), TRUE, np.ones(1)), "cannot be written"),
     ("scatter", (f32(1), 0, index(0), np.ones(1)), "cannot be written"),
     ("scatter_add", (f32(1), 0, index(0), np.ones(1)), "cannot be written"),
+    ("clamp", (np.zeros(1, np.int8), 0, 300), "300 does not fit"),
+    ("clamp_", (np.zeros(1, np.uint8), 300, None), "300 does not fit"),
     ("add", (index(1), index(1), 2.5), "alpha is 2.5"),
     ("rsub", (index(1), index(1), 2.5), "alpha is 2.5"),
     ("add", (f32(1), f32(1), 2j), "alpha is 2j"),
@@ -389,3 +396,8 @@ def test_projections_of_an_lstm_are_refused_by_name() -> None:
     x, hidden, cell = (np.zeros(shape, np.float32) for shape in ((2, 1, 3), (1, 1, 2), (1, 1, 4)))
     with pytest.raises(Error, match="projections"):
         op("lstm", x, [hidden, cell], [x] * 5, True, 1, 0.0, False, False, False)
+
+
+def test_strides_of_empty_tensors_are_those_of_dense_ones() -> None:
+    assert op("stride", np.zeros((0, 3))) == [3, 1]
+    assert op("stride", np.zeros((2, 0), np.int64)) == [1, 1]

@@ -224,6 +224,8 @@ def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str
 
 
 def _least(x: Array) -> Any:
+    if x.dtype.kind == "b":
+        return False
     return np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
 
 

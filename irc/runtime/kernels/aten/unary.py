@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
-from irc.runtime.kernels.aten.element_types import BOOL, INT64, is_integral, result_type
+from irc.runtime.kernels.aten.element_types import BOOL, INT64, element_of, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Plan,
@@ -167,6 +167,9 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
     if not given:
         raise Error("IRC424", "clamp needs a lower or an upper bound, or both")
     dtype = result_type(x, *given)
+    if is_integral(dtype):
+        for bound in given:
+            element_of(bound, dtype)  # which refuses what does not fit
 
     def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
         rest = iter(bounds)
