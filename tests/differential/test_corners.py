@@ -59,6 +59,14 @@ def test_shuffles_make_new_memory_in_the_format_of_the_old(kind: str, by: int, x
     compare(f"aten::{kind}", x, by)
 
 
+@pytest.mark.parametrize("size", [(7, 3), (10, 12), (3, 9), (1, 2)])
+@pytest.mark.parametrize("kind", ["upsample_bilinear2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_bytes_are_interpolated_in_fixed_point(kind: str, size: tuple[int, int], corners: bool) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (2, 4, 5, 6), np.uint8)
+    compare(f"aten::{kind}", image, list(size), corners, None, None)
+
+
 @pytest.mark.parametrize("exponent", [2, 0.5, -1, -0.5, 3, 0])
 def test_powers_of_complex_numbers(exponent: float) -> None:
     compare("aten::pow", np.array([2j, -1, 1 - 1j], np.complex64), exponent)

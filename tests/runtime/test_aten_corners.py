@@ -132,6 +132,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
 
 NONES = np.array([1, NAN, -2, 5], ml_dtypes.bfloat16)
 TRUE = np.array([True])
+PIXELS = np.array([[[[0, 1, 2], [10, 11, 12]]]], np.uint8)
 BYTES = np.array([[[[0, 255], [255, 0]]]], np.uint8)
 
 EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -163,6 +164,9 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
      np.array([[[[0, 128, 255], [255, 128, 0]]]], np.uint8)),
     ("upsample_bicubic2d", (BYTES, [2, 4], False, None, None),
      np.array([[[[0, 58, 197, 255], [255, 197, 58, 0]]]], np.uint8)),
+    ("upsample_bilinear2d", (PIXELS, [3, 4], False, None, None),
+     np.array([[[[0, 1, 1, 2], [5, 6, 6, 7], [10, 11, 11, 12]]]], np.uint8)),
+    ("_upsample_bilinear2d_aa", (PIXELS, [1, 1], False, None, None), np.array([[[[6]]]], np.uint8)),
     # what is no bfloat16 is larger than all that are
     ("sort", (NONES, -1, False), (NONES[[2, 0, 3, 1]], index(2, 0, 3, 1))),
     ("argsort", (NONES, -1, True), index(1, 3, 0, 2)),

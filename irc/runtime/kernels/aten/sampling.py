@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import spread
-from irc.runtime.kernels.aten.element_types import FLOAT32, element_of, is_integral, wide
+from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
 from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import part
@@ -152,15 +152,36 @@ def _resized_nearest(x: Array, rank: int, size: Any, scales: Any, nearest: Neare
 
 def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places) -> Array:
     sizes, factors = _target(x, rank, size, scales)
-    bytes_ = x.dtype == np.uint8
-    if is_integral(x.dtype) and not bytes_:
-        raise Error("IRC423", f"elements of type {x.dtype.name} cannot be interpolated, only floats and uint8")
-    found = x.astype(FLOAT32 if bytes_ else wide(x.dtype), order="C")
+    if x.dtype == np.uint8 and rank == 2:
+        return layout.in_format(_resized_bytes(x, sizes, factors, places), layout.format_of(x))
+    if is_integral(x.dtype):
+        raise Error(
+            "IRC423", f"elements of type {x.dtype.name} cannot be interpolated, only floats and images of uint8"
+        )
+    found = x.astype(wide(x.dtype), order="C")
     for i, (n, out, factor) in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2):
         found = weigh_along(found, i, *places(n, out, factor))
-    if bytes_:
-        found = np.clip(np.rint(found), 0, 255)
     return layout.in_format(found.astype(x.dtype, copy=False), layout.format_of(x))
+
+
+def _resized_bytes(x: Array, sizes: Sequence[int], factors: Scales, places: Places) -> Array:
+    """As torch and Pillow do: rounded after each axis, the last one first, with weights of 16 bits."""
+    found = x.astype(np.float64)  # in which sums of such products are exact
+    for i in (3, 2):
+        if sizes[i - 2] != x.shape[i]:
+            indices, weights = places(x.shape[i], sizes[i - 2], factors[i - 2])
+            one = _fixed_one(float(weights.max()))
+            fixed = np.trunc(weights * one + np.copysign(0.5, weights))
+            found = np.clip(np.floor(weigh_along(found, i, indices, fixed) / one + 0.5), 0, 255)
+    return found.astype(np.uint8)
+
+
+def _fixed_one(largest: float) -> float:
+    """What 1 is in fixed-point numbers of 16 bits, as precise as the largest weight leaves room for."""
+    one = 1.0
+    while one < 2**22 and int(0.5 + largest * 2 * one) < 2**15:
+        one *= 2
+    return one
 
 
 def _scales(arguments: tuple[Any, ...]) -> Any:
