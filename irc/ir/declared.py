@@ -18,6 +18,14 @@ def declared_type(value: Value, metadata: Mapping[str, str]) -> Type | None:
     return None if text is None else parse_type(text)
 
 
+def told_type(value: Value) -> Type:
+    """The type of ``value``, with what its module declares of it if it is an output of the main graph."""
+    module = value.graph.module
+    if module is None or module.main is not value.graph or value not in value.graph.outputs:
+        return value.type
+    return completed(value.type, declared_type(value, module.metadata))
+
+
 def completed(type: Type, declared: Type | None) -> Type:
     """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
     if isinstance(type, ListType) and isinstance(declared, ListType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from irc.ir.declared import told_type
 from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -43,10 +44,12 @@ def scanned_rows(node: Node) -> list[TensorType]:
 
 
 def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:
-    """The type of a row: what the types of the value that the body returns and of the scan output say together."""
-    row, whole = (
-        v.type if v is not None and isinstance(v.type, TensorType) else TensorType() for v in (returned, output)
-    )
+    """The type of a row: what the types of the value that the body returns and of the scan output say together.
+
+    What the model declares of the output counts, as an empty one has the declared shape, in ONNX Runtime too.
+    """
+    types = [None if returned is None else returned.type, None if output is None else told_type(output)]
+    row, whole = (type if isinstance(type, TensorType) else TensorType() for type in types)
     shape = row.shape
     if whole.shape and -len(whole.shape) <= axis < len(whole.shape):
         at = axis % len(whole.shape)
