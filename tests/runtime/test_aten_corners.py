@@ -353,9 +353,14 @@ def test_constant_lists_are_written_as_lists() -> None:
   %2 : str = prim::Constant[value="{} {}"]()
   %3 : str = aten::format(%2, %0, %1)
   %4 : str = aten::str(%0)
-  return (%3, %4)
+  %5 : str = prim::Constant[value="%s %s"]()
+  %6 : (int[], int[]) = prim::Constant[value=([1], [2])]()
+  %7 : str = aten::percentFormat(%5, %6)
+  %8 : str = prim::Constant[value="%s"]()
+  %9 : str = aten::percentFormat(%8, %1)
+  return (%3, %4, %7, %9)
 """
-    assert run(text) == ["(1, [2]) [3]", "(1, [2])"]
+    assert run(text) == ["(1, [2]) [3]", "(1, [2])", "[1] [2]", "[3]"]
 
 
 def test_a_maximum_of_constant_lists() -> None:

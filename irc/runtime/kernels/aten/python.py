@@ -109,21 +109,33 @@ def format_(node: Node) -> Kernel:
 _PLACES = re.compile(r"%(.?)", re.DOTALL)
 
 
-def _percent_format(pattern: str, *values: Any) -> str:
+@by_node("percentFormat")
+def percent_format(node: Node) -> Kernel:
     """A value, or those of a tuple, in the places of ``%s``, ``%d`` and so on, which take no width."""
-    first: Any = values[0] if values else ()
-    given: list[Any] = list(first) if isinstance(first, tuple) else [first]  # type: ignore[reportUnknownArgumentType]
+    declared = node.inputs[1].type if len(node.inputs) > 1 else None
+
+    def run(pattern: str, value: Any = ()) -> str:
+        if value.__class__ is not tuple or isinstance(declared, ListType):  # constant lists are tuples
+            return _percent_format(pattern, [(value, declared)])
+        values: list[Any] = list(value)
+        types = declared.elems if isinstance(declared, TupleType) else ()
+        return _percent_format(pattern, list(zip_longest(values, types[: len(values)])))
+
+    return run
+
+
+def _percent_format(pattern: str, given: Sequence[tuple[Any, Type | None]]) -> str:
     left = iter(given)
 
     def place(match: re.Match[str]) -> str:
         kind = match[1]
         if kind == "%":
             return "%"
-        value = next(left, left)
+        value, type = next(left, (left, None))
         if value is left or kind not in "sdifFeEgGxXoc" or not kind:
             raise Error("IRC423", f"{pattern!r} does not fit {len(given)} values")
         if kind == "s":
-            return text(value)
+            return text(value, type)
         try:
             return f"%{kind}" % item(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -178,7 +190,6 @@ table(
         "__range_length": _range_length,
         "__derive_index": three(lambda index, start, step: wrapped(start + index * step)),
         "__round_to_zero_floordiv": _rounded_to_zero,
-        "percentFormat": _percent_format,
         "count": _count,
         "ord": ord,
         "chr": chr,
