@@ -120,6 +120,8 @@ def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
         array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)
     except OverflowError:
         raise Error("IRC423", f"{value} does not fit into 64 bits") from None
+    if dtype is not None and own.kind == "c" and dtype.kind not in "bc":
+        array = array.real
     if dtype is not None and is_half(dtype):
         array = array.astype(np.float32)  # as torch converts: rounded twice
     return array.astype(dtype or own)
