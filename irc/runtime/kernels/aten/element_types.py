@@ -117,7 +117,7 @@ def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
         return value if dtype is None or value.dtype == dtype else value.astype(dtype)
     own = number_dtype(value)
     try:
-        array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)
+        array: Array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)
     except OverflowError:
         raise Error("IRC423", f"{value} does not fit into 64 bits") from None
     if dtype is not None and own.kind == "c" and dtype.kind not in "bc":
