@@ -12,6 +12,7 @@ from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
+from irc.runtime.memory import arena
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 
@@ -456,4 +457,36 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
             if not stopped:
                 break
             np.testing.assert_array_equal(found[0], expected_others)
-        assert at < 999
+        assert 3 < at < 999
+
+
+@pytest.mark.parametrize("met", [0, 1, 2, 3])
+def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(met: int) -> None:
+    graph = graph_of("""
+    graph(%x : Float(N)):
+      %a : Float(N) = onnx::Neg(%x)
+      %b : Float(N) = onnx::Exp(%a)
+      return (%b)
+    """)
+    ours = {"x": np.ones(3, np.float32)}
+    others = [{"x": np.ones(n, np.float32)} for n in range(4, 4 + 2 * arena.KINDS)]
+
+    def run_others() -> None:
+        for feeds in others * 3:
+            np.testing.assert_array_equal(model.run(feeds)["b"], np.exp(-feeds["x"]))
+
+    for at in range(1, 1000):
+        model = CompiledModel(graph)
+        for _ in range(met):
+            model.run(ours)
+        stopped = interrupted(
+            lambda: np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"])),  # noqa: B023
+            at,
+            "arena.py",
+            run_others,
+        )
+        assert len(model._runs._kinds) <= arena.KINDS
+        np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"]))
+        if not stopped:
+            break
+    assert 5 < at < 999

@@ -15,6 +15,7 @@ brings, once for each kind of them (`Tiling`).
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
@@ -92,7 +93,7 @@ class Tail:
         self.spare = spare
         self.places = places or {}
         self.size = len(slots) + len(operations)
-        self._tilings: dict[Any, Tiling | None] = {}
+        self._tilings: OrderedDict[Any, Tiling | None] = OrderedDict()
         self._lock = RLock()
 
     def may_pay(self, frame: Frame) -> bool:
@@ -117,8 +118,8 @@ class Tail:
             found = find_tiling(self, inputs, threads)
             with self._lock:  # threads that run one model share it
                 self._tilings[kinds] = found
-                if len(self._tilings) > KEPT:
-                    del self._tilings[next(iter(self._tilings))]
+                while len(self._tilings) > KEPT:
+                    self._tilings.popitem(last=False)
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:

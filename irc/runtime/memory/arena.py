@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,7 @@ class PlannedRuns:
     def __init__(self, lowerer: Lowerer) -> None:
         self._lowerer = lowerer
         self._kinds: OrderedDict[Kind, dict[Value, Form] | _Planned | None] = OrderedDict()
-        self._met: dict[Kind, None] = {}
+        self._met: OrderedDict[Kind, None] = OrderedDict()
         self._arenas: list[_Arena] = []
         self._branches = Branches(lowerer)
         self._lock = RLock()
@@ -135,9 +136,7 @@ class PlannedRuns:
             results = plan.call(inputs, run)
         recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
         with self._lock:
-            self._kinds[kind] = recorder.forms
-            if len(self._kinds) > KINDS:
-                self._kinds.popitem(last=False)
+            self._keep(kind, recorder.forms)
         return results
 
     def plans(self) -> list[MemoryPlan]:
@@ -147,19 +146,30 @@ class PlannedRuns:
     def _find(self, kind: Kind) -> tuple[_Planned | None, bool]:
         """The plan for runs of ``kind`` and, if there is none, whether this run is to be recorded."""
         with self._lock:
-            if kind in self._kinds:
-                self._kinds.move_to_end(kind)
+            try:
                 found = self._kinds[kind]
-                if isinstance(found, dict):
-                    found = self._kinds[kind] = self._plan(kind, found)
-                return found, False
-            if len(self._kinds) < KINDS or kind in self._met:
-                self._met.pop(kind, None)
-                return None, True
-            self._met[kind] = None
-            if len(self._met) > _MET:
-                del self._met[next(iter(self._met))]
-            return None, False
+            except KeyError:
+                return None, self._is_to_record(kind)
+            with suppress(KeyError):  # at any line, a signal handler may run other kinds, which throw this one out
+                self._kinds.move_to_end(kind)
+            if isinstance(found, dict):
+                found = self._plan(kind, found)
+                self._keep(kind, found)
+            return found, False
+
+    def _is_to_record(self, kind: Kind) -> bool:
+        if len(self._kinds) < KINDS or kind in self._met:
+            self._met.pop(kind, None)
+            return True
+        self._met[kind] = None
+        while len(self._met) > _MET:
+            self._met.popitem(last=False)
+        return False
+
+    def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None) -> None:
+        self._kinds[kind] = known
+        while len(self._kinds) > KINDS:
+            self._kinds.popitem(last=False)
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
