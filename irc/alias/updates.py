@@ -38,6 +38,8 @@ class Updates(Queries):
         self.check_rewrites = False
         self._open = 0
         self._declared_unknown: dict[Value, None] = {}
+        self._told: set[Value] = set()
+        """What they denote was told, not found by the rule of the node that makes them: that may never have run."""
         self._start()
 
     def _start(self) -> None:
@@ -55,24 +57,30 @@ class Updates(Queries):
     def add_node(self, node: Node) -> None:
         """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
         elements = self._solver.facts.elements
-        if all(elements.get(v, NOTHING) == NOTHING for v in node.outputs):
+        if not self._told.isdisjoint(node.outputs):
+            self._analyse_again([], [node])  # others may refer to what they were told to denote
+            self._told.difference_update(node.outputs)
+        elif all(elements.get(v, NOTHING) == NOTHING for v in node.outputs):
             self._solver.analyse_node(node)  # or else it was when somebody asked for what it makes
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
         self._solver.dag.answers.pop(value, None)
         self._solver.fresh(value)
+        self._told.add(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
         self._solver.dag.answers.pop(target, None)
         self._solver.bind(target, self._solver.element(source))
+        self._told.add(target)
         if source in self._declared_unknown:
             self._declared_unknown[target] = None
 
     def rehome_value(self, value: Value) -> None:
         """``value`` is about to become the result of another node. It denotes what it did."""
         self._solver.element(value)  # known from now on: what its new node does will not be asked
+        self._told.add(value)
 
     def unnest_nodes(self, node: Node) -> None:
         """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it."""
@@ -123,6 +131,7 @@ class Updates(Queries):
                 self.cut_inputs(node)
             self._loose.pop(value, None)
         self._solver.forget(value)
+        self._told.discard(value)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self._loosen(None, unbounded=True)
@@ -199,6 +208,7 @@ class Updates(Queries):
         for value in self._declared_unknown:
             self._solver.become_unknown(self._solver.element(value))
         self.solves += 1
+        self._told.clear()
         self._start()
 
     def counters(self) -> dict[str, int]:
