@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irc
+from irc.frontend.torchscript.live import graph_of
 from tests.differential.helpers import Typed, compare
 from tests.runtime.test_aten_corners import CALLS, EXACT, REFUSALS
 
@@ -34,6 +35,60 @@ def test_calls_left_by_runs_without_optimization_are_inlined() -> None:
     model = irc.compile(module)
     (found,) = model.run({model.inputs[0].name: x.numpy()}).values()
     np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Negate(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return -x
+
+
+def through_interface() -> Any:
+    class Step(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            pass
+
+    class Caller(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.step = Negate()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.step.forward(x)
+
+    Caller.__annotations__ = {"step": torch.jit.interface(Step)}
+    return Caller()
+
+
+class Around(torch.nn.Module):
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("module", "passes", "left"),
+    [
+        (lambda: Around(Negate()), 1, 0),
+        (lambda: Around(Around(Around(Negate()))), 3, 0),  # each shows one call, and hides the next
+        (through_interface, 1, 1),
+        (lambda: Around(through_interface()), 2, 1),
+    ],
+)
+def test_calls_are_inlined_until_that_changes_nothing(
+    module: Any, passes: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = torch.jit.script(module())
+    with torch.jit.optimized_execution(False):
+        script(torch.ones(2))
+    counted: list[Any] = []
+    inline = torch._C._jit_pass_inline
+    monkeypatch.setattr(torch._C, "_jit_pass_inline", lambda graph: counted.append(graph) or inline(graph))
+    graph, _ = graph_of(script)
+    assert (len(counted), str(graph).count("prim::CallMethod")) == (passes, left)
 
 
 def test_strings_that_are_no_utf8() -> None:

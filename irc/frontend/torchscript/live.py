@@ -25,7 +25,7 @@ _INLINE_ELEMENTS = 16
 """Constants with more elements become weights."""
 
 _MAX_CALL_DEPTH = 64
-"""How deeply calls are inlined; what cannot be, such as a call through an interface, ends no sooner."""
+"""How deeply calls are inlined."""
 
 # Element types that torch cannot hand to NumPy, and integers of their size.
 _AS_INTEGERS = {
@@ -60,15 +60,23 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     if not isinstance(source, torch._C.Graph):
         graph = source.graph
     graph = graph.copy()
+    calls = _calls(graph)
     for _ in range(_MAX_CALL_DEPTH):  # usually all at once; functions that ran without optimization one level a time
         torch._C._jit_pass_inline(graph)
-        if not any(node.kind() in ("prim::CallFunction", "prim::CallMethod") for node in _walk(graph)):
+        before, calls = calls, _calls(graph)
+        if not calls or calls == before:  # those through an interface stay
             break
     torch._C._jit_pass_inline_fork_wait(graph)
     for node in _walk(graph):
         if node.kind() == "prim::PythonOp":
             raise Error("IRC140", f"it calls Python, {node.pyname()}(...), which irc cannot", _place(node))
     return graph, script
+
+
+def _calls(graph: Any) -> set[int]:
+    """The calls in ``graph``, by the numbers of their results, which are given once: equally many may be others."""
+    calls = ("prim::CallFunction", "prim::CallMethod")
+    return {node.output().unique() for node in _walk(graph) if node.kind() in calls}
 
 
 def _place(node: Any) -> str:
