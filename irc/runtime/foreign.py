@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.types import DictType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irc.runtime.values import describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ def is_foreign(binder: Binder) -> bool:
 
 
 def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
-    """``kernel``, which ``binder`` made for ``node``, with NumPy's scalars made arrays.
+    """``kernel``, which ``binder`` made for ``node``, with NumPy's scalars made arrays or numbers.
 
     It raises IRC401 where a result is not of the type that the node promises, or there are not as many.
     """
@@ -29,11 +31,11 @@ def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
     name = f"{getattr(binder, '__module__', '?')}.{getattr(binder, '__qualname__', '?')}"
 
     def one(value: Any, type: Type) -> Any:
-        if _is_scalar(value):
-            value = np.asarray(value) if isinstance(type, TensorType) else value.item()
-        if not _is_of(value, type):
-            raise Error("IRC401", f"its kernel, by {name}, returns {describe(value)} where {type} is promised")
-        return value
+        try:
+            return _as(value, type)
+        except _OtherTypeError:
+            message = f"its kernel, by {name}, returns {describe(value)} where {type} is promised"
+            raise Error("IRC401", message) from None
 
     def run_one(*inputs: Any) -> Any:
         return one(kernel(*inputs), types[0])
@@ -49,20 +51,46 @@ def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
     return run_one if len(types) == 1 else run_many
 
 
+class _OtherTypeError(Exception):
+    """A value is not of the type that it should be of."""
+
+
+def _as(value: Any, type: Type) -> Any:
+    """``value``, of ``type`` as far as the kind of value and element types go, with NumPy's scalars in it converted.
+
+    Lists and dicts stay the same objects where nothing in them is: others may hold them, too.
+    """
+    if isinstance(type, OptionalType):
+        return None if value is None else _as(value, type.elem)
+    if isinstance(type, ListType):
+        items = [_as(v, type.elem) for v in _only(is_sequence, value)]
+        return value if all(map(is_, items, value)) else items
+    if isinstance(type, TupleType):
+        if not _is_tuple(value) or len(value) != len(type.elems):
+            raise _OtherTypeError
+        return tuple(map(_as, value, type.elems))
+    if isinstance(type, DictType):
+        entries = {_as(k, type.key): _as(v, type.value) for k, v in _only(is_mapping, value).items()}
+        return value if all(map(is_, (*entries, *entries.values()), (*value, *value.values()))) else entries
+    if _is_scalar(value):
+        value = np.asarray(value) if isinstance(type, TensorType) else value.item()
+    if isinstance(type, TensorType):
+        dtype = _only(is_array, value).dtype
+        if type.dtype is not None and dtype != type.dtype.numpy:
+            raise _OtherTypeError
+    return value
+
+
+def _only(is_kind: Callable[[Any], Any], value: Any) -> Any:
+    """``value``, which is of a kind."""
+    if not is_kind(value):
+        raise _OtherTypeError
+    return value
+
+
 def _is_scalar(value: Any) -> TypeGuard[np.generic[Any]]:
     return isinstance(value, np.generic)
 
 
 def _is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple)
-
-
-def _is_of(value: Any, type: Type) -> bool:
-    """Whether ``value`` is of ``type``, as far as the kind of value and element types go."""
-    if isinstance(type, TensorType):
-        return is_array(value) and (type.dtype is None or value.dtype == type.dtype.numpy)
-    if isinstance(type, OptionalType):
-        return value is None or _is_of(value, type.elem)
-    if isinstance(type, ListType):
-        return is_sequence(value) and all(_is_of(v, type.elem) for v in value)
-    return is_mapping(value) if isinstance(type, DictType) else True

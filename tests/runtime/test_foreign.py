@@ -44,12 +44,20 @@ def run(kernel: Callable[..., Any], *types: str) -> list[Any]:
         (lambda x: 3.0, ["Tensor"], "returns float 3.0 where Tensor is promised"),
         (lambda x: [x], ["Tensor"], "returns list of 1 (float32[3], ...) where Tensor is promised"),
         (lambda x: x.astype(float), ["Float(3)"], "returns float64[3] where Float(3) is promised"),
-        (lambda x: x.mean(dtype=float), ["Float()"], "returns float64[] where Float() is promised"),
+        (lambda x: x.mean(dtype=float), ["Float()"], "returns float64 np.float64(2.0) where Float() is promised"),
         (lambda x: x, ["Tensor", "Tensor"], "returns float32[3], not a tuple of 2"),
         (lambda x: (x,), ["Tensor", "Tensor"], "returns tuple of 1 (float32[3], ...), not a tuple of 2"),
         (lambda x: (x, None), ["Tensor", "Tensor"], "returns absent where Tensor is promised"),
         (lambda x: x, ["Tensor[]"], "returns float32[3] where Tensor[] is promised"),
         (lambda x: [x, 1], ["Tensor[]"], "where Tensor[] is promised"),
+        (lambda x: [x.astype(float)], ["Float(3)?[]"], "where Float(3)?[] is promised"),
+        (
+            lambda x: [x, x],
+            ["(Tensor, Tensor)"],
+            "returns list of 2 (float32[3], ...) where (Tensor, Tensor) is promised",
+        ),
+        (lambda x: (x,), ["(Tensor, Tensor)"], "where (Tensor, Tensor) is promised"),
+        (lambda x: {"a": None}, ["Dict(str, Tensor)"], "where Dict(str, Tensor) is promised"),
         (lambda x: x, ["Dict(str, Tensor)"], "returns float32[3] where Dict(str, Tensor) is promised"),
     ],
 )
@@ -70,6 +78,32 @@ def test_what_is_promised_passes() -> None:
     assert [part.tolist() for part in pair] == [[1, 2, 3]] * 2
     (count,) = run(lambda x: x.size * np.int64(1), "int")
     assert type(count) is int and count == 3
+
+
+@pytest.mark.parametrize(
+    ("kernel", "type", "expected"),
+    [
+        (lambda x: x.sum(), "Tensor?", np.array(6, np.float32)),
+        (lambda x: [x.sum()], "Tensor[]", [np.array(6, np.float32)]),
+        (lambda x: (x.sum(), x.size * np.int64(1)), "(Tensor, int)", (np.array(6, np.float32), 3)),
+        (lambda x: ([(np.int64(3), None)],), "((int, Tensor?)[])", ([(3, None)],)),
+        (lambda x: {np.str_("a"): x.max()}, "Dict(str, float)", {"a": 3.0}),
+    ],
+)
+def test_scalars_of_numpy_are_converted_where_they_stand(kernel: Any, type: str, expected: Any) -> None:
+    def kinds(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [value.__class__, *map(kinds, value)]
+        return [dict, *map(kinds, value), *map(kinds, value.values())] if isinstance(value, dict) else value.__class__
+
+    (found,) = run(kernel, type)
+    assert found == expected and kinds(found) == kinds(expected)
+
+
+def test_what_needs_no_conversion_is_not_copied() -> None:
+    rows, table = [X, X], {"a": [X]}
+    found = run(lambda x: (rows, table), "Tensor[]", "Dict(str, Tensor[])")
+    assert found[0] is rows and found[1] is table
 
 
 def test_irc_s_own_kernels_are_called_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
