@@ -10,9 +10,9 @@ from irc.alias.facts import NOTHING
 from irc.alias.memory_types import has_memory
 from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
-from irc.alias.rules import leaves_traces, looks_at_constants
+from irc.alias.rules import leaves_traces
+from irc.alias.rules.switches import is_resettled, say_the_same
 from irc.ir.node import Node
-from irc.ir.tensor import Tensor
 from irc.ir.value import Value
 
 
@@ -97,7 +97,7 @@ class Updates(Queries):
         """Every use of ``old``, but as an output of the graph, has become a use of ``new``. Tell it then.
 
         Where ``new`` is a constant that settles what its users do (whether a
-        normalisation trains), the db stays what it was, a superset, until ``tighten``.
+        normalisation trains), and ``old`` is none, the db stays what it was, a superset, until ``tighten``.
         """
         if old is new:
             return
@@ -106,18 +106,22 @@ class Updates(Queries):
         if was_nothing and has_memory(new.type):
             self._analyse_again([new] if holds(new) else [], _users(new))  # it was of no concern to them
             return
-        if (_is_constant(old) or _is_constant(new)) and not _are_equal_constants(old, new):
-            settled = [user for user in new.iter_users() if looks_at_constants(user.kind)]
-            if settled and _is_constant(old):
-                self._analyse_again([v for v in (old, new) if holds(v)], _users(new))
-                return
-            for user in settled:
-                self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
-        if before is None or before == NOTHING:
-            return  # nothing was ever said about what old denotes
-        after = self._solver.element(new)
-        if not self._solver.redirect(before, after):
-            self._analyse_again([v for v in (old, new) if holds(v)], [*_makers([old]), *_users(new)])
+        values: list[Value] = []
+        nodes: list[Node] = []
+        if not say_the_same(old, new):
+            settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
+            if _is_constant(old):
+                nodes += settled  # they may do now what they were known not to do
+            else:
+                for user in settled:
+                    self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
+        if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
+            after = self._solver.element(new)
+            if not self._solver.redirect(before, after):
+                values += [v for v in (old, new) if holds(v)]
+                nodes += [*_makers([old]), *_users(new)]
+        if nodes:
+            self._analyse_again(values, nodes)
 
     # -- erasing ---------------------------------------------------------
 
@@ -254,16 +258,6 @@ class Updates(Queries):
 
 def _is_constant(value: Value) -> bool:
     return value.node is not None and value.node.kind == "prim::Constant"
-
-
-def _are_equal_constants(a: Value, b: Value) -> bool:
-    """Whether ``a`` and ``b`` surely are constants of one value, so that either settles the same."""
-    if a.node is None or b.node is None or not (_is_constant(a) and _is_constant(b)):
-        return False
-    x, y = a.node.attributes.get("value"), b.node.attributes.get("value")
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return x is y or (x.numel == y.numel == 1 and x.same_contents(y))
-    return x is y or (isinstance(x, bool | int | float) and type(x) is type(y) and x == y)
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

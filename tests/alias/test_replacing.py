@@ -54,6 +54,81 @@ def test_an_equal_constant_changes_nothing() -> None:
     c.db.check()
 
 
+ROLES = """
+graph(%x : Float(2, 4), %m : Float(4)):
+  %off : bool = prim::Constant[value=False]()
+  %on : bool = prim::Constant[value=True]()
+  %eps : float = prim::Constant[value=0.1]()
+  %eps2 : float = prim::Constant[value=0.2]()
+  %zero : float = prim::Constant[value=0.0]()
+  %one : float = prim::Constant[value=1.0]()
+  %w : Float(4) = prim::Constant[value=tensor<Float(4)>([1., 2., 3., 4.])]()
+  %w2 : Float(4) = prim::Constant[value=tensor<Float(4)>([1., 2., 3., 4.])]()
+  %s : Tensor = aten::relu(%m)
+  %y : Tensor = aten::batch_norm(%x, %w, %w, %s, %s, %on, %eps, %eps, %off)
+  %k : Tensor = aten::batch_norm(%y, %w2, %w2, %m, %m, %off, %eps2, %eps2, %on)
+  %n : NoneType = prim::Constant()
+  %a : Tensor = aten::scaled_dot_product_attention(%k, %k, %k, %n, %one, %off, %n, %off)
+  return (%a)
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("w", "w2"), ("eps", "eps2"), ("one", "eps2"), ("one", "eps")])
+def test_a_constant_that_settles_nothing_else_than_another(old: str, new: str) -> None:
+    c = Case(ROLES)
+    replace(c, old, new)
+    assert (c.db.solves, c.db.regions) == (1, 0)
+    assert c.written("s") and c.db.is_random(c.node("a"))
+    c.db.check()
+    assert c.db.is_tight
+
+
+def test_a_constant_of_another_truth_concerns_those_it_switches() -> None:
+    c = Case(ROLES)
+    replace(c, "one", "zero")
+    assert not c.db.is_random(c.node("a"))
+    replace(c, "eps", "off")
+    assert c.written("s")
+    c.db.check()
+    replace(c, "on", "off")
+    c.db.check()
+    assert not c.written("s") and c.db.is_tight
+
+
+def test_a_tensor_of_several_elements_is_no_switch() -> None:
+    c = Case("""
+graph(%x : Float(2, 4)):
+  %r : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
+  %off : Float(2) = prim::Constant[value=tensor<Float(2)>([0., 0.])]()
+  %on : Float(2) = prim::Constant[value=tensor<Float(2)>([0., 1.])]()
+  %y : Tensor = onnx::Dropout(%x, %r, %off)
+  return (%y)
+""")
+    assert c.db.is_random(c.node("y"))
+    replace(c, "off", "on")
+    assert (c.db.solves, c.db.regions) == (1, 0)
+    c.db.check()
+
+
+@pytest.mark.parametrize("new", ["real", "text"])
+def test_what_is_no_index_chooses_no_element(new: str) -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %real : float = prim::Constant[value=1.0]()
+  %text : str = prim::Constant[value="1"]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
+  %e : Tensor = prim::TupleIndex(%t, %one)
+  return (%e)
+""")
+    assert not c.alias("e", "a")
+    replace(c, "one", new)
+    assert c.alias("e", "a")
+    c.db.check()
+
+
 @pytest.mark.parametrize(("new", "second"), [("i", True), ("one", True), ("zero", False)])
 def test_the_index_into_a_tuple(new: str, second: bool) -> None:
     c = Case("""

@@ -9,13 +9,13 @@ that none of these knows is opaque.
 from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
-from irc.alias.rules import calls, control, objects, tensors
+from irc.alias.rules import calls, control, objects, switches, tensors
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 from irc.ir.ops.plugins import load_for
-from irc.ir.ops.registry import on_change, random_switch
+from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 _BY_HAND: dict[str, Rule | None] = {}
@@ -29,6 +29,7 @@ def register(kind: str, rule: Rule | None) -> None:
 
 def _forget(kind: str) -> None:
     RULES.pop(kind, None)
+    switches.forget(kind)
 
 
 on_change.append(_forget)
@@ -66,11 +67,6 @@ def may_write(kind: str) -> bool:
         return kind == "prim::SetAttr" or kind in tensors.RULES
     rows = ops.schemas(kind)
     return any(row.is_mutable for row in rows) if rows else not ops.functional_by_default(kind)
-
-
-def looks_at_constants(kind: str) -> bool:
-    """Whether what nodes of ``kind`` do depends on the values of constants among their inputs."""
-    return kind in tensors.STATISTICS or kind == "prim::TupleIndex" or random_switch(kind) is not None
 
 
 def leaves_traces(node: Node) -> bool:

@@ -10,7 +10,7 @@ from irc.ir.node import Node
 def fits(node: Node) -> bool:
     """Whether ``node`` has the inputs and outputs that the rules here look at; if not, nothing is known of it."""
     if node.kind in STATISTICS:
-        return len(node.inputs) > 5
+        return len(node.inputs) > TRAINING
     return len(node.inputs) > 0 and len(node.outputs) == 1
 
 
@@ -18,7 +18,7 @@ def _normalise(rec: Recorder, node: Node) -> Steps | None:
     """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
     if not fits(node):
         return opaque(rec, node)
-    training = node.inputs[5].node
+    training = node.inputs[TRAINING].node
     if training is None or training.kind != "prim::Constant" or training.attributes.get("value"):
         for statistics in node.inputs[3:5]:
             rec.write(node, rec.element(statistics))
@@ -43,6 +43,9 @@ def _set_storage(rec: Recorder, node: Node) -> Steps | None:
 
 STATISTICS = frozenset({"aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"})
 """Operators whose running statistics are written or not as an argument says."""
+
+TRAINING = 5
+"""The position of that argument."""
 
 RULES: dict[str, Rule | None] = {
     **dict.fromkeys(STATISTICS, _normalise),

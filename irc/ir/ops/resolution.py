@@ -72,7 +72,9 @@ def _is_off(node: Node, name: str) -> bool:
     value = source.attributes.get("value")
     if value is None:
         return by_default
-    return not (value.numpy().any() if isinstance(value, Tensor) else value)
+    if isinstance(value, Tensor):
+        return value.numel == 1 and not value.numpy().any()
+    return not value
 
 
 def schema_of(node: Node) -> Schema | None:

@@ -1,0 +1,65 @@
+"""Switches: arguments whose constants settle what a node does."""
+
+from __future__ import annotations
+
+from irc.alias.rules import tensors
+from irc.ir import ops
+from irc.ir.node import Node
+from irc.ir.ops.registry import random_switch
+from irc.ir.tensor import Tensor
+from irc.ir.value import Value
+
+_NO_CONSTANT = object()
+_PLAIN: tuple[type[object], ...] = (bool, int, float, str, list, tuple)
+_POSITIONS: dict[str, frozenset[int]] = {}
+
+
+def forget(kind: str) -> None:
+    """The rows of ``kind`` have changed."""
+    _POSITIONS.pop(kind, None)
+
+
+def _positions(kind: str) -> frozenset[int]:
+    """Where nodes of ``kind`` have switches, by whichever of its overloads."""
+    found = _POSITIONS.get(kind)
+    if found is None:
+        if kind in tensors.STATISTICS:
+            found = frozenset([tensors.TRAINING])
+        elif kind == "prim::TupleIndex":
+            found = frozenset([1])
+        else:
+            rows, name = ops.schemas(kind), random_switch(kind)
+            found = frozenset(i for row in rows for i, a in enumerate(row.arguments) if a.name == name)
+        _POSITIONS[kind] = found
+    return found
+
+
+def say_the_same(a: Value, b: Value) -> bool:
+    """Whether ``a`` and ``b`` surely settle the same at every switch: most often, as neither settles anything."""
+    x, y = _setting(a), _setting(b)
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x is y or x.same_contents(y)
+    if isinstance(x, int | float):
+        return type(x) is type(y) and x == y  # which element of a tuple, say
+    return x is y or _are_equally_true(x, y)
+
+
+def is_resettled(node: Node, old: Value, new: Value) -> bool:
+    """Whether ``node``, which uses ``new``, may do something else than if it used ``old`` there."""
+    inputs = node.inputs
+    if not any(i < len(inputs) and inputs[i] is new for i in _positions(node.kind)):
+        return False
+    return node.kind == "prim::TupleIndex" or not _are_equally_true(_setting(old), _setting(new))
+
+
+def _setting(value: Value) -> object:
+    """The constant that ``value`` is. Tensors of several elements settle no more than what is no constant."""
+    if value.node is None or value.node.kind != "prim::Constant":
+        return _NO_CONSTANT
+    constant = value.node.attributes.get("value")
+    return _NO_CONSTANT if isinstance(constant, Tensor) and constant.numel != 1 else constant
+
+
+def _are_equally_true(x: object, y: object) -> bool:
+    """Whether ``x`` and ``y`` are of one type, with which the overload may change, and switch the same on or off."""
+    return type(x) is type(y) and isinstance(x, _PLAIN) and bool(x) == bool(y)
