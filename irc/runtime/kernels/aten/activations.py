@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
-from irc.runtime.kernels.aten.element_types import as_float, check_real, result_type
+from irc.runtime.kernels.aten.element_types import as_float, check_real, element_of, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
@@ -29,7 +29,11 @@ def _between(low: Any, high: Any) -> Callable[..., Any]:
 
 
 def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Plan:
-    return Plan(_between(low, high), (x,), x.dtype)
+    if x.dtype.kind == "u" and min(low, high) < 0:
+        raise Error(
+            "IRC423", f"hardtanh's limits, {low} and {high}, must not be negative for elements of {x.dtype.name}"
+        )
+    return Plan(_between(element_of(low, x.dtype), element_of(high, x.dtype)), (x,), x.dtype)
 
 
 def _leaky_relu(slope: float = 0.01) -> Function:
@@ -138,8 +142,12 @@ def _softshrink(limit: Any = 0.5) -> Function:
 
 
 def _threshold(x: Array, limit: Any, value: Any) -> Plan:
+    if is_integral(x.dtype):
+        limit = element_of(limit, x.dtype)
+    value = element_of(value, x.dtype)
+
     def compute(a: Array, out: Array | None = None) -> Any:
-        return np.positive(np.where(a <= limit, a.dtype.type(value), a), out=out)
+        return np.positive(np.where(a <= limit, value.astype(a.dtype), a), out=out)
 
     return Plan(compute, (x,), x.dtype)
 

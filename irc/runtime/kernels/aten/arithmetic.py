@@ -12,7 +12,7 @@ from irc.ir.types import INT
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
-from irc.runtime.kernels.aten.element_types import BOOL, is_integral, result_type, tensor
+from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_integral, result_type, tensor
 from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_one, of_two, on_numbers, register
 from irc.runtime.kernels.aten.registering import aten, by_node, table
 from irc.runtime.kernels.registry import Kernel
@@ -37,6 +37,7 @@ def _scaled(ufunc: np.ufunc) -> Planner:
             return Plan(ufunc, (x, y), dtype)
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
             raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
+        element_of(alpha, dtype)  # which refuses what does not fit
         return Plan(compute, (x, y), dtype)
 
     return plan
@@ -97,6 +98,8 @@ def _power(x: Operand, y: Operand) -> Plan:
         raise Error("IRC424", f"integers cannot be raised to the power {y}, which is negative")
     if dtype == BOOL and is_array(y):
         raise Error("IRC421", "bools cannot be raised to bools; convert them")
+    if not is_array(y) and (is_integral(dtype) or is_half(dtype)):
+        element_of(y, dtype)  # which refuses what does not fit
     root = _ROOTS.get(y) if not is_array(y) and dtype.kind == "f" and not is_half(dtype) else None
     if root is not None:
         return of_one(root, to_float=True)(x)
@@ -126,6 +129,8 @@ def _plus(combine: np.ufunc) -> Planner:
             return np.add(a, combine(b, c) if value == 1 else combine(b * tensor(value, b.dtype), c), out=out)
 
         dtype = result_type(x, y, z)
+        if not is_half(dtype):  # of float16, torch makes infinities
+            element_of(value, dtype)
         if combine is np.divide and is_integral(dtype):
             raise Error("IRC423", "addcdiv does not divide integers; convert them")
         return Plan(compute, (x, y, z), dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,12 @@ def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
 
 
 def element_of(value: Any, dtype: AnyDType) -> Array:
-    """As `tensor`. Error IRC423 if ``value`` is a number that an element of type ``dtype`` cannot hold."""
+    """As `tensor`. Error IRC423 if ``value`` is a number that an element of type ``dtype`` cannot hold.
+
+    A tensor without dimensions, of another type, is its number.
+    """
+    if is_array(value) and not value.ndim and value.dtype != dtype:
+        value = value.item() if value.dtype.kind in "biufc" else float(value)
     found = tensor(value, dtype)
     if not is_array(value) and not _holds(dtype, value, found):
         raise Error("IRC423", f"{value} does not fit into an element of type {dtype.name}")
@@ -143,9 +149,12 @@ def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
         return not value.imag and _holds(dtype, value.real, converted)
     if dtype.kind not in "iu":
         return not math.isfinite(value) or bool(np.isfinite(converted))
-    limits = np.iinfo(dtype)
+    limits = _limits(dtype)
     least = -limits.max if dtype.kind == "u" else limits.min
     return math.isfinite(value) and least <= value <= limits.max
+
+
+_limits = cache(np.iinfo)
 
 
 def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Array:

@@ -23,7 +23,8 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half
+from irc.runtime.values import is_array
 
 
 def _comparison(ufunc: np.ufunc) -> Planner:
@@ -100,7 +101,8 @@ def _choose(condition: Array, *branches: Operand) -> Any:
     if not branches:
         return [np.array(i) for i in np.nonzero(np.atleast_1d(condition))]
     dtype = result_type(*branches)
-    x, y = (tensor(b, dtype) for b in branches)
+    # Of what is too large for float16, torch makes infinities.
+    x, y = (tensor(b, dtype) if is_array(b) or is_half(dtype) else element_of(b, dtype) for b in branches)
     try:
         shape = broadcast_shape(condition.shape, x.shape, y.shape)
     except ValueError:

@@ -25,6 +25,7 @@ from irc.runtime.kernels.aten.special import digamma, erfc, erfinv, lgamma, safe
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array
+from irc.runtime.values import is_array
 
 
 def _sigmoid(x: Array, out: Array | None = None) -> Any:
@@ -167,9 +168,7 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
     if not given:
         raise Error("IRC424", "clamp needs a lower or an upper bound, or both")
     dtype = result_type(x, *given)
-    if is_integral(dtype):
-        for bound in given:
-            element_of(bound, dtype)  # which refuses what does not fit
+    given = [b if is_array(b) else element_of(b, dtype) for b in given]  # which refuses numbers that do not fit
 
     def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
         rest = iter(bounds)
