@@ -99,8 +99,8 @@ def test_a_tensor_of_several_elements_is_no_switch() -> None:
     c = Case("""
 graph(%x : Float(2, 4)):
   %r : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
-  %off : Float(2) = prim::Constant[value=tensor<Float(2)>([0., 0.])]()
-  %on : Float(2) = prim::Constant[value=tensor<Float(2)>([0., 1.])]()
+  %off : Bool(2) = prim::Constant[value=tensor<Bool(2)>([False, False])]()
+  %on : Bool(2) = prim::Constant[value=tensor<Bool(2)>([False, True])]()
   %y : Tensor = onnx::Dropout(%x, %r, %off)
   return (%y)
 """)
