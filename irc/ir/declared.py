@@ -1,4 +1,8 @@
-"""What a model declares of its outputs: told to users and to other tools, never computed with, as it may be wrong."""
+"""What a model declares of its outputs: told to users and to other tools, not computed with, as it may be wrong.
+
+There is one exception: a scan output of a loop that makes no trip has no rows to take a shape from, and has the
+declared one (`irc.ir.ops.scan`), as in ONNX Runtime.
+"""
 
 from __future__ import annotations
 
