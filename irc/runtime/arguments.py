@@ -197,6 +197,11 @@ def _from_python(value: Any, where: str) -> Array:
     return array
 
 
+_SATURATING = {DType.FLOAT4E2M1: 7.0, DType.FLOAT6E2M3: 7.75, DType.FLOAT6E3M2: 30.0}
+"""Types without infinities, in which NumPy makes the largest number of all that is larger; and where those begin
+that do not round to it: halfway to the number that would follow it."""
+
+
 def _convert(array: Array, dtype: DType) -> Array | None:
     """Python numbers (or strings) as elements of ``dtype``, or None if that would change them."""
     kind = array.dtype.kind
@@ -211,6 +216,8 @@ def _convert(array: Array, dtype: DType) -> Array | None:
         if (dtype.is_float and kind == "f") or (is_complex and kind in "fc"):
             converted = array.astype(dtype.numpy)
             same = (np.isnan(converted) == np.isnan(array)) & (np.isinf(converted) == np.isinf(array))
+            if dtype in _SATURATING:
+                same &= np.abs(array) < _SATURATING[dtype]
             return converted if same.all() else None
         if kind in "iu" and (dtype.is_integer or dtype.is_float or is_complex):
             converted = array.astype(dtype.numpy)

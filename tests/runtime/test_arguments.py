@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
+from irc.ir.types import DType, TensorType
+from irc.runtime.arguments import Argument, accept
 from tests.runtime.helpers import f32, model_of
 
 IDENTITY = "graph(%x : {}):\n %y : {} = onnx::Identity(%x)\n return (%y)\n"
@@ -243,3 +245,17 @@ def test_tuples():
     assert number == 3 and array.tolist() == [1]
     with pytest.raises(Error, match="expected a tuple of 2"):
         model.run({"x": (3,)})
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT4E2M1, DType.FLOAT6E2M3, DType.FLOAT6E3M2])
+def test_numbers_beyond_types_without_infinities_do_not_fit(dtype: DType) -> None:
+    limits = ml_dtypes.finfo(dtype.numpy)
+    largest = float(limits.max)
+    follows = largest + float(limits.eps) * 2 ** int(np.log2(largest))  # what the type would have next
+    argument = Argument("x", TensorType(dtype, (2,)))
+    rounded = accept([-largest, (largest + follows) / 2 - 1e-9], argument, {})
+    assert rounded.dtype == dtype.numpy and rounded.tolist() == [-largest, largest]
+    for number in ((largest + follows) / 2, -follows, 1e9, float("inf"), float("nan")):
+        with pytest.raises(Error) as caught:
+            accept([1.0, number], argument, {})
+        assert caught.value.code == "IRC415"
