@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from irc.cli.output import say
 from irc.errors import Error
@@ -51,11 +52,21 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         raise
 
 
+class _Parser(argparse.ArgumentParser):
+    """Of the commands, too. What cannot be written to stdout is an error, which argparse keeps silent about."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+
 def _parser() -> argparse.ArgumentParser:
     from irc import __version__
     from irc.cli import bench, compile, inspect, opt, run
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="irc",
         description="A compiler for ML graphs.",
         epilog="irc COMMAND --help explains a command, with examples.",

@@ -104,6 +104,11 @@ def test_a_full_disk(irc: Command) -> None:
     done = sh("$irc print g.ir > /dev/full")
     assert done.returncode == 1
     assert done.stderr == b"irc: cannot write the results: No space left on device\n"
+    for written in ("--help", "opt --help", "--version"):
+        for settings in ({}, {"PYTHONUNBUFFERED": "1"}):
+            done = sh(f"$irc {written} > /dev/full", **settings)
+            assert done.returncode == 1
+            assert done.stderr == b"irc: cannot write the results: No space left on device\n"
     (irc.folder / "full.ir").symlink_to("/dev/full")
     done = sh("$irc opt g.ir -o full.ir")
     assert done.returncode == 1
