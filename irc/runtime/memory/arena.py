@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -148,10 +147,9 @@ class PlannedRuns:
         with self._lock:
             try:
                 found = self._kinds[kind]
-            except KeyError:
-                return None, self._is_to_record(kind)
-            with suppress(KeyError):  # at any line, a signal handler may run other kinds, which throw this one out
                 self._kinds.move_to_end(kind)
+            except KeyError:  # also if it was there: at any line, a signal handler may run others, which throw it out
+                return None, self._is_to_record(kind)
             if isinstance(found, dict):
                 found = self._plan(kind, found)
                 self._keep(kind, found)
