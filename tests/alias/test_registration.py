@@ -6,6 +6,7 @@ import pytest
 
 from irc.alias import AliasDb, analyze, register_rule
 from irc.alias.recorder import Recorder
+from irc.alias.rules import schema_rule
 from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
 from irc.ir.ops import Effects, schema_of
@@ -91,6 +92,32 @@ def test_a_row_added_later_counts() -> None:
     db, a, _, node = graph_of("third::late")
     assert not db.may_alias(node.output, a)
     assert db.has_side_effects(node)
+
+
+def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
+    register_schema("third::grown(Tensor x, Tensor y) -> Tensor")
+    db, _, _, node = graph_of("third::grown")
+    db.erase_node(node)
+    assert db.is_tight
+    register_schema("third::grown.escape(Tensor(a -> *) x, Tensor y) -> Tensor")
+    db, _, _, node = graph_of("third::grown")
+    db.erase_node(node)
+    assert not db.is_tight
+
+
+def test_erasing_resolves_no_overloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sorts of the arguments are asked first: they nearly always tell what a node does."""
+    asked: list[Node] = []
+    monkeypatch.setattr(schema_rule, "resolve", asked.append)
+    graph = Graph()
+    x = graph.add_input(T)
+    b = Builder(graph)
+    two = b.constant(2)
+    nodes = [b.node("aten::add", [x, two], [T]), b.node("aten::max", [x], [T]), b.node("aten::max", [x, x], [T])]
+    db = analyze(graph)
+    for node in nodes:
+        db.erase_node(node)
+    assert db.is_tight and not asked
 
 
 def test_a_rule_goes_before_a_row() -> None:

@@ -9,7 +9,7 @@ that none of these knows is opaque.
 from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
-from irc.alias.rules import calls, control, objects, switches, tensors
+from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
 from irc.ir import ops
 from irc.ir.graph import Graph
@@ -19,6 +19,8 @@ from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 _BY_HAND: dict[str, Rule | None] = {}
+_KEEPING: dict[str, bool] = {}
+"""Kinds with schema rows -> whether any row stores something or lets it escape."""
 
 
 def register(kind: str, rule: Rule | None) -> None:
@@ -30,6 +32,8 @@ def register(kind: str, rule: Rule | None) -> None:
 def _forget(kind: str) -> None:
     RULES.pop(kind, None)
     switches.forget(kind)
+    schema_rule.forget(kind)
+    _KEEPING.pop(kind, None)
 
 
 on_change.append(_forget)
@@ -81,7 +85,10 @@ def leaves_traces(node: Node) -> bool:
         return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
     if kind in _BY_KIND:
         return kind in ("prim::SetAttr", "aten::set_") or (kind in tensors.RULES and not tensors.fits(node))
-    rows = ops.schemas(kind)
-    if not rows:
-        return not ops.functional_by_default(kind)
-    return any(p.stores or p.escapes for p in map(compile_schema, rows)) or is_unsettled(node)
+    keeps = _KEEPING.get(kind)
+    if keeps is None:
+        rows = ops.schemas(kind)
+        if not rows:
+            return not ops.functional_by_default(kind)
+        keeps = _KEEPING[kind] = any(p.stores or p.escapes for p in map(compile_schema, rows))
+    return keeps or is_unsettled(node)

@@ -172,12 +172,25 @@ def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     return _by_types
 
 
+_OPEN: dict[str, dict[_Sorts, bool]] = {}
+"""Kind -> sorts of the arguments -> whether they leave open which is meant of rows that say different things."""
+
+
+def forget(kind: str) -> None:
+    """The rows of ``kind`` have changed."""
+    _OPEN.pop(kind, None)
+
+
 def is_unsettled(node: Node) -> bool:
     """Whether rows of ``node`` say different things, and its arguments do not tell which are meant: it is opaque."""
-    if resolve(node) is not None:
-        return False
-    rows = schemas(node.kind)
-    return len(set(map(compile_schema, rows))) > 1 and _rule_for(rows, _sorts(node)) is _by_types
+    known = _OPEN.setdefault(node.kind, {})
+    sorts = _sorts(node)
+    is_open = known.get(sorts)
+    if is_open is None:
+        rows = schemas(node.kind)
+        is_open = len(set(map(compile_schema, rows))) > 1 and _rule_for(rows, sorts) is _by_types
+        known[sorts] = is_open
+    return is_open and resolve(node) is None
 
 
 def _by_types(rec: Recorder, node: Node) -> Steps | None:
