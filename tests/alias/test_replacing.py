@@ -8,6 +8,7 @@ import pytest
 
 from irc.alias import analyze
 from irc.ir import Builder, Graph, Node, types
+from irc.ir.transfer import exchange_outputs
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
 
@@ -216,3 +217,32 @@ def test_nodes_are_told_in_any_order(order: tuple[int, ...]) -> None:
     assert db.may_alias(drawn, view)
     assert len(db.writers(drawn)) == 1
     db.check()
+
+
+@pytest.mark.parametrize("told", ["copied", "created", "rehomed"])
+def test_add_node_records_the_writes_of_a_node_whose_result_is_known(told: str) -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %va : Tensor = aten::t(%a)
+  %w : Tensor = aten::relu_(%b)
+  return (%va)
+""")
+    node = Builder.before(c.node("w")).node("aten::relu_", [c["a"]], [types.TENSOR])
+    if told == "copied":
+        c.db.copy_value(c["b"], node.output)
+    elif told == "created":
+        c.db.create_value(node.output)
+    else:
+        c.db.rehome_value(c["va"])
+        exchange_outputs(node.output, c["va"])
+    held = Builder.before(c.node("w")).node("prim::ListConstruct", [node.output], [ListType(types.TENSOR)])
+    c.db.add_node(held)  # it refers to what the result was told to denote
+    c.db.add_node(node)
+    assert c.written("a")
+    assert c.db.may_alias(node.output, c["a"])
+    assert c.db.may_contain_alias(held.output, c["a"])
+    assert not c.db.may_alias(node.output, c["b"])
+    c.db.check()
+    assert c.db.is_tight

@@ -10,7 +10,6 @@ import pytest
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, parse_module, types
-from irc.ir.transfer import exchange_outputs
 from tests.alias.helpers import Case
 
 TEXT = """
@@ -77,28 +76,6 @@ def test_add_node(kind: str) -> None:
     assert c.db.may_alias(node.output, c["a"]) == (kind != "aten::relu")
     assert c.written("a") == (kind in ("aten::relu_", "foreign::op"))
     c.db.check()
-
-
-@pytest.mark.parametrize("told", ["copied", "created", "rehomed"])
-def test_add_node_records_the_writes_of_a_node_whose_result_is_known(told: str) -> None:
-    c = Case(TEXT)
-    node = Builder.before(c.node("w")).node("aten::relu_", [c["a"]], [types.TENSOR])
-    if told == "copied":
-        c.db.copy_value(c["b"], node.output)
-    elif told == "created":
-        c.db.create_value(node.output)
-    else:
-        c.db.rehome_value(c["va"])
-        exchange_outputs(node.output, c["va"])
-    held = Builder.before(c.node("w")).node("prim::ListConstruct", [node.output], [types.ListType(types.TENSOR)])
-    c.db.add_node(held)  # it refers to what the result was told to denote
-    c.db.add_node(node)
-    assert c.written("a")
-    assert c.db.may_alias(node.output, c["a"])
-    assert c.db.may_contain_alias(held.output, c["a"])
-    assert not c.db.may_alias(node.output, c["b"])
-    c.db.check()
-    assert c.db.is_tight
 
 
 def test_add_node_with_blocks() -> None:
