@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -161,19 +162,34 @@ class CompiledModel:
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
-        with self._state.running(), Guarded(warden), OwnScratch():
-            try:
-                donated = [i for i, name in enumerate(self._order) if name in donate]
-                run = Run(counters, warden or profiler, threads or self.options.threads)
-                results = self._runs.run(values, run, donated, again=again)
-            finally:
-                self._state.settle()
-            out = boundary.Exit(counters, self._state.arrays())
+        donated = [i for i, name in enumerate(self._order) if name in donate]
+        run = Run(counters, warden or profiler, threads or self.options.threads)
+        guarded = Guarded(warden)
+        released, kept = self._state.turn(
+            partial(self._compute, values, donated, wanted, keep, run, guarded, again=again)
+        )
+        self.counters = counters
+        return released, kept
+
+    def _compute(
+        self,
+        values: Sequence[Any],
+        donated: Collection[int],
+        wanted: Sequence[int],
+        keep: Sequence[int],
+        run: Run,
+        guarded: Guarded,
+        *,
+        again: bool,
+    ) -> tuple[dict[str, Any], list[Array]]:
+        with guarded, OwnScratch():
+            results = self._runs.run(values, run, donated, again=again)
+            self._state.settle()
+            out = boundary.Exit(run.counters, self._state.arrays())
             kept = out.keep([results[i] for i in keep])
             for i, array in zip(keep, kept):
                 results[i] = array
             released = {self.outputs[i].name: results[i] if i in keep else out.release(results[i]) for i in wanted}
-        self.counters = counters
         return released, kept
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -7,15 +7,15 @@ changes likewise, one run at a time; the module that was compiled does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.objects import UNKNOWN, Object, Strided, is_enumeration, known_attribute, storage_of, tensors_in
 from irc.ir.tensor import Tensor
-from irc.ir.types import ClassType
+from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.runtime.values import Array, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Instance:
 class State:
     """The objects of one model.
 
+    A run of a model that changes them starts with the attributes that the last whole run left: one that ends in an
+    error, or is interrupted, changes none. What it wrote to arrays in place until then stays written.
+
     Args:
         module: says what they are before the first run.
         graph: the main graph.
@@ -49,66 +52,61 @@ class State:
 
     def __init__(self, module: Module, graph: Graph) -> None:
         known = module.objects if graph is module.main else {}
-        self.changes, written = _writes(module, graph) if known else (False, frozenset[str]())
+        writes = _writes(module, graph) if known else None
+        self.changes = writes is not None
+        self._changing, written = writes or (frozenset[str](), frozenset[str]())
         self._storages: dict[str, Array] = {}
         self.objects = {name: self._instance(value, written) for name, value in known.items()}
         self._weights = {id(array) for array in self._storages.values() if not array.flags.writeable}
         self._lock = RLock()
-        self._before: list[_Contents] | None = None  # what a run that is going on goes back to
+        self._is_running = False
+        self._owners: list[Instance] = []
+        self._arrays: list[Array] = []  # in attributes that do not change
+        if self.changes:
+            instances = _instances(self.objects.values())
+            self._owners = [i for i in instances if not self._changing.isdisjoint(i.attributes)]
+            rest = [v for i in instances for name, v in i.attributes.items() if name not in self._changing]
+            self._arrays = _writable(rest)
+        self._kept = self._contents(_copied)
 
-    def running(self) -> AbstractContextManager[Any]:
-        """To be held during a run: runs that change the objects go one after the other.
-
-        If it ends before they have settled, they are again what they were.
+    def turn(self, action: Callable[[], T]) -> T:
+        """What ``action``, a run, returns. Runs that change the objects go one after the other.
 
         Raises:
             Error: IRC436 this very thread is in the middle of another run: it would wait for itself.
         """
-        return self._turn() if self.changes else nullcontext()
-
-    @contextmanager
-    def _turn(self) -> Generator[None]:
+        if not self.changes:
+            return action()
         with self._lock:
-            if self._before is not None:
+            if self._is_running:
                 raise Error("IRC436", "a run of this model, which changes it, is going on in this very thread")
-            self._before = self._contents(_copied)
+            self._is_running = True
             try:
-                yield
+                for instance, kept in self._kept:
+                    others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
+                    instance.attributes = {**others, **{name: _copied(v) for name, v in kept.items()}}
+                return action()
             finally:
-                try:
-                    _put(self._before)
-                finally:
-                    self._before = None
+                self._is_running = False
 
     def arrays(self) -> list[Array]:
         """All arrays that may be written to and that the next run will see."""
         if not self.changes:
             return []
-        return [a for o in self.objects.values() for a in _arrays(o) if a.flags.writeable]
+        return self._arrays + _writable(v for _, attributes in self._kept for v in attributes.values())
 
     def settle(self) -> None:
-        """After a run: copy what the objects were given and the caller, or the model, keeps."""
+        """At the end of a run: keep what the objects are now, with copies of what the caller, or the model, keeps."""
         if self.changes:
             copies: dict[Any, Array] = {}
-            _put(self._contents(lambda value: self._settled(value, copies)))
-            self._before = []
+            self._kept = self._contents(lambda value: self._settled(value, copies))
 
     def _contents(self, change: Callable[[Any], Any]) -> list[_Contents]:
-        """All objects, each with its attributes changed as `change` says, which is asked for no objects."""
-        found: dict[int, _Contents] = {}
-        pending = list(self.objects.values())
-        while pending:
-            value = pending.pop()
-            if isinstance(value, Instance):
-                if id(value) not in found:
-                    attributes = value.attributes
-                    found[id(value)] = value, {name: change(v) for name, v in attributes.items()}
-                    pending.extend(attributes.values())
-            elif is_sequence(value):
-                pending.extend(value)
-            elif is_mapping(value):
-                pending.extend(value.values())
-        return list(found.values())
+        """Objects with attributes that may change: these, each as `change` says, which is asked for no objects."""
+        return [
+            (instance, {name: change(v) for name, v in instance.attributes.items() if name in self._changing})
+            for instance in _instances(self._owners, self._changing)
+        ]
 
     def _settled(self, value: Any, copies: dict[Any, Array]) -> Any:
         if not is_array(value):
@@ -139,13 +137,12 @@ class State:
         return found
 
 
+T = TypeVar("T")
+
 _Contents = tuple[Instance, dict[str, Any]]
-"""An object, and what its attributes are to be."""
+"""An object, and what those of its attributes that may change are to be."""
 
-
-def _put(contents: list[_Contents]) -> None:
-    for instance, attributes in contents:
-        instance.attributes = attributes
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
 
 
 def _copied(value: Any) -> Any:
@@ -168,44 +165,99 @@ def check_known(module: Module, graph: Graph) -> None:
             )
 
 
-def _writes(module: Module, graph: Graph) -> tuple[bool, frozenset[str]]:
-    """Whether a run may change the objects at all, and the storages that it may write to."""
+def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str]] | None:
+    """The names of attributes that a run may change, and the storages that it may write to; None if it does neither.
+
+    Attributes are told apart by their names alone: whose they are is not always known.
+    """
     from irc.alias import analyze
 
     db = analyze(graph, module)
     objects = [value for value in graph.inputs if value.name in module.objects]
     if not db.has_writers(objects):
-        return False, frozenset()
+        return None
+    here = list(graph.walk())
+    elsewhere = [node for other in module.graphs.values() if other is not graph for node in other.walk()]
+    names = {node.attributes.get("name", "") for node in here + elsewhere if node.kind == "prim::SetAttr"}
+    names.update(node.attributes.get("name", "") for node in elsewhere if node.kind == "prim::GetAttr")
     written: set[str] = set()
-    for node in graph.walk():
-        known = known_attribute(node.output, module) if node.kind == "prim::GetAttr" else UNKNOWN
-        if known is not UNKNOWN and not isinstance(known, Object) and db.has_writers(node.output):
-            written.update(storage_of(t).name for t in tensors_in(known))
-    return True, frozenset(written)
+    for node in here:
+        if node.kind == "prim::GetAttr" and db.has_writers(node.output):
+            names.add(node.attributes.get("name", ""))
+            known = known_attribute(node.output, module)
+            if known is not UNKNOWN and not isinstance(known, Object):
+                written.update(storage_of(t).name for t in tensors_in(known))
+    writers = [node for node in db.writers(objects) if node.kind != "prim::SetAttr"]
+    if any(_may_hold_objects(value.type) for node in writers for value in node.inputs):
+        names.update(name for found in _objects(module) for name in found.attributes)
+    return frozenset(names), frozenset(written)
+
+
+def _may_hold_objects(type: Type) -> bool:
+    while isinstance(type, ListType | OptionalType | DictType):
+        type = type.value if isinstance(type, DictType) else type.elem
+    return not isinstance(type, TensorType | PrimType) or type == ANY
+
+
+def _objects(module: Module) -> list[Object]:
+    """All objects of a module."""
+    found: list[Object] = []
+    pending: list[Any] = list(module.objects.values())
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Object):
+            found.append(value)
+            pending.extend(value.attributes.values())
+        elif is_sequence(value):
+            pending.extend(value)
+        elif is_mapping(value):
+            pending.extend(value.values())
+    return found
+
+
+def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> list[Instance]:
+    """All objects in ``values`` and in their attributes, those of ``names`` or all."""
+    found: dict[int, Instance] = {}
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Instance):
+            if id(value) not in found:
+                found[id(value)] = value
+                pending.extend(v for name, v in value.attributes.items() if names is None or name in names)
+        else:
+            pending.extend(_items(value))
+    return list(found.values())
+
+
+def _items(value: Any) -> Collection[Any]:
+    """What a list, tuple or dict holds, if it is more than numbers and strings: of those there may be very many."""
+    items = value if is_sequence(value) else value.values() if is_mapping(value) else ()
+    return () if _are_plain(items) else items
+
+
+def _are_plain(items: Iterable[Any]) -> bool:
+    return _PLAIN.issuperset(map(type, items))
 
 
 def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A list, tuple or dict with its items changed; anything else as it is."""
+    """A list, tuple or dict with its items changed, other than numbers and strings; anything else as it is."""
     if is_sequence(value):
-        items = [change(v) for v in value]
+        items = list(value) if _are_plain(value) else [change(v) for v in value]
         return items if isinstance(value, list) else tuple(items)
     if is_mapping(value):
         return {k: change(v) for k, v in value.items()}
     return value
 
 
-def _arrays(value: Any) -> list[Array]:
-    """All arrays in an object or value."""
+def _writable(values: Iterable[Any]) -> list[Array]:
+    """All arrays in ``values`` that may be written to; objects are not looked into."""
     found: list[Array] = []
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if is_array(item):
-            found.append(item)
-        elif isinstance(item, Instance):
-            stack.extend(item.attributes.values())
-        elif is_sequence(item):
-            stack.extend(item)
-        elif is_mapping(item):
-            stack.extend(item.values())
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if not is_array(value):
+            pending.extend(_items(value))
+        elif value.flags.writeable:
+            found.append(value)
     return found

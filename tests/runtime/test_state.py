@@ -1,0 +1,180 @@
+"""What a model keeps from run to run: as the last whole run left it, at little cost."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error
+from irc.frontend.torchscript import import_torchscript
+from irc.ir import Module
+from irc.runtime.model import CompiledModel
+from irc.runtime.objects import State
+from tests.runtime.helpers import f32, interrupted
+
+PAIR = """
+graph(%self : __torch__.Pair, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : int = prim::GetAttr[name="a"](%self)
+  %b : int[] = prim::GetAttr[name="b"](%self)
+  %a.1 : int = aten::add(%a, %one)
+  prim::SetAttr[name="a"](%self, %a.1)
+  %t : Tensor = aten::mul(%x, %x)
+  prim::SetAttr[name="x"](%self, %t)
+  %b.1 : int[] = aten::append(%b, %one)
+  %u : Tensor = aten::matmul(%t, %x)
+  prim::SetAttr[name="y"](%self, %u)
+  %n : int = aten::len(%b)
+  %r : (int, int, Tensor) = prim::TupleConstruct(%a.1, %n, %u)
+  return (%r)
+"""
+
+
+def pair() -> CompiledModel:
+    return irc.compile(import_torchscript(PAIR, {"a": 0, "b": [], "x": f32(0), "y": f32(0)}), "none")
+
+
+def test_a_run_that_is_interrupted_changes_all_attributes_or_none() -> None:
+    module = pair().module
+    for at in range(1, 5000):
+        model = CompiledModel(module)
+        stopped = interrupted(lambda: model.run({"x": f32(1, 2)}), at)  # noqa: B023  # called at once
+        attributes = {name: v for _, kept in model._state._kept for name, v in kept.items()}
+        a, n, _ = model.run({"x": f32(1, 2)})["r"]
+        assert (a, n) in ((1, 1), (2, 2))
+        assert (len(attributes["b"]), attributes["x"].shape, attributes["y"].shape) == (
+            (0, (1,), (1,)) if a == 1 else (1, (2,), ())
+        )
+        if not stopped:
+            break
+    assert 100 < at < 4999 and a == 2
+
+
+def test_a_run_that_ends_in_an_error_changes_no_attribute() -> None:
+    model = pair()
+    with pytest.raises(Error):
+        model.run({"x": np.ones((2, 3), np.float32)})  # matmul refuses it, after attributes were set
+    assert model.run({"x": f32(1, 2)})["r"][:2] == (1, 1)
+
+
+def test_an_interrupt_as_a_function_returns_leaves_no_run_going_on() -> None:
+    """Its traceback may live on: what it holds is not to be waited for."""
+    for at in range(1, 1000):
+        model, returns = pair(), 0
+        error = None
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal returns
+            if not frame.f_code.co_filename.endswith(("contextlib.py", "objects.py", "model.py")):
+                return None
+            if event == "return":
+                returns += 1
+                if returns == at:  # noqa: B023  # called at once
+                    raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            model.run({"x": f32(1, 2)})
+        except KeyboardInterrupt as caught:
+            error = caught
+        finally:
+            sys.settrace(before)
+        found: list[Any] = []
+        model.run({"x": f32(1, 2)})
+        other = threading.Thread(target=lambda: found.append(model.run({"x": f32(1, 2)})), daemon=True)  # noqa: B023
+        other.start()
+        other.join(60)
+        assert found
+        if error is None:
+            break
+    assert 10 < at < 999
+
+
+@pytest.mark.parametrize("change", ["", "%c : int[] = aten::append(%l, %m)"], ids=["read", "changed"])
+def test_runs_take_no_longer_for_numbers_that_a_model_keeps(change: str) -> None:
+    text = f"""
+    graph(%self : __torch__.Net, %x : Tensor):
+      %l : int[] = prim::GetAttr[name="l"](%self)
+      %m : int = prim::GetAttr[name="m"](%self)
+      %n : int = aten::len(%l)
+      %k : int = aten::add(%m, %n)
+      prim::SetAttr[name="m"](%self, %k)
+      {change}
+      return (%k)
+    """
+
+    def calls(size: int) -> int:
+        model = irc.compile(import_torchscript(text, {"l": list(range(size)), "m": 0}), "none")
+        model.run({"x": f32(1)})
+        assert model.run({"x": f32(1)})["k"] == 2 * size + bool(change)
+        found = 0
+
+        def count(*_: Any) -> None:
+            nonlocal found
+            found += 1
+
+        sys.setprofile(count)
+        try:
+            model.run({"x": f32(1)})
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert calls(10_000) == calls(10)
+
+
+NESTED = """
+graph(%self : __torch__.Outer, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %inner : __torch__.Inner = prim::GetAttr[name="inner"](%self)
+  %other : __torch__.Inner = prim::GetAttr[name="other"](%self)
+  %l : int[] = prim::GetAttr[name="l"](%inner)
+  %m : int[] = prim::GetAttr[name="l"](%other)
+  %k : int[] = prim::GetAttr[name="k"](%inner)
+  {change}
+  %a : int = aten::len(%l)
+  %b : int = aten::len(%m)
+  %c : int = aten::len(%k)
+  %y : Tensor = aten::matmul(%x, %x)
+  %r : (int, int, int) = prim::TupleConstruct(%a, %b, %c)
+  return (%r)
+"""
+
+
+def nested(change: str) -> Module:
+    return import_torchscript(NESTED.format(change=change), {"inner.l": [], "other.l": [], "inner.k": [7]})
+
+
+def test_objects_in_objects_are_kept_and_stay_one() -> None:
+    change = 'prim::SetAttr[name="other"](%self, %inner)\n  %l.1 : int[] = aten::append(%l, %one)'
+    model = irc.compile(nested(change), "none")
+    assert model.run({"x": f32(1)})["r"] == (1, 0, 1)
+    for _ in range(2):
+        with pytest.raises(Error):
+            model.run({"x": np.ones((2, 3), np.float32)})
+    assert model.run({"x": f32(1)})["r"] == (2, 2, 1)
+    assert model.run({"x": f32(1)})["r"] == (3, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ("", set()),
+        ("%l.1 : int[] = aten::append(%l, %one)", {"inner", "l"}),
+        ('prim::SetAttr[name="other"](%self, %inner)', {"other"}),
+        ("%s : Tensor = mine::may_do_anything(%inner)", {"inner", "other", "l", "k"}),
+    ],
+    ids=["none", "list", "attribute", "unknown"],
+)
+def test_only_attributes_that_may_change_are_copied(change: str, names: set[str]) -> None:
+    module = nested(change)
+    state = State(module, module.main)
+    assert {name for _, kept in state._kept for name in kept} == names
+    assert state.changes == bool(names)
