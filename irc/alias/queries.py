@@ -43,27 +43,19 @@ class Queries:
         found = self._solver.facts.elements.get(value)
         if found is not None:
             return found
-        self._check_stands(value.block, f"%{value.name}", "value")
+        if not self._stands(value.block):
+            raise _foreign(value.block, f"%{value.name}", "value")
         return self._solver.element(value)
 
     def check_own(self, node: Node) -> None:
         """Error IRC343 if ``node`` does not stand in the graph: nothing is known of what it does."""
-        if node.block is not self.graph.block:
+        if node.block is not self.graph.block and not self._stands(node.block):
             where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
-            self._check_stands(node.block, where, "node")
+            raise _foreign(node.block, where, "node")
 
-    def _check_stands(self, block: Block | None, where: str, what: str) -> None:
-        top = outermost(block)
-        if top is self.graph.block:
-            return
-        if top is None or top is not top.graph.block:
-            message = f"this {what} stands in no graph: it was erased, or is not inserted yet"
-        else:
-            message = (
-                f"this {what} is of another graph, of which the analysis knows nothing: analyze that "
-                "graph by itself (that of a group of nodes is its attribute Subgraph)"
-            )
-        raise Error("IRC343", message, where)
+    def _stands(self, block: Block | None) -> bool:
+        """Whether ``block`` is the graph's, or nested in it."""
+        return outermost(block) is self.graph.block
 
     @property
     def _dag(self) -> MemoryDAG:
@@ -300,3 +292,16 @@ def _each(values: Iterable[Value]) -> Iterable[Value]:
     if isinstance(values, str):
         raise TypeError(f"queries take values, not names: graph.value({values!r})")
     return values
+
+
+def _foreign(block: Block | None, where: str, what: str) -> Error:
+    """IRC343: what stands in ``block`` does not stand in the graph."""
+    top = outermost(block)
+    if top is None or top is not top.graph.block:
+        message = f"this {what} stands in no graph: it was erased, or is not inserted yet"
+    else:
+        message = (
+            f"this {what} is of another graph, of which the analysis knows nothing: analyze that "
+            "graph by itself (that of a group of nodes is its attribute Subgraph)"
+        )
+    return Error("IRC343", message, where)
