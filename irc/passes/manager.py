@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from irc.errors import Error
@@ -14,6 +14,7 @@ from irc.ir.bulk import no_collection
 from irc.passes import registry
 from irc.passes.base import Analyze, Evaluate, Note, Pass, PassContext
 from irc.passes.instruments import Instrument, create_instruments
+from irc.passes.options import fault
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.walking import is_function
 
@@ -193,9 +194,10 @@ def _entry(item: Pass | Repeat | str) -> Pass | Repeat:
 
 
 def _check_pass(p: Pass) -> None:
-    """Raise TypeError if ``p`` is no frozen dataclass of options that can be hashed."""
-    if not is_dataclass(p):
-        raise TypeError(f"a pass is a dataclass: decorate {type(p).__name__} with @dataclass(frozen=True)")
+    """Raise TypeError if the class of ``p`` is none of passes, or its options cannot be hashed."""
+    wrong = fault(type(p))
+    if wrong:
+        raise TypeError(f"this is no pass: {type(p).__name__}: {wrong}")
     try:
         hash(p)
     except TypeError as e:
