@@ -59,11 +59,21 @@ def test_what_is_written_into_it_is_it():
     np.testing.assert_array_equal(np.add(start, 1, out=np.zeros_like(start), where=where), [[1, 0, 3], [4, 0, 6]])
 
 
+class Cache(GrowableArray):
+    """With an ``__init__`` and attributes of its own."""
+
+    def __init__(self, heads):
+        super().__init__(np.ones((heads, 3), np.float32), 1, capacity=8)
+        self.heads = heads
+
+
+@pytest.mark.parametrize("make", [lambda: GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8), lambda: Cache(2)])
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_copies_are_growable(duplicate):
-    grown = GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8)
+def test_copies_are_growable(duplicate, make):
+    grown = make()
     other = duplicate(grown)
-    assert type(other) is GrowableArray
+    assert type(other) is type(grown)
+    assert getattr(other, "heads", 2) == 2 and vars(other).keys() == vars(grown).keys()
     assert (other.axis, other.capacity) == (1, 8)
     assert other.append(np.zeros((2, 1), np.float32))
     other[:] = 5

@@ -372,8 +372,13 @@ class GrowableArray(NDArrayOperatorsMixin):
             return tuple(given.get(id(x), x) for x in results)  # type: ignore[reportUnknownVariableType]  # NumPy's
         return given.get(id(results), results)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._view, self._axis, self.capacity)
+    def __getstate__(self) -> tuple[int, dict[str, Any]]:
+        return self.capacity, vars(self)
+
+    def __setstate__(self, state: tuple[int, dict[str, Any]]) -> None:
+        capacity, attributes = state
+        vars(self).update(attributes)  # those of subclasses, whose __init__ takes what it likes, too
+        self._view = _filled((self._view,), self._axis, capacity)
 
     def __repr__(self) -> str:
         return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
