@@ -293,6 +293,7 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("rsub", (number([1], np.float16), number([1], np.float16), 1e9), "does not fit"),
     ("addcmul", (*[number([1], np.uint8)] * 3, 300), "300 does not fit"),
     ("addcmul", (*[f32(1)] * 3, 1e300), "does not fit"),
+    ("index_add", (number([1], np.uint8), 0, index(0), number([1], np.uint8), 300), "300 does not fit"),
     ("pow", (number([1], np.uint8), 300), "300 does not fit"),
     ("pow", (number([1], np.float16), 1e9), "does not fit"),
     ("masked_fill", (number([1], np.uint8), TRUE, number(300, np.int64)), "300 does not fit"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of, tensor
+from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
@@ -144,7 +144,7 @@ def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) 
     if source.ndim != x.ndim:
         raise Error("IRC421", f"a source of shape {list(source.shape)} cannot be added to slices of {list(x.shape)}")
     target, given = _vector(x), _vector(source)
-    np.add.at(target, _slices(target, dim, index, given), given * tensor(alpha, x.dtype))
+    np.add.at(target, _slices(target, dim, index, given), given * element_of(alpha, x.dtype))
     return x
 
 
