@@ -10,6 +10,7 @@ from irc.errors import Error
 from irc.runtime.kernels.pieces import concatenate, split_of
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar
+from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -32,7 +33,7 @@ def sequence_empty(node: Node) -> Kernel:
 @kernel("onnx::SequenceConstruct")
 def sequence_construct(node: Node) -> Kernel:
     def run(*elements: Any) -> Sequence:
-        return list(elements)
+        return [_tensor(element) for element in elements]
 
     return run
 
@@ -56,9 +57,16 @@ def sequence_insert(node: Node) -> Kernel:
             if not -at <= position <= at:
                 raise Error("IRC423", f"position {position} is out of range: there are {at} elements")
             at = position + at if position < 0 else position
-        return [*sequence[:at], element, *sequence[at:]]
+        return [*sequence[:at], _tensor(element), *sequence[at:]]
 
     return run
+
+
+def _tensor(element: Any) -> Array:
+    """``element``; Error if it is no tensor: a model may state types that its values do not have."""
+    if not is_array(element):
+        raise Error("IRC423", f"the elements of a sequence must be tensors, not {describe(element)}")
+    return element
 
 
 @kernel("onnx::SequenceErase")

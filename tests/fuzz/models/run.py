@@ -171,6 +171,8 @@ def known_difference(data: bytes) -> str | None:
     """Why ONNX Runtime may be wrong about a model, or None."""
     model = onnx.load_model_from_string(data)
     values = {tensor.name: tensor for tensor in model.graph.initializer}
+    if any(node.op_type == "NonZero" and rank == 0 for node in nodes(model) for rank in _ranks(model, node)):
+        return "the standard has (0, N) for NonZero of a scalar, not NumPy's (1, N)"
     for node in nodes(model):
         grid = values.get(node.input[1]) if node.op_type == "GridSample" else None
         if grid is not None and not np.isfinite(onnx.numpy_helper.to_array(grid)).all():
@@ -184,9 +186,16 @@ def known_difference(data: bytes) -> str | None:
                 return "a negative cap is taken for none, where the function body applies it"
             if a.name == "sampling_ratio" and a.i > 100:
                 return "the sum of thousands of samples of one bin, in float32, has lost digits"
-            if a.name in ("saturate", "keepdims") and a.i not in (0, 1):
+            if a.name in ("saturate", "keepdims", "sorted") and a.i not in (0, 1):
                 return "what is neither 0 nor 1 is taken for either of them, or makes integers 0"
     return None
+
+
+def _ranks(model: onnx.ModelProto, node: onnx.NodeProto) -> list[int]:
+    """Those of the node's inputs that onnx can infer."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    known = {v.name: v.type.tensor_type for v in (*graph.value_info, *graph.input, *graph.output)}
+    return [len(known[x].shape.dim) for x in node.input if x in known and known[x].HasField("shape")]
 
 
 def differ(ours: dict[str, Any], theirs: dict[str, Any], finite: bool = False) -> str | None:

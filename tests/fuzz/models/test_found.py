@@ -418,3 +418,15 @@ def test_sizes_beyond_what_integers_hold(op: str, passes: str) -> None:
     refused("IRC413", "4611686018427387904", compiled.run, {"x": X[:, :2]})
     model.graph.output[0].name = "c"
     refused("IRC350", "13835058055282163712", export_model, irc.compile(model, "shape-inference").module)
+
+
+def test_a_sequence_in_a_sequence_is_refused_where_it_would_come_to_be():
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["inner"]),
+        helper.make_node("SequenceConstruct", ["x", "inner"], ["outer"], name="outer"),
+        helper.make_node("ConcatFromSequence", ["outer"], ["y"], axis=0),
+    ]
+    x, y = (helper.make_tensor_value_info(name, FLOAT, None) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    model = irc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7), "none")
+    refused("IRC423", "must be tensors, not list", model.run, {"x": np.ones(2, np.float32)})
