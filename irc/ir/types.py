@@ -290,6 +290,13 @@ def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> Te
     return TensorType(dtype, None if shape is None else tuple(shape))
 
 
+def without_names(type: TensorType) -> TensorType:
+    """``type`` with no names of sizes, which are those of one value or graph: elsewhere they may be others'."""
+    if type.shape is None:
+        return type
+    return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
+
+
 def may_be_equal(a: TensorType, b: TensorType) -> bool:
     """Whether some tensor is of both types: a dimension that has no number may be any."""
     if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:

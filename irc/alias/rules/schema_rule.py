@@ -233,11 +233,7 @@ def _view(argument: int) -> Rule:
 
     def rule(rec: Recorder, node: Node) -> None:
         (output,) = node.outputs
-        element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
-        if element == NOTHING:  # an optional argument that is absent or None
-            rec.fresh(output)
-        else:
-            rec.bind(output, element)
+        _bind(rec, output, _given(rec, node, argument))
 
     return rule
 
@@ -246,12 +242,17 @@ def _in_place(argument: int) -> Rule:
     """The only result is an argument, which is written."""
 
     def rule(rec: Recorder, node: Node) -> None:
-        element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
+        element = _given(rec, node, argument)
         rec.write(node, element)
         for output in node.outputs:
             _bind(rec, output, element)
 
     return rule
+
+
+def _given(rec: Recorder, node: Node, argument: int) -> Element:
+    """What an argument denotes: nothing, if it is optional and absent or None."""
+    return rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
 
 
 def _bind(rec: Recorder, output: Value, element: Element) -> None:

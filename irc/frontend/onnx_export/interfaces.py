@@ -8,7 +8,7 @@ from irc.errors import Error
 from irc.frontend.onnx.types import generalize, to_proto
 from irc.ir.declared import completed, declared_type
 from irc.ir.ops.scan import scanned_rows
-from irc.ir.types import ListType, OptionalType, TensorType, Type
+from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,13 +53,7 @@ def returned_types(block: Block) -> list[Type]:
     """The types of what a nested block returns."""
     types = [generalize(result_type(value)) for value in block.returns]
     rows = scanned_rows(block.node) if block.node is not None else []
-    return [*types[: len(types) - len(rows)], *map(_in_numbers, rows)]
-
-
-def _in_numbers(type: TensorType) -> TensorType:
-    """``type`` without names of sizes, which may be others' in a nested graph."""
-    shape = type.shape and tuple([d if isinstance(d, int) else None for d in type.shape])
-    return TensorType(type.dtype, shape)
+    return [*types[: len(types) - len(rows)], *map(without_names, rows)]
 
 
 def result_type(value: Value) -> Type:

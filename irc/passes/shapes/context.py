@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.plugins import load_for
 from irc.ir.tensor import Tensor
-from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type
+from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type, without_names
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -125,7 +125,8 @@ class NodeTypes:
     def element(self, index: int) -> Type:
         """Element type of a sequence input, without names of sizes: elements differ in what they stand for."""
         found = self.type(index)
-        return _unnamed(found.elem) if isinstance(found, ListType) else TENSOR
+        elem = found.elem if isinstance(found, ListType) else TENSOR
+        return without_names(elem) if isinstance(elem, TensorType) else elem
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
         """The contents of input ``index`` if it is a constant tensor, not absent, nor a splat of very many elements."""
@@ -210,12 +211,6 @@ class NodeTypes:
             return sizes.pop()
         names = [d for d in dims if d is not None]
         return names[0] if names else None
-
-
-def _unnamed(type: Type) -> Type:
-    if not isinstance(type, TensorType) or type.shape is None:
-        return type
-    return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
 def constant_tensor(value: Value) -> Tensor | None:

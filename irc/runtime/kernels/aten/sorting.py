@@ -62,9 +62,14 @@ def sort(node: Any) -> Kernel:
     return run
 
 
-def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+def _axis_and_size(x: Array, dim: int) -> tuple[int, int]:
+    """A dimension counted from the front, and its size; a tensor without dimensions counts as a vector of one."""
     axis = axis_in(dim, max(x.ndim, 1))
-    size = x.shape[axis] if x.ndim else 1
+    return axis, x.shape[axis] if x.ndim else 1
+
+
+def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+    axis, size = _axis_and_size(x, dim)
     if not 0 <= k <= size:
         raise Error("IRC424", f"k is {k}, but dimension {dim} has {size} elements")
     if not x.ndim:
@@ -76,8 +81,7 @@ def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 def _ranked(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The element of rank ``k``, from 0, along a dimension, and where it is."""
-    axis = axis_in(dim, max(x.ndim, 1))
-    size = x.shape[axis] if x.ndim else 1
+    axis, size = _axis_and_size(x, dim)
     if not 0 <= k < size:
         raise Error("IRC424", f"there is no element of rank {k + 1} among {size}")
     if not x.ndim:
