@@ -26,8 +26,9 @@ from irc.runtime import GrowableArray
 
 CACHES = 24
 LENGTHS = (64, 256, 1024, 4096)
-STEPS = 8
-"""How many steps of irc's are timed together: one takes less than what lies around the clock."""
+STEPS = 32
+"""How many steps of irc's are timed together: a decoder makes many, one takes less than what lies around the clock, and
+the first one after others had the processor takes half as long again."""
 
 TURNS = 7
 

@@ -65,9 +65,10 @@ class CompiledModel:
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         self._arguments = {i.name: i for i in self.inputs}
-        self._shapes = {i.name: i.shape for i in self.inputs}
+        self._alike = _by_shape(self.inputs)
         said = self.module.metadata if self.graph is self.module.main else {}
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
+        self._output_places = {output.name: i for i, output in enumerate(self.outputs)}
         self.counters = Counters()
         with no_collection():
             self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
@@ -162,7 +163,7 @@ class CompiledModel:
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
-        donated = [i for i, name in enumerate(self._order) if name in donate]
+        donated = [i for i, name in enumerate(self._order) if name in donate] if donate else ()
         run = Run(counters, warden or profiler, threads or self.options.threads)
         guarded = Guarded(warden)
         released, kept = self._state.turn(
@@ -209,14 +210,14 @@ class CompiledModel:
         return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
 
     def _wanted(self, outputs: Iterable[str] | None) -> list[int]:
-        names = [o.name for o in self.outputs]
+        places = self._output_places
         if outputs is None:
-            return list(range(len(names)))
+            return list(places.values())
         chosen = _names(outputs, "outputs", "IRC411")
         for name in chosen:
-            if name not in names:
-                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, names)}")
-        return [names.index(name) for name in dict.fromkeys(chosen)]
+            if name not in places:
+                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, places)}")
+        return [places[name] for name in dict.fromkeys(chosen)]
 
     def _accept(
         self, feeds: Feeds, donate: Collection[str], held: Mapping[str, Array], counters: Counters
@@ -253,9 +254,18 @@ class CompiledModel:
 
     def _check_held(self, held: Mapping[str, Array], sizes: Sizes) -> None:
         """Check sizes. Many are alike (a decoder's caches): of those with equal ones, one is looked at."""
-        kinds = {(self._shapes[name], array.shape): name for name, array in held.items()}
-        for (_, shape), name in kinds.items():
-            check_shape(shape, self._arguments[name], sizes)
+        for names in self._alike:
+            shapes = {held[name].shape: name for name in names if name in held}
+            for shape, name in shapes.items():
+                check_shape(shape, self._arguments[name], sizes)
+
+
+def _by_shape(arguments: Iterable[Argument]) -> list[list[str]]:
+    """The names of those whose declared shapes are equal, in lists."""
+    names: dict[Any, list[str]] = {}
+    for argument in arguments:
+        names.setdefault(argument.shape, []).append(argument.name)
+    return list(names.values())
 
 
 def _without(held: Mapping[str, Array], feeds: Feeds) -> dict[str, Array]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import index
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -53,7 +52,7 @@ class Room:
         "_fits",
         "_is_raw",
         "_latest",
-        "_lock",
+        "_turn",
         "_whole",
         "append_only",
         "axis",
@@ -80,17 +79,18 @@ class Room:
         self.capacity = shape[axis]
         self.used = 0
         self.append_only = False
-        self._lock = Lock()
+        self._turn = ["append"]  # whoever has taken it may: a lock takes five times as long
         self._latest: Callable[[], Array | None] = _none
 
     def first(self, parts: Sequence[Array]) -> Array:
         """Put ``parts``, one after the other, into an empty room; a view of them."""
-        start = 0
+        view: Array = np.asarray(self)[(*self._before, slice(0))].view(self._dtype)
+        self._latest = ref(view)
         for part in parts:
-            end = start + part.shape[self.axis]
-            self._whole[(*self._before, slice(start, end))] = part
-            start = end
-        return self._view(np.asarray(self), start)
+            longer = self.extend(view, part)
+            assert longer is not None, "the room was made for the parts"
+            view = longer
+        return view
 
     def extend(self, old: Array, new: Array) -> Array | None:
         """Write ``new`` behind ``old`` and view both.
@@ -98,28 +98,40 @@ class Room:
         None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long, or
         while somebody else takes the place.
         """
-        axis, before = self.axis, self._before
-        shape, dtype = new.shape, new.dtype
-        if shape != self._fits:
-            if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around:
-                return None
-            self._fits = shape
-        if (dtype is not self._dtype and dtype != self._dtype) or not (self.append_only or old.flags.writeable):
+        shape = new.shape
+        if (shape != self._fits or new.dtype is not self._dtype) and not self._may_take(new):
+            return None
+        if not (self.append_only or old.flags.writeable):
             return None
         # Two holders of one prefix may append at once: the first takes the place. Nobody waits for it: a signal handler
         # would for ever, if it interrupted the first.
-        if not self._lock.acquire(False):
+        try:
+            turn = self._turn.pop()
+        except IndexError:
             return None
         try:
             start = self.used
-            end = start + shape[axis]
+            end = start + shape[self.axis]
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
-            both = self._view(old.base, end)
+            face: Any = old.base
+            both: Array = face[(*self._before, slice(end))]
+            if self._is_raw:
+                both = both.view(self._dtype)
+            self._latest = ref(both)  # first: interrupted, an append leaves `used` as it is
+            self.used = end
         finally:
-            self._lock.release()
-        self._whole[(*before, slice(start, end))] = new
+            self._turn.append(turn)
+        self._whole[(*self._before, slice(start, end))] = new
         return both
+
+    def _may_take(self, new: Array) -> bool:
+        """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
+        shape, axis = new.shape, self.axis
+        if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around or new.dtype != self._dtype:
+            return False
+        self._fits = shape
+        return True
 
     def make_append_only(self, view: Array) -> None:
         """Make ``view``, and all that is derived from its base, read-only; it may be appended to nevertheless."""
@@ -128,15 +140,6 @@ class Room:
         assert face is not None, "a view of a room has an array of the whole room as its base"
         face.flags.writeable = False
         self.append_only = True
-
-    def _view(self, face: Any, end: int) -> Array:
-        """The first ``end`` positions, which are all that is used; ``face``: an array of all whose base is the room."""
-        view: Array = face[(*self._before, slice(end))]
-        if self._is_raw:
-            view = view.view(self._dtype)
-        self._latest = ref(view)  # first: interrupted, an append leaves `used` as it is
-        self.used = end
-        return view
 
     def _shows(self, array: Array) -> bool:
         """Whether ``array`` is the used part: same place, order and element type."""
@@ -156,17 +159,19 @@ def _none() -> None:
     return None
 
 
-def room_of(array: Array) -> Room | None:
-    """The room that ``array`` is a view of, if any."""
-    face = array.base
-    room = getattr(face, "base", None)
+def room_of(value: Any) -> Room | None:
+    """The room that ``value`` is a view of, if it is an array in one."""
+    try:
+        room = value.base.base
+    except AttributeError:  # dearer than asking before, but for caches it is not raised
+        return None
     return room if type(room) is Room else None
 
 
 def is_append_only(value: Any) -> bool:
     """Whether ``value`` is an array that nobody can change, in a room that may be appended to nevertheless."""
-    room = getattr(getattr(value, "base", None), "base", None)
-    return type(room) is Room and room.append_only and not value.flags.writeable
+    room = room_of(value)
+    return room is not None and room.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
