@@ -24,6 +24,7 @@ from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
+from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe, is_array, is_mapping
 from irc.runtime.writes import written_inputs
 
@@ -183,7 +184,7 @@ class CompiledModel:
         *,
         again: bool,
     ) -> tuple[dict[str, Any], list[Array]]:
-        with guarded, OwnScratch():
+        with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             self._state.settle()
             out = boundary.Exit(run.counters, self._state.arrays())

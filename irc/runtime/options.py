@@ -15,8 +15,8 @@ class Options:
     Args:
         threads: how many threads may work at one run, that of the caller included. Fusion groups on large arrays use
             them for blocks; with two or more given here, branches of the graph that do not need each other also run
-            side by side. None: as many as pay, for blocks alone. The threads of NumPy's matrix products are shared
-            out among branches that run at the same time.
+            side by side, and the threads of NumPy's matrix products, no more than given here, are shared out among
+            those that do so at a time. None: as many as pay, for blocks and matrix products alone.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Raises:

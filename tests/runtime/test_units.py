@@ -433,6 +433,37 @@ def test_blas_threads_are_shared_out_and_given_back():
     assert seen == [8, 4, 2, 4, 8, 8, 8]
 
 
+def test_a_run_of_so_many_threads_has_no_more_of_the_blas():
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    with threads.at_most(6):
+        assert now == [6]
+        with threads.at_most(3):
+            assert now == [3]
+        threads.enter(1)
+        threads.enter(2)
+        assert now == [3]  # six for two
+    assert now == [4]
+    threads.leave(1)
+    threads.leave(2)
+    assert now == [8]
+
+
+@pytest.mark.parametrize(("options", "asked", "seen"), [(1, None, 1), (None, 1, 1), (None, None, 8), (1, 3, 3)])
+def test_the_threads_of_a_run_are_those_of_the_blas_too(monkeypatch, options, asked, seen):
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    monkeypatch.setattr(blas, "threads", lambda: threads)
+    found: list[int] = []
+    multiply = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda *args, **given: (found.append(now[0]), multiply(*args, **given))[1])
+    product = graph_of("graph(%x : Float(4, 4)):\n  %y : Float(4, 4) = onnx::MatMul(%x, %x)\n  return (%y)")
+    model = CompiledModel(product, options=Options(threads=options))
+    model.run({"x": np.ones((4, 4), np.float32)}, threads=asked)
+    assert found == [seen]
+    assert now == [8]
+
+
 def test_the_blas_of_numpy_is_as_before_after_a_run():
     threads = blas.threads()
     before = threads._get()

@@ -2,13 +2,15 @@
 
 NumPy's wheels bring OpenBLAS along, which starts as many threads as there are
 processors and shares them among all callers. While two units run side by side,
-each gets half of them. Another BLAS is left as it is.
+each gets half of them; a run that may only have so many threads takes no more of
+these. Another BLAS is left as it is.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -31,27 +33,39 @@ class Threads:
         self._get = get
         self._put = put
         self._lock = RLock()
-        self._users: set[object] = set()
+        self._users: dict[object, int | None] = {}  # with the limits of those that set one
         self._all = 1
 
-    def enter(self, user: object) -> None:
-        """``user`` is about to use some of them; to be followed by `leave`, also after an interrupt."""
+    def enter(self, user: object, limit: int | None = None) -> None:
+        """``user`` is about to use some of them, or sets a limit to all users; to be followed by `leave`."""
         with self._lock:
             if not self._users:
                 self._all = self._get()
-            self._users.add(user)
+            self._users[user] = limit
             self._share()
 
     def leave(self, user: object) -> None:
         """``user`` needs none any more; after the last, everything is as before the first."""
         with self._lock:
             if user in self._users:
-                self._users.remove(user)
+                del self._users[user]
                 self._share()
+
+    @contextmanager
+    def at_most(self, number: int) -> Generator[None]:
+        """While this is open, there are no more than ``number`` for all users together."""
+        user = object()
+        try:
+            self.enter(user, number)
+            yield
+        finally:
+            self.leave(user)
 
     def _share(self) -> None:
         if self._all > 1:
-            self._put(max(1, self._all // max(1, len(self._users))))
+            limits = [limit for limit in self._users.values() if limit is not None]
+            sharing = len(self._users) - len(limits)
+            self._put(max(1, min([self._all, *limits]) // max(1, sharing)))
 
 
 @cache
@@ -59,6 +73,14 @@ def threads() -> Threads:
     """Those of the BLAS that NumPy uses; if it is not known, nothing happens."""
     found = _functions()
     return Threads(*found) if found else Threads(lambda: 1, lambda number: None)
+
+
+def at_most(number: int | None) -> AbstractContextManager[None]:
+    """While this is open, the BLAS has no more than ``number`` threads; None: as many as it has."""
+    return _UNLIMITED if number is None else threads().at_most(number)
+
+
+_UNLIMITED = nullcontext()
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
