@@ -15,7 +15,7 @@ from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.ops.scan import scanned_rows
 from irc.loading import load_module
-from irc.passes import Instrument, Pass, PassManager, PassReport, registry, set_default_evaluate
+from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.shapes import ShapeInference
 from irc.runtime.evaluate import evaluate
@@ -41,7 +41,7 @@ registry.PIPELINES["default"] = (
 
 def compile(
     model: Any,
-    passes: str | Sequence[Pass | str] = "default",
+    passes: str | Sequence[Pass | Repeat | str] = "default",
     *,
     check: bool = False,
     options: Options = DEFAULTS,
@@ -54,15 +54,20 @@ def compile(
         model: path of an ONNX file, ``onnx.ModelProto``, ``torch.jit`` module or function, ``irc.ir.Module`` or
             ``irc.ir.Graph``. It is not changed. Large weights of a ``ModelProto``, and external data, are read by
             the first run, which fails (IRC130) if they were changed meanwhile.
-        passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes.
-        options: how it runs: on how many threads, say.
+        passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes, ``irc.passes.Repeat`` groups
+            and pieces of such text: ``["default", Square()]``.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
+        options: how it runs: on how many threads, say.
         instruments: what watches the passes, or names of it; see ``irc.passes.instruments``.
         progress: called with a few words before each stage.
+
+    Returns:
+        The compiled model. Its ``graph`` is the optimised one, its ``report`` says what was done.
 
     Raises:
         Error: IRC1xx if the model cannot be imported, IRC2xx if it breaks a rule of the IR, IRC3xx if a pass or
             lowering cannot go on.
+        TypeError: if the pipeline or an instrument is something else.
     """
     tell = progress or _say_nothing
     manager = PassManager(passes, instruments)  # first: what is wrong with the text need not wait for a large model

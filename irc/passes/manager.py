@@ -11,7 +11,6 @@ from typing import NamedTuple
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
-from irc.passes import registry
 from irc.passes.base import Analyze, Evaluate, Note, Pass, PassContext
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
@@ -51,7 +50,7 @@ class PassManager:
     """Runs a pipeline.
 
     Args:
-        pipeline: pipeline text, or passes, ``Repeat`` groups and pass names.
+        pipeline: pipeline text, or a sequence of passes, ``Repeat`` groups and pieces of such text.
         instruments: what watches the run, or names of it; see ``irc.passes.instruments``.
         evaluate: computes nodes on constants; irc's kernels by default.
         analyze: builds alias analyses; ``irc.alias.analyze`` by default.
@@ -71,7 +70,7 @@ class PassManager:
         if isinstance(pipeline, str):
             self.pipeline: Pipeline = parse_pipeline(pipeline)
         elif isinstance(pipeline, Sequence):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
-            self.pipeline = tuple(map(_entry, pipeline))
+            self.pipeline = tuple(entry for item in pipeline for entry in _entries(item))
         else:
             raise TypeError(f"a pipeline is text or a sequence of passes and their names, not {pipeline!r}")
         if isinstance(instruments, str):
@@ -180,17 +179,17 @@ class _Run:
         return changed
 
 
-def _entry(item: Pass | Repeat | str) -> Pass | Repeat:
-    """An entry of a pipeline; TypeError if it is none."""
+def _entries(item: Pass | Repeat | str) -> Pipeline:
+    """What ``item`` stands for in a pipeline; TypeError if that is nothing."""
     if isinstance(item, str):
-        return registry.create(item)
+        return parse_pipeline(item)
     if isinstance(item, type):
         raise TypeError(f"a pipeline holds passes, not classes: give {item.__name__}()")
     if not isinstance(item, Pass | Repeat):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         raise TypeError(f"a pipeline holds passes and their names, not {item!r}")
     if isinstance(item, Pass):
         _check_pass(item)
-    return item
+    return (item,)
 
 
 def _check_pass(p: Pass) -> None:

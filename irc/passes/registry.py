@@ -61,6 +61,8 @@ def create(name: str, options: dict[str, Any] | None = None) -> Pass:
 
 def unknown(name: str) -> str:
     """What to say about a pass that does not exist."""
+    if name in PIPELINES:
+        return f"{name!r} is a pipeline, not a pass; parse_pipeline gives its passes"
     known = names()
     hint = suggest(name, [*known, *PIPELINES])
     return f"no pass is called {name!r}{hint}; passes are: {', '.join(known)}; pipelines: {', '.join(PIPELINES)}"

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+import irc
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module
 from irc.passes import Pass, PassContext, PassManager, Repeat, create, create_instruments
@@ -66,6 +67,27 @@ def test_passes_may_be_given_as_objects_and_names():
     manager = PassManager([create("cse"), "dce", Repeat((create("cse"),), 2)])
     assert str(manager) == "cse,dce,(cse)*2"
     assert manager.run(graph()).changed
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["default"], "default"),
+        (["none"], "none"),
+        (["fuse{max-size=8}", create("dce")], "fuse{max-size=8},dce"),
+        (["default,in-place", Repeat((create("cse"),), 2)], "default,in-place,(cse)*2"),
+        (["(cse,dce)*3", ""], "(cse,dce)*3"),
+    ],
+)
+def test_what_text_takes_is_taken_piece_by_piece_too(pieces: list[Pass | Repeat | str], text: str) -> None:
+    assert PassManager(pieces).pipeline == PassManager(text).pipeline
+    assert irc.compile(graph(), pieces).report.pipeline == str(PassManager(text))
+
+
+def test_what_is_wrong_with_a_piece_of_text_is_shown_as_in_text() -> None:
+    with pytest.raises(Error, match=r"no pass is called 'csse' \(did you mean 'cse'\?\)(.|\n)*\^") as error:
+        PassManager(["dce", "csse"])
+    assert error.value.code == "IRC301"
 
 
 def test_a_pass_that_has_seen_the_present_graph_does_not_run_again():

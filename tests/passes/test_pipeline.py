@@ -143,6 +143,8 @@ def test_every_registered_pass_is_made_from_its_name():
 def test_unknown_pass_by_name():
     with pytest.raises(Error, match=r"no pass is called 'csse' \(did you mean 'cse'\?\); passes are: "):
         create("csse")
+    with pytest.raises(Error, match=r"^IRC301: 'none' is a pipeline, not a pass; parse_pipeline gives its passes$"):
+        create("none")
 
 
 def test_two_passes_of_one_name():
