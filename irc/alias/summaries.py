@@ -21,6 +21,7 @@ from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Noting, Recorder
 from irc.alias.write_index import WriteLog
+from irc.ir.functions import callee
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 
@@ -234,15 +235,6 @@ def called(graph: Graph) -> Iterator[str]:
         name = callee(node)
         if name is not None:
             yield name
-
-
-def callee(node: Node) -> str | None:
-    """The name of the function that a ``prim::CallFunction`` calls, if it is known."""
-    if node.kind != "prim::CallFunction" or not node.inputs:
-        return None
-    source = node.inputs[0].node
-    name = source.attributes.get("name") if source is not None and source.kind == "prim::Constant" else None
-    return name if isinstance(name, str) else None
 
 
 def _cycles(start: str, graphs: dict[str, Graph]) -> list[list[str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from irc.alias.rules import has_rule
 from irc.alias.rules.schema_rule import is_unsettled
-from irc.alias.summaries import callee
 from irc.ir import ops
+from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 

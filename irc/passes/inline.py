@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
+from irc.ir.functions import callee, function_name
+from irc.ir.kinds import CALL
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 from irc.passes.registry import register
 from irc.passes.walking import with_subgraphs
@@ -16,8 +18,6 @@ from irc.passes.walking import with_subgraphs
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
-
-CALL = "prim::CallFunction"
 
 _UNCOUNTABLE = 10**18
 
@@ -55,21 +55,16 @@ class Inline:
         return changed
 
     def _check_size(self, graph: Graph, calls: list[Node], sizes: dict[str, int]) -> None:
-        total = sum(1 for _ in graph.walk()) + sum(sizes.get(callee(call), 0) for call in calls)
-        if total > self.max_nodes:
-            largest = max(calls, key=lambda call: sizes.get(callee(call), 0))
+        called = [name for call in calls if (name := callee(call)) in sizes]
+        total = sum(1 for _ in graph.walk()) + sum(sizes[name] for name in called)
+        if called and total > self.max_nodes:
+            largest = max(called, key=sizes.__getitem__)
             raise Error(
                 "IRC308",
-                f"inlining would make {total} nodes, {sizes[callee(largest)]} of them for one call of "
-                f"{callee(largest)!r}; the limit is {self.max_nodes} (option max-nodes)",
+                f"inlining would make {total} nodes, {sizes[largest]} of them for one call of "
+                f"{largest!r}; the limit is {self.max_nodes} (option max-nodes)",
                 graph.name,
             )
-
-
-def callee(call: Node) -> str:
-    """The name of the function that a ``prim::CallFunction`` calls; "" if it is not a constant."""
-    function = call.inputs[0].node if call.inputs else None
-    return function.attributes.get("name", "") if function is not None and function.kind == "prim::Constant" else ""
 
 
 def _calls(graph: Graph) -> Iterator[Node]:
@@ -163,8 +158,8 @@ def _drop_unused(module: Module, ctx: PassContext) -> bool:
     pending = [module.main]
     while pending:
         for node in with_subgraphs(pending.pop()):
-            name = node.attributes.get("name") if node.kind == "prim::Constant" else None
-            if isinstance(name, str) and name in module.graphs and name not in reached:
+            name = function_name(node)
+            if name in module.graphs and name not in reached:
                 reached.add(name)
                 pending.append(module.graphs[name])
     unused = [name for name in module.graphs if name not in reached]

@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.ir.functions import function_name
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
 from irc.runtime.foreign import checked, is_foreign
@@ -142,7 +143,7 @@ def reachable_nodes(graph: Graph) -> Iterator[Node]:
         for node in current.walk():
             yield node
             sub = node.attributes.get("Subgraph")
-            function = node.attributes.get("name") if node.kind == "prim::Constant" else None
+            function = function_name(node)
             if function is not None and current.module is not None:
                 sub = current.module.graphs.get(function)
             if sub is not None and sub not in seen:

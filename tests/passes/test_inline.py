@@ -136,6 +136,14 @@ def test_recursive_functions_stay():
     assert str(note) == "inline: %y = prim::CallFunction: function 'f' calls itself, directly or not: the call stays"
 
 
+def test_a_graph_larger_than_the_limit_may_hold_calls_that_stay():
+    module = parse_module(RECURSIVE)
+    run_passes(module, "inline")
+    before = str(module)
+    run_passes(module, "inline{max-nodes=1}")
+    assert str(module) == before
+
+
 def doubling(levels: int) -> str:
     parts = [
         """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from irc.alias import facts as f
 from irc.alias.recorder import Recorder, Rule, Steps, is_functional
-from irc.alias.summaries import call, callee
+from irc.alias.summaries import call
+from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
-from irc.frontend.onnx_export.prepare import CALL, prepare
+from irc.frontend.onnx_export.prepare import prepare
+from irc.ir.functions import callee
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, Type
-from irc.passes.inline import callee
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -78,7 +78,7 @@ def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> Mod
 def _functions(module: Module) -> list[Graph]:
     """All functions, each after those that it calls, as onnx.reference wants them."""
     calls = {
-        name: [function for node in graph.walk() if node.kind == CALL and (function := callee(node)) in module.graphs]
+        name: [function for node in graph.walk() if (function := callee(node)) in module.graphs]
         for name, graph in module.graphs.items()
         if graph is not module.main
     }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from irc.ir import types
 from irc.ir.block import Block
+from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
 from irc.ir.types import DType, TensorType, Type
@@ -163,14 +164,14 @@ def _call_function(node: Node) -> None:
     function, *arguments = node.inputs
     if function.type != types.FUNCTION:
         raise node_error("IRC214", f"%{function.name} must be a Function, not {function.type}", node, input=0)
-    name = None if function.node is None else function.node.attributes.get("name")
+    name = callee(node)
     module = node.graph.module
-    callee = None if module is None or not isinstance(name, str) else module.graphs.get(name)
-    if callee is None:  # TorchScript's dumps mention functions without giving them
+    called = None if module is None or name is None else module.graphs.get(name)
+    if called is None:  # TorchScript's dumps mention functions without giving them
         return
-    _has(node, inputs=1 + len(callee.inputs), outputs=len(callee.outputs))
-    _flows(node, arguments, callee.inputs, f"input of {name}")
-    _flows(node, callee.outputs, node.outputs, "output")
+    _has(node, inputs=1 + len(called.inputs), outputs=len(called.outputs))
+    _flows(node, arguments, called.inputs, f"input of {name}")
+    _flows(node, called.outputs, node.outputs, "output")
 
 
 def _list_construct(node: Node) -> None:

@@ -1,0 +1,22 @@
+"""Functions, which are graphs of a module: constants of type Function name them, and calls take such a constant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.ir.kinds import CALL
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+
+
+def function_name(node: Node) -> str | None:
+    """The name that ``node`` has for a function; None if it is no constant that names one."""
+    name = node.attributes.get("name") if node.kind == "prim::Constant" else None
+    return name if isinstance(name, str) else None
+
+
+def callee(node: Node) -> str | None:
+    """The name of the function that ``node`` calls; None if it is no call, or if what it calls is not a constant."""
+    function = node.inputs[0].node if node.kind == CALL and node.inputs else None
+    return None if function is None else function_name(function)
