@@ -16,12 +16,14 @@ from irc.ir import (
     Graph,
     Module,
     Tensor,
+    TensorType,
     parse_graph,
     parse_module,
     parse_type,
     structurally_equal,
     types,
 )
+from irc.ir.text.literals import literal_text
 from tests.ir import strategies
 from tests.ir.helpers import YOLO, body
 
@@ -178,11 +180,27 @@ def test_floats_are_as_short_as_exactness_allows() -> None:
     build.constant(1e16)
     lines = [printer.print_node(node).partition("= ")[2] for node in graph.nodes]
     assert lines == [
-        "prim::Constant[value=tensor([0.1, 1e+10, -0.])]()",
-        "prim::Constant[value=tensor([0.1, 6.55e+04])]()",
+        "prim::Constant[value=tensor([0.1, 10000000000., -0.])]()",
+        "prim::Constant[value=tensor([0.1, 65500.])]()",
         "prim::Constant[value=splat(0.1)]()",
         "prim::Constant[value=1e+16]()",
     ]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        (DType.DOUBLE, "[1000., 1000000., 1e+16, 0.0001, 1e-05, inf]"),
+        (DType.FLOAT, "[1000., 1000000., 1e+16, 0.0001, 1e-05, inf]"),
+        (DType.FLOAT16, "[1000., inf, inf, 0.0001, 1e-05, inf]"),
+        (DType.BFLOAT16, "[1000., 999424., 9992360000000000., 0.000100136, 1.00136e-05, inf]"),
+    ],
+)
+def test_floats_are_in_the_notation_of_scalars(dtype, text):
+    """NumPy's differs from type to type and from version to version: 1e+03 in float16 of 2.4, 1000.0 of 2.3."""
+    with np.errstate(over="ignore"):
+        array = np.array([1e3, 1e6, 1e16, 1e-4, 1e-5, np.inf]).astype(dtype.numpy)
+    assert literal_text(Tensor(dtype, array.shape, array=array), TensorType(dtype, array.shape)) == f"tensor({text})"
 
 
 def test_nan_bits_are_kept() -> None:

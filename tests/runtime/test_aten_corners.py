@@ -200,6 +200,9 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("mode", (NONES[[0, 1, 1]], -1, False), (NONES[0], number(0, np.int64))),
     ("_unique2", (NONES[[0, 1, 2, 0]], True, True, True), (NONES[[2, 0, 1]], index(1, 2, 0, 1), index(1, 2, 1))),
     ("searchsorted", (NONES[[2, 0, 3]], NONES, False, False, None, None), index(1, 3, 0, 2)),
+    # a number is taken for one of the boundaries' type
+    ("searchsorted", (number([0.1, 0.5], ml_dtypes.bfloat16), 0.1, False, True, None, None), number(1, np.int64)),
+    ("searchsorted", (number([0.1, 0.5], np.float16), 0.1, False, False, None, None), number(0, np.int64)),
     # complex numbers
     ("to", (TURN, 11, False, False, None), np.array([True, True])),
     ("copy_", (np.zeros(2, bool), TURN, False), np.array([True, True])),

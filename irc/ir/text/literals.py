@@ -160,12 +160,9 @@ def _real_text(item: Any) -> str:
     if value != value:
         bits = int.from_bytes(item.tobytes(), sys.byteorder)
         return "nan" if item.tobytes() == item.dtype.type(float("nan")).tobytes() else f"nan({bits:#x})"
-    shortest = str(item)
-    # Text is read as a double and then rounded to the dtype; in the rare case
-    # that this gives a neighbour, the double itself is written, which is exact.
-    exact = item.dtype.type(float(shortest)).tobytes() == item.tobytes()
-    return _point(shortest) if exact and _is_float_text(shortest) else float_text(value)
-
-
-def _is_float_text(text: str) -> bool:
-    return "." in text or "e" in text or "n" in text
+    # What NumPy or ml_dtypes print has the fewest digits, but in a notation that depends on their version: Python's is
+    # used. Text is read as a double and then rounded to the dtype; in the rare case that this gives a neighbour, the
+    # double itself is written, which is exact.
+    shortest = float(str(item))
+    exact = item.dtype.type(shortest).tobytes() == item.tobytes()
+    return _point(repr(shortest if exact else value))

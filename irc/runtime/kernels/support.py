@@ -122,8 +122,11 @@ def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
 
 
 def comparable(x: Array) -> Array:
-    """``x``, or its elements as float32: in bfloat16 NumPy sorts NaNs anywhere, in its own types behind all others."""
-    return x.astype(np.float32) if x.dtype.kind == "V" else x
+    """``x``, or of halves its elements as float32, whose NaNs NumPy sorts behind all other numbers.
+
+    Those of bfloat16 it sorts anywhere; those of float16, too, where versions before 2.4 compare parts of an array.
+    """
+    return x.astype(np.float32) if is_half(x.dtype) else x
 
 
 def is_half(dtype: AnyDType) -> bool:

@@ -191,7 +191,7 @@ def _search(
     """Where elements belong in sorted rows: before equal ones, or after (``right``)."""
     after = right or side == "right"
     ordered = comparable(boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1))
-    values = comparable(tensor(x) if is_array(x) else tensor(x, result_type(ordered, x)))
+    values = comparable(tensor(x) if is_array(x) else tensor(x, result_type(boundaries, x)))
     kind = np.int32 if out_int32 else np.int64
     way = "right" if after else "left"
     if ordered.ndim == 1:
