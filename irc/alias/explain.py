@@ -11,6 +11,7 @@ from irc.alias import facts as f
 from irc.alias.facts import Element, Facts
 from irc.alias.memory_types import atoms
 from irc.alias.sets import LocationSet, contains, members
+from irc.ir.kinds import LOOPS
 from irc.ir.node import Node
 from irc.ir.ops import resolve
 from irc.ir.ops.aten.beyond import is_missed
@@ -19,8 +20,6 @@ from irc.ir.value import Value
 
 if TYPE_CHECKING:
     from irc.alias.queries import Queries
-
-_LOOPS = frozenset({"prim::Loop", "onnx::Loop", "onnx::Scan"})
 
 
 class Fact(NamedTuple):
@@ -216,7 +215,7 @@ def _case(subject: Value, node: Node | None, target: Value | None) -> int:
     """The number of the case if PyTorch misses that ``subject`` may be ``target``, because of ``node``; else 0."""
     if node is None or target is None:
         return 0
-    if node.kind not in _LOOPS:
+    if node.kind not in LOOPS:
         return 5 if _is_missed(node) else 0
     if subject.is_param and target in node.blocks[0].returns:
         return 1

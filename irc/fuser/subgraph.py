@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.graph import Graph
+from irc.ir.kinds import GROUP
 from irc.ir.transfer import exchange_outputs, transfer_node
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from irc.alias import AliasDb
     from irc.ir import Node, Value
-
-KIND = "prim::FusionGroup"
 
 _CONSTANT = "prim::Constant"
 
@@ -34,7 +33,7 @@ def subgraph_of(group: Node) -> Graph:
 
 def is_group(node: Node) -> bool:
     """Whether ``node`` is a fusion group."""
-    return node.kind == KIND
+    return node.kind == GROUP
 
 
 def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
@@ -45,7 +44,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     outer = nodes[0].graph
     graph = Graph("fused", outer.weights, outer.module)
     end = graph.block.return_node
-    group = outer.create(KIND, attributes={"Subgraph": graph}).insert_after(nodes[-1])
+    group = outer.create(GROUP, attributes={"Subgraph": graph}).insert_after(nodes[-1])
     inputs = _Inputs(graph)
     inside = set(nodes)
     operators = [node for node in nodes if node.kind != _CONSTANT or not inputs.take_constant(node, db)]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from irc.alias import AliasDb, Kind
 from irc.alias.sets import members
 from irc.ir import Block, Graph, Node, Value
-from irc.passes.slots import GROUP, Slot, bodies, slots
+from irc.ir.kinds import GROUP
+from irc.passes.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir import Block, Graph
+from irc.ir.kinds import GROUP
+from irc.ir.ops.scan import is_batched, scan_states
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-GROUP = "prim::FusionGroup"
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ def _onnx_loop(node: Node) -> list[Slot]:
 
 def _scan(node: Node) -> list[Slot] | None:
     """(states..., scanned...); parameters the same; returns (states..., scans...)."""
-    if node.version is not None and node.version < 9:
+    if is_batched(node):
         return None  # has the lengths of a batch's sequences in front
-    states = len(node.inputs) - node.attributes.get("num_scan_inputs", 0)
+    states = scan_states(node)
     return [
         *(Slot(i, i, i, i) for i in range(states)),
         # The first scanned input says how many trips there are.

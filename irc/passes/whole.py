@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
+from irc.ir.kinds import GROUP
 from irc.ir.ops import onnx_alias, schemas
-from irc.passes.slots import GROUP, bodies, slots
+from irc.passes.slots import bodies, slots
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

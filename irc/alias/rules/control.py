@@ -11,7 +11,7 @@ from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, Rule, Steps
 from irc.ir.node import Node
-from irc.ir.ops.scan import is_batched
+from irc.ir.ops.scan import is_batched, scan_states
 from irc.ir.value import Value
 
 
@@ -69,7 +69,7 @@ def _onnx_scan(rec: Recorder, node: Node) -> Steps:
     """
     (block,) = node.blocks
     inputs = node.inputs[1:] if is_batched(node) else node.inputs
-    states = len(inputs) - int(node.attributes.get("num_scan_inputs", 0))
+    states = scan_states(node)
     carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], inputs)]
     for param, value in zip(block.params[states:], inputs[states:]):
         rec.bind(param, rec.element(value))

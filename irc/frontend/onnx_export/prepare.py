@@ -11,6 +11,7 @@ from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.ir import Graph, Module, Node, Tensor
+from irc.ir.kinds import GROUP
 from irc.ir.ops.scan import scanned_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
@@ -20,7 +21,6 @@ from irc.passes.shapes import ShapeInference
 if TYPE_CHECKING:
     from irc.ir import Value
 
-_GROUP = "prim::FusionGroup"
 CALL, CONSTANT, IF = "prim::CallFunction", "prim::Constant", "prim::If"
 
 
@@ -61,7 +61,7 @@ def _nodes(module: Module) -> Iterator[Node]:
 
 def _dissolve_groups(graph: Graph) -> None:
     """Put the nodes of fusion groups in the place of these. Values that others use keep their names."""
-    for group in [node for node in graph.walk() if node.kind == _GROUP]:
+    for group in [node for node in graph.walk() if node.kind == GROUP]:
         inner: Graph = group.attributes["Subgraph"]
         for param, value in zip(inner.inputs, group.inputs, strict=True):
             param.replace_all_uses_with(value)

@@ -1,4 +1,4 @@
-"""What the bodies of ONNX's Loop and Scan give: what is carried, and rows that are stacked to scan outputs."""
+"""What Loop and Scan carry from trip to trip, and the rows that their bodies give to be stacked to scan outputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from irc.ir.declared import told_type
+from irc.ir.kinds import LOOPS
 from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -18,23 +19,17 @@ def is_batched(scan: Node) -> bool:
     return scan.version is not None and scan.version < 9
 
 
-def carried_values(node: Node) -> int | None:
-    """How many values a Loop or Scan carries from trip to trip; None of any other node."""
-    if len(node.blocks) != 1:
-        return None
-    if node.kind == "onnx::Loop":
-        return max(0, len(node.inputs) - 2)
-    if node.kind == "onnx::Scan":
-        return max(0, len(node.inputs) - is_batched(node) - node.attributes.get("num_scan_inputs", 0))
-    return None
+def scan_states(scan: Node) -> int:
+    """How many values ``scan`` carries; its last inputs are scanned. Negative if it has fewer than it says it scans."""
+    return len(scan.inputs) - is_batched(scan) - scan.attributes.get("num_scan_inputs", 0)
 
 
 def scanned_rows(node: Node) -> list[TensorType]:
     """The types of rows of the scan outputs of a Loop or Scan, as far as declared; none of any other node."""
-    carried = carried_values(node)
-    if carried is None:
+    if node.kind not in LOOPS or len(node.blocks) != 1:
         return []
     is_scan = node.kind == "onnx::Scan"
+    carried = max(0, scan_states(node) if is_scan else len(node.inputs) - 2)
     returned = node.blocks[0].returns[carried if is_scan else 1 + carried :]  # a Loop's condition comes first
     # With a batch, the outputs have one more axis; there, the body alone tells.
     outputs = () if is_scan and is_batched(node) else node.outputs[carried:]

@@ -9,6 +9,7 @@ from irc.ir.block import Block
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
+from irc.ir.ops.scan import scan_states
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_constant
@@ -137,8 +138,7 @@ def _scan(node: Node) -> None:
     scanned = node.attributes.get("num_scan_inputs")
     if not isinstance(scanned, int) or scanned < 1:
         raise node_error("IRC215", "num_scan_inputs must be a positive number", node)
-    lengths = 1 if node.version == 8 else 0  # the sequence lengths of Scan-8
-    states = len(node.inputs) - scanned - lengths
+    states = scan_states(node)
     _require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
     (block,) = node.blocks
     _block_has(node, block, states + scanned, len(block.returns))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.ir.ops.scan import is_batched
+from irc.ir.ops.scan import is_batched, scan_states
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.base import describe
 from irc.passes.shapes.contents import CONTENTS_RULES
@@ -148,13 +148,11 @@ class Inference:
 
     def _scan(self, node: Node) -> None:
         (body,) = node.blocks
-        scanned_count = node.attributes.get("num_scan_inputs", 0)
-        batched = is_batched(node)
-        inputs = node.inputs[1:] if batched else node.inputs
-        states = len(inputs) - scanned_count
-        if batched:  # Scan 8 has a batch axis that the body does not see
+        if is_batched(node):  # there is a batch axis that the body does not see
             self._block(body)
             return
+        inputs, states = node.inputs, scan_states(node)
+        scanned_count = len(inputs) - states
         axes = node.attributes.get("scan_input_axes") or [0] * scanned_count
         out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
         if states < 0 or len(axes) != scanned_count or len(out_axes) != len(node.outputs) - states:

@@ -7,13 +7,12 @@ carried values are moved from slot to slot, never copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.scan import row_type
+from irc.ir.ops.scan import scanned_rows
 from irc.ir.types import TensorType
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
@@ -75,7 +74,7 @@ def _lower_loop(
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
     params = body.params
-    scanned = [row_type(*pair) for pair in zip_longest(block.returns[1 + carried :], node.outputs[carried:])]
+    scanned = scanned_rows(node)
 
     def fill_in(dead: Slots) -> Step:
         # The first trip owns the initial values that nothing else needs.

@@ -8,13 +8,12 @@ lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.scan import row_type
+from irc.ir.ops.scan import is_batched, scan_states, scanned_rows
 from irc.runtime.control.control_flow import only_block
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
@@ -22,21 +21,20 @@ from irc.runtime.kernels.support import axis_in
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir import Node
     from irc.runtime.lowering import FillIn, Lowering
 
 
 def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """Lower a Scan of any version."""
-    batched = node.version is not None and node.version < 9
+    batched, states = is_batched(node), scan_states(node)
     # Version 8 has the lengths of the sequences, which may be absent, before the states.
     operands, ins = ins, ins[1:] if batched else ins
-    scanned = node.attributes.get("num_scan_inputs", 0)
-    if not 1 <= scanned <= len(ins):
+    if not 0 <= states < len(ins):
+        scanned = len(ins) - states
         raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
-    states = len(ins) - scanned
     block = only_block(node, params=len(ins), returns=states)
-    scan = _Scan(lowering.region(block), states, block.returns[states:], node)
+    scan = _Scan(lowering.region(block), states, len(block.returns) - states, node)
     run = scan.run_batches if batched else scan.run
 
     def fill_in(dead: Slots) -> Step:
@@ -49,7 +47,7 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
 
 
 class _Scan:
-    def __init__(self, body: Code, states: int, yields: Sequence[Value], node: Node) -> None:
+    def __init__(self, body: Code, states: int, yields: int, node: Node) -> None:
         self.body = body
         self.states = states
         scanned = len(body.params) - states
@@ -66,14 +64,11 @@ class _Scan:
                 raise Error("IRC320", f"{name} is {given}; 0 is forward, 1 is backward", label(node))
             return given
 
-        self.backwards = directions("directions" if node.version == 8 else "scan_input_directions", scanned)
+        self.backwards = directions("directions" if is_batched(node) else "scan_input_directions", scanned)
         self.axes = option("scan_input_axes", scanned)
-        self.out_backwards = directions("scan_output_directions", len(yields))
-        self.out_axes = option("scan_output_axes", len(yields))
-        # With a batch, the outputs have one more axis; there, the body alone tells.
-        outputs = () if node.version == 8 else node.outputs[states:]
-        pairs = zip_longest(yields, outputs)
-        self.rows = [row_type(*pair, axis) for pair, axis in zip(pairs, self.out_axes)]
+        self.out_backwards = directions("scan_output_directions", yields)
+        self.out_axes = option("scan_output_axes", yields)
+        self.rows = scanned_rows(node)
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind, analyze
 from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.graph import Graph
-from irc.ir.ops.scan import is_batched
+from irc.ir.kinds import LOOPS
+from irc.ir.ops.scan import is_batched, scan_states
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.ir import Block, Node, Value
-
-LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
 """Memory that a run may write, or that is read-only for NumPy too, so that nobody writes it by mistake."""
@@ -130,7 +129,7 @@ class _Classes:
 
 def _scanned(scan: Node) -> Sequence[Value]:
     """The inputs of which each trip sees a slice; of a batch (before version 9), states too."""
-    return scan.inputs if is_batched(scan) else scan.inputs[-scan.attributes.get("num_scan_inputs", 0) :]
+    return scan.inputs if is_batched(scan) else scan.inputs[scan_states(scan) :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:

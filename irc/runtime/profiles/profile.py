@@ -15,6 +15,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.graph import Graph
+from irc.ir.kinds import GROUP
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.profiles.text import to_text
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
-
-GROUP = "prim::FusionGroup"
 
 
 @dataclass(eq=False)

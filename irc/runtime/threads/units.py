@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING
 
 from irc.alias.sets import members
 from irc.ir.graph import Graph
+from irc.ir.kinds import CONTROL_FLOW
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.ir import Node
-
-CONTROL_FLOW = frozenset(["prim::If", "prim::Loop", "onnx::Loop", "onnx::Scan", "prim::CallFunction"])
-"""Operators that run blocks or functions: each is a unit of its own, whose inside has units too."""
 
 HEAVY = frozenset(
     [
