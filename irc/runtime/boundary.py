@@ -72,8 +72,8 @@ class Exit:
         return own
 
     def _release(self, array: Array) -> Array:
-        # A result that repeats elements (Expand's) would change in several places when its owner writes to one.
-        if not array.flags.writeable or (0 in array.strides and _repeats(array)):
+        # A result with several elements in one place would change in all of them when its owner writes to one.
+        if not array.flags.carray and (not array.flags.writeable or overlaps_itself(array)):
             return _copied(array, self._counters)
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
         if not self._left.setdefault(id(_owner(array)), _Ranges()).take(array):
@@ -136,10 +136,6 @@ def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") ->
         return array.copy(order)
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
         raise Error("IRC403", f"out of memory: {error}") from None
-
-
-def _repeats(array: Array) -> bool:
-    return array.size > 0 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape))
 
 
 def _owner(array: Array) -> Any:

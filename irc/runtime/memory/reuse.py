@@ -2,8 +2,9 @@
 
 A chain such as Conv, Add, Relu then needs one array of full size, not three.
 What may be overwritten is decided when the graph is lowered; that shapes and
-element types agree, and that the array is not read-only (somebody else's), is
-looked at in each run, because a model's own type annotations may be wrong.
+element types agree, that the array is not read-only (somebody else's), and that
+its elements lie in places of their own, is looked at in each run, because a
+model's own type annotations may be wrong, and strides are known only there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from irc.ir.ops.pointwise import RESULT_LIKE, SHAPED_LIKE_FIRST
 from irc.runtime.binding import can_overwrite, fits
+from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from irc.ir import Node
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.values import Array
 
 
 def reusing_step(
@@ -51,10 +54,15 @@ def reusing_step(
     return fill_in
 
 
+def _has_place(array: Array) -> bool:
+    """Whether each element of ``array`` can be written on its own; what ``flags.carray`` says of arrays in C order."""
+    return array.flags.writeable and not overlaps_itself(array)
+
+
 def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         x = frame[a]
-        if x.flags.writeable:
+        if x.flags.carray or _has_place(x):
             frame[out] = kernel(x, out=x)
             frame[0].counters.in_place += 1
         else:
@@ -71,7 +79,7 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
 
     def step(frame: Frame) -> None:
         x, y = frame[a], frame[b]
-        if x.flags.writeable and (x.shape == y.shape or not y.shape):
+        if (x.flags.carray or _has_place(x)) and (x.shape == y.shape or not y.shape):
             frame[out] = kernel(x, y, out=x)
             frame[0].counters.in_place += 1
             for s in dead:
@@ -88,8 +96,9 @@ def _any_arity(
     def step(frame: Frame) -> None:
         inputs = [frame[s] for s in ins]
         for i in candidates:
-            if fits(inputs[i], inputs, like):
-                frame[out] = kernel(*inputs, out=inputs[i])
+            x = inputs[i]
+            if fits(x, inputs, like) and (x.flags.carray or _has_place(x)):
+                frame[out] = kernel(*inputs, out=x)
                 frame[0].counters.in_place += 1
                 break
         else:

@@ -1,0 +1,78 @@
+"""Views that show elements of their memory more than once: nothing is written over them, and none leaves a run."""
+
+import numpy as np
+import pytest
+
+from irc.runtime.execution import Counters
+from tests.runtime.helpers import f32, model_of, run
+
+VIEWS = {
+    "unfold": "%u : Tensor = aten::unfold(%r, %zero, %three, %one)",
+    "as_strided": """%sizes : int[] = prim::ListConstruct(%three, %three)
+      %strides : int[] = prim::ListConstruct(%one, %one)
+      %none : NoneType = prim::Constant()
+      %u : Tensor = aten::as_strided(%r, %sizes, %strides, %none)""",
+    "transpose": """%f : Tensor = aten::unfold(%r, %zero, %three, %one)
+      %u : Tensor = aten::transpose(%f, %zero, %one)""",
+}
+"""Of five elements as nine: a symmetric matrix."""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("onnx::Add(%u, %w)", lambda u, w: u + w),
+        ("onnx::Sub(%w, %u)", lambda u, w: w - u),
+        ("onnx::Neg(%u)", lambda u, w: -u),
+        ("onnx::Clip(%u, %low, %high)", lambda u, w: np.clip(u, 1, 3)),
+    ],
+)
+def test_nothing_is_written_over_them(view, operation, expected):
+    text = f"""
+    graph(%x : Float(5), %w : Float(3, 3)):
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %three : int = prim::Constant[value=3]()
+      %low : Float() = prim::Constant[value=tensor<Float()>([1.])]()
+      %high : Float() = prim::Constant[value=tensor<Float()>([3.])]()
+      %r : Float(5) = onnx::Abs(%x)
+      {VIEWS[view]}
+      %v : Tensor = {operation}
+      return (%v)
+    """
+    x, w = np.arange(5, dtype=np.float32), np.arange(9, dtype=np.float32).reshape(3, 3)
+    w.flags.writeable = False
+    (v,) = run(text, x, w)
+    np.testing.assert_array_equal(v, expected(np.lib.stride_tricks.sliding_window_view(x, 3), w))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_element_of_a_result_has_a_place_of_its_own(view):
+    model = model_of(f"""
+    graph(%x : Float(5)):
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %three : int = prim::Constant[value=3]()
+      %r : Float(5) = onnx::Abs(%x)
+      {VIEWS[view]}
+      return (%u)
+    """)
+    u = model.run({"x": f32(0, 1, 2, 3, 4)})["u"]
+    u[0, 1] = 9
+    assert u.tolist() == [[0, 9, 2], [1, 2, 3], [2, 3, 4]]
+    assert model.counters.copies == 1
+
+
+def test_elements_in_another_order_are_written_over():
+    text = """
+    graph(%x : Float(2, 3)):
+      %a : Float(2, 3) = onnx::Abs(%x)
+      %t : Float(3, 2) = onnx::Transpose(%a)
+      %n : Float(3, 2) = onnx::Neg(%t)
+      return (%n)
+    """
+    counters = Counters()
+    (n,) = run(text, f32([1, -2, 3], [-4, 5, -6]), counters=counters)
+    assert n.tolist() == [[-1, -4], [-2, -5], [-3, -6]]
+    assert counters.in_place == 1
