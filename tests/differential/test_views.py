@@ -20,6 +20,7 @@ SOURCES = {
     "strided": ramp(4, 3, 8)[::2, :, ::2],
     "offset": ramp(5, 3, 4)[2:4],
     "channels": ramp(2, 4, 3).transpose(0, 2, 1),
+    "even gaps": ramp(2, 3, 8)[..., ::2],
 }
 
 VIEWS = [

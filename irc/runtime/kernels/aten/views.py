@@ -344,7 +344,7 @@ table(
         "reshape": reshape,
         "reshape_as": two(lambda x, other: reshape(x, other.shape)),
         "flatten": _flatten,
-        "ravel": one(lambda x: x.reshape(-1)),
+        "ravel": one(lambda x: layout.in_format(x, layout.CONTIGUOUS).reshape(-1)),  # copies what has gaps, too
         "unflatten": _unflatten,
         "unsqueeze": _unsqueeze,
         "unsqueeze_": _unsqueeze_in_place,
