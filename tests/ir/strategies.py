@@ -42,7 +42,10 @@ odd_names = st.sampled_from(
 )
 names = st.one_of(st.just(""), identifiers, odd_names, texts)
 
-dims = st.one_of(st.integers(0, 9), st.none(), identifiers, st.sampled_from(["SS(-1)", "height / 2", "*", "3", ""]))
+odd_dims = st.sampled_from(
+    ["SS(-1)", "height / 2", "*", "3", "", "n), m", "n) = my::op(%x) #", "n), %z : Tensor):", 'n")']
+)
+dims = st.one_of(st.integers(0, 9), st.none(), identifiers, odd_dims)
 dtypes = st.sampled_from(list(DType))
 tensor_types = st.builds(TensorType, st.none() | dtypes, st.none() | st.lists(dims, max_size=4).map(tuple))
 leaf_types = st.one_of(

@@ -138,6 +138,20 @@ def test_types_read_back(of_type: types.Type) -> None:
     assert parse_type(str(of_type)) == of_type
 
 
+@pytest.mark.parametrize(
+    "size", ["n), m", "n) = onnx::Neg[since_version=13](%x) #", "n), %z : Tensor): #", "n) ", "n)>", 'n")', "(n", "n)("]
+)
+def test_brackets_in_names_of_sizes_end_nothing(size: str) -> None:
+    """A model's file may name its sizes so, and text is how irc stores programs."""
+    of_type = types.tensor(DType.FLOAT, (size, 3))
+    graph = Graph()
+    x = graph.add_input(of_type, "x")
+    graph.set_outputs([Builder(graph).node("onnx::Sigmoid", [x], [of_type, of_type]).outputs[0]])
+    read = parse_graph(str(graph))
+    assert structurally_equal(read, graph) is None
+    assert parse_type(str(of_type)) == of_type
+
+
 @given(strategies.texts)
 def test_any_name_survives(name: str) -> None:
     graph = Graph()

@@ -62,9 +62,12 @@ class TypeParser:
         if match is None:
             return self._type(1)[0]
         found = self.known.get(match[1])
-        if found is None:
-            found = self.known[match[1]] = self._type(1)[0]
-        self._scan.pos = match.end()
+        if found is not None:
+            self._scan.pos = match.end()
+            return found
+        found = self._type(1)[0]
+        if self._scan.pos == match.end():  # else a bracket in a quoted name looked like the type's own
+            self.known[match[1]] = found
         return found
 
     def _type(self, depth: int) -> tuple[Type, int]:
