@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.clone import module_of
 from irc.runtime.files.file import is_saved
 from irc.runtime.model import CompiledModel
 
@@ -16,9 +17,7 @@ def load_module(model: Any) -> tuple[Module, str]:
     if isinstance(model, Module):
         return model.copy(), model.main.name
     if isinstance(model, Graph):
-        if model.module is not None and model.module.main is model:
-            return model.module.copy(), model.name
-        return Module(model.copy()), model.name
+        return module_of(model), model.name
     if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
         from irc.frontend.torchscript import import_torchscript
 

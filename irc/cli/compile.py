@@ -93,9 +93,9 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
     if models.suffix(path) != ONNX:
         model.save(path)
         return Path(path).stat().st_size
-    from irc.frontend.onnx_export import save_model
+    from irc.exporting import export
 
-    return save_model(model.module, path, external_data)
+    return export(model, path, external_threshold=external_data)
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irc.ir.block import Block
+from irc.ir.declared import OUTPUT_TYPE
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor, WeightTable
@@ -75,6 +76,22 @@ def copy_module(module: Module) -> Module:
         copy.graphs[name] = copied
         if graph is module.main:
             copy.main = copied
+    return copy
+
+
+def module_of(graph: Graph) -> Module:
+    """A module of copied graphs whose main graph is that of ``graph``, with the functions that it may call."""
+    given = graph.module
+    if given is None or given.graphs.get(graph.name) is not graph:  # alone, or inside of a node of another graph
+        copy = Module(graph.copy())
+        copy.sources = () if given is None else given.sources
+        return copy
+    copy = given.copy()
+    if graph is not given.main:  # what is said of inputs and outputs is said of those of the main graph
+        copy.main = copy.graphs[graph.name]
+        copy.defaults.clear()
+        copy.objects.clear()
+        copy.metadata = {key: text for key, text in copy.metadata.items() if not key.startswith(OUTPUT_TYPE)}
     return copy
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.atomic import replacing
 from irc.errors import Error, cannot
+from irc.ir.clone import module_of
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_module
@@ -54,13 +55,8 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     """
     where = os.fsdecode(path)
     if where.lower().endswith(".onnx"):
-        message = "this is the name of an ONNX file: irc.frontend.onnx_export.save_model(model.module, path) writes one"
-        raise Error("IRC503", message, where)
-    module = model.module.copy()
-    if model.graph is not model.module.main:
-        module.main = module.graphs[model.graph.name]
-        module.defaults.clear()  # they are those of the other graph's inputs
-        module.objects.clear()
+        raise Error("IRC503", "this is the name of an ONNX file: irc.export(model, path) writes one", where)
+    module = module_of(model.graph)
     _name_large_constants(module)
     used = _named_tensors(module)
     objects = {name: pack(value, used) for name, value in module.objects.items()}
