@@ -14,6 +14,9 @@ MAX_SUBGRAPH_DEPTH = 16
 MAX_TYPE_DEPTH = 64
 """Types nested in each other: ``int[][]`` is 3 deep."""
 
+MAX_SIZE = (1 << 63) - 1
+"""Of one dimension: what files and text can say, ONNX's and irc's."""
+
 MAX_ELEMENTS = 1 << 58
 """Elements of a tensor that a pass makes, zeros among its sizes not counted: NumPy's views have no more."""
 

@@ -317,3 +317,27 @@ def test_an_empty_stack_has_the_same_shape_whatever_runs_in_place(passes):
     )
     feeds = {"x": np.ones((2, 3), np.float32), "n": np.array(0), "k": np.array([-3, -2], np.float32)}
     assert irc.compile(graph, passes).run(feeds)["y"].shape == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("declared", "call", "shape"),
+    [
+        ("(1, 1, 3)", "onnx::ConvTranspose[pads=[9, 9]](%x, %w)", (1, 1, None)),
+        ("(1, 1, 3)", "onnx::Conv[pads=[4611686018427387904, 4611686018427387904]](%x, %w)", (1, 1, None)),
+        ("(4611686018427387904)", "onnx::Concat[axis=0](%x, %x)", (None,)),
+        ("(1, 4611686018427387904, 4)", "onnx::Flatten(%x)", (1, None)),
+    ],
+)
+def test_sizes_that_no_tensor_has_are_not_inferred(declared, call, shape, tmp_path):
+    """Else files could not be read again, nor text."""
+    text = f"graph(%x : Float{declared}, %w : Float(1, 1, 3)):\n  %y : Tensor = {call}\n  return (%y)"
+    compiled = irc.compile(parse_graph(text), "shape-inference")
+    assert compiled.outputs[0].shape == shape
+    compiled.save(tmp_path / "m.irc")
+    assert str(irc.load(tmp_path / "m.irc").graph) == str(compiled.graph)
+
+
+def test_more_memory_than_there_can_be_is_no_peak(tmp_path):
+    text = "graph(%x : Float(1099511627776, 2097152)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)"
+    irc.compile(parse_graph(text)).save(tmp_path / "m.irc")
+    assert irc.load(tmp_path / "m.irc").report.memory.peak is None

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
+from irc.ir.limits import MAX_SIZE
 from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
 
@@ -32,7 +33,7 @@ def weight_bytes(graph: Graph) -> int:
 
 
 def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
-    """Most bytes of values alive between two nodes of the top block; None if a shape is not known.
+    """Most bytes of values alive between two nodes of the top block; None if a shape is not known, or cannot be.
 
     Storage is counted by memory location: views are free, and a location lives
     as long as any value that may denote it. Constants are not counted, and
@@ -56,7 +57,8 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     for span in spans.values():
         change[span.born] += span.size
         change[span.died + 1] -= span.size
-    return max(accumulate(change))
+    most = max(accumulate(change))
+    return most if most <= MAX_SIZE else None
 
 
 def _memory(locations: Iterable[Location]) -> list[Location]:
