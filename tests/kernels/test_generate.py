@@ -131,6 +131,11 @@ def test_trilu(rows, columns, k, upper):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_trilu_of_strings_fills_with_empty_ones():
+    found = run_kernel("Trilu", [np.array([["a", "b"], ["c", "d"]], object)], {}, 14)[0]
+    assert found.tolist() == [["a", "b"], ["", "d"]]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, bool, np.int64])
 def test_trilu_against_onnx_runtime(dtype):
     x: Any = np.array([[1, 2, 3], [4, 5, 6]]).astype(dtype)

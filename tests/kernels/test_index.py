@@ -127,6 +127,15 @@ def test_scatter_leaves_its_input_alone():
     assert run_kernel("ScatterND", [x, np.array([[0, 0]]), np.array([5], np.float32)], {}, 18)[0].sum() == 10
 
 
+def test_scattering_one_string_writes_the_string():
+    words, z = np.array(["a", "b"], object), np.array("z", object)
+    check_against_ort("ScatterND", [words, np.array([0]), z], {}, 13)
+    scalar: Any = run_kernel("ScatterND", [words[0:1].reshape(()), np.zeros(0, np.int64), z], {}, 13)[0]
+    assert scalar.tolist() == "z"
+    attrs: dict[str, Any] = {"starts": [], "steps": []}
+    assert run_kernel("slice_scatter", [np.array("a", object), z], attrs, None, domain="irc")[0].tolist() == "z"
+
+
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_bad_scatter(reduction):
     x = values(3, 4)

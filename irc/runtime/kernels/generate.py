@@ -9,7 +9,18 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, check_size, counting, fresh, ints, is_half, numpy_dtype, scalar
+from irc.runtime.kernels.support import (
+    Array,
+    axis_in,
+    blank,
+    check_size,
+    counting,
+    fresh,
+    ints,
+    is_half,
+    numpy_dtype,
+    scalar,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -105,7 +116,7 @@ def one_hot(node: Node) -> Kernel:
 
 @kernel("onnx::Trilu")
 def trilu(node: Node) -> Kernel:
-    """The upper or lower triangle of the last two dimensions, up to diagonal k; zeros elsewhere."""
+    """The upper or lower triangle of the last two dimensions, up to diagonal k; zeros (empty strings) elsewhere."""
     upper = bool(node.attributes.get("upper", 1))
 
     def run(x: Array, k: Array | None = None) -> Array:
@@ -116,6 +127,6 @@ def trilu(node: Node) -> Kernel:
         diagonal = 0 if k is None else max(-rows - 1, min(int(scalar(k, "k")), columns + 1))
         offset = counting(columns) - counting(rows)[:, None]
         kept = offset >= diagonal if upper else offset <= diagonal
-        return fresh(np.where(kept, x, np.zeros((), x.dtype)), x)
+        return fresh(np.where(kept, x, blank(x.dtype)), x)
 
     return run

@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import mixing_dtype, narrow
-from irc.runtime.kernels.support import Array, check_size, counting, ints
+from irc.runtime.kernels.support import Array, blank, check_size, counting, ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,8 +121,7 @@ def _choose(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points:
         index = index * size + place
         is_inside &= factor != 0
     check_size((*pixels.shape[:2], points), pixels.dtype)
-    nothing = "" if pixels.dtype.hasobject else np.zeros((), pixels.dtype)
-    return np.where(is_inside[:, None], np.take_along_axis(pixels, index[:, None], 2), nothing)
+    return np.where(is_inside[:, None], np.take_along_axis(pixels, index[:, None], 2), blank(pixels.dtype))
 
 
 def _mix(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: int) -> Array:

@@ -90,7 +90,7 @@ _AT: dict[str, Callable[..., None]] = {
 def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
     try:
         if reduction == "none":
-            out[index] = updates
+            out[index] = updates if updates.ndim else updates[()]  # else an element of strings would be an array
         else:
             _AT[reduction](out, index, updates)
     except IndexError as error:
@@ -160,7 +160,7 @@ def slice_scatter_(node: Node) -> Kernel:
             )
         if not x.flags.writeable:
             raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
-        x[tuple(map(slice, starts, ends, steps))] = updates
+        x[(*map(slice, starts, ends, steps), ...)] = updates  # without the ellipsis, a string would become an array
         return x
 
     return run

@@ -13,7 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.slices import bounds
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, check_size, fresh, ints, scalar
+from irc.runtime.kernels.support import Array, axes_in, axis_in, blank, c_order, check_size, fresh, ints, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -219,7 +219,7 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     added = [(max(0, b), max(0, e)) for b, e in amounts]
     if mode == "constant":
         sizes = [d + b + e for d, (b, e) in zip(kept.shape, added, strict=True)]
-        out = np.full(sizes, ("" if x.dtype.hasobject else 0) if value is None else value, x.dtype)
+        out = np.full(sizes, blank(x.dtype) if value is None else value, x.dtype)
         out[tuple(slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True))] = kept
         return out
     out = kept

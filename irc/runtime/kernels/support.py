@@ -87,6 +87,11 @@ def scalar(value: Array, what: str) -> Any:
     return value.item()
 
 
+def blank(dtype: AnyDType) -> Any:
+    """What fills a tensor of ``dtype`` where nothing is given: zero, or the empty string."""
+    return "" if dtype.hasobject else np.zeros((), dtype)
+
+
 def numpy_dtype(number: int) -> AnyDType:
     """The NumPy dtype for ``TensorProto`` element type ``number``; Error if there is none."""
     try:
