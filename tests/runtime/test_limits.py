@@ -214,6 +214,14 @@ def test_what_would_be_too_large_is_refused_before_it_is_there(op: str) -> None:
     compiled.run(inputs, limits=Limits(bytes=256 * MIB))
 
 
+def test_einsum_asks_for_the_steps_of_its_contraction() -> None:
+    inputs = {"x": f32(1024, 1), "y": f32(1, 1024), "w": f32(1024, 1)}
+    chain = node_model("Einsum", inputs, equation="ij,jk,kl->il")  # y with w first, and never 1024 x 1024
+    assert chain.run(inputs, limits=Limits(bytes=MIB))["z"].shape == (1024, 1)
+    outer = node_model("Einsum", inputs, equation="...j,jk,l...->...kl")
+    refused(outer, inputs, "IRC442", "Einsum", bytes=MIB)
+
+
 def test_rows_of_a_loop() -> None:
     node = helper.make_node("Identity", ["x"], ["y"])
     compiled = model(

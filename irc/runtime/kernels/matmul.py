@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,18 +146,30 @@ def einsum(node: Node) -> Kernel:
 
 def _check_contraction(equation: str, operands: Sequence[Array]) -> None:
     """Ask for the time and the memory of the steps in which NumPy will contract ``operands``."""
-    path: Any = np.einsum_path  # its annotations leave out what einsum itself asks it for
-    steps = path(equation, *operands, optimize=("greedy", EINSUM_ELEMENTS), einsum_call=True)[1]
-    shapes = [x.shape for x in operands]
-    dtype = operands[0].dtype
-    for taken, step, *_ in steps:
-        terms, _, result = step.partition("->")
-        sizes: dict[str, int] = {}
-        for term, position in zip(terms.split(","), taken, strict=True):
-            for letter, size in zip(term, shapes.pop(position), strict=True):
-                sizes[letter] = max(size, sizes.get(letter, 0))
-        shapes.append(check_size([sizes[letter] for letter in result], dtype))
+    path: list[Any] = np.einsum_path(equation, *operands, optimize=("greedy", EINSUM_ELEMENTS))[0]
+    left, arrow, result = equation.partition("->")
+    wanted = set(result) if arrow else {letter for letter in left if left.count(letter) == 1}
+    terms = [_largest(_axes(term, x.shape)) for term, x in zip(left.split(","), operands, strict=True)]
+    for taken in path[1:]:
+        sizes = _largest(pair for position in sorted(taken, reverse=True) for pair in terms.pop(position).items())
+        lasting = wanted.union(*terms)
+        terms.append({axis: n for axis, n in sizes.items() if axis in lasting or isinstance(axis, int)})
+        check_size(tuple(terms[-1].values()), operands[0].dtype)
         check_work(math.prod(sizes.values()))
+
+
+def _axes(term: str, shape: tuple[int, ...]) -> Iterator[tuple[str | int, int]]:
+    """The axes of a tensor of ``shape``, by letter or, of those that '...' stands for, by number from the last."""
+    head, _, tail = term.partition("...")
+    return zip([*head, *range(len(head) + len(tail) - len(shape), 0), *tail], shape, strict=True)
+
+
+def _largest(axes: Iterable[tuple[str | int, int]]) -> dict[str | int, int]:
+    """The size of each axis, which in some tensors may be 1."""
+    sizes: dict[str | int, int] = {}
+    for axis, size in axes:
+        sizes[axis] = max(size, sizes.get(axis, 0))
+    return sizes
 
 
 def einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
