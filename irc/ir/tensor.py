@@ -18,6 +18,9 @@ from irc.ir.types import DType, TensorType
 
 Array = np.ndarray[Any, Any]
 
+_INLINE_ELEMENTS = 16
+"""Constants with more elements, unless all are equal, are weights: named, and printed by name."""
+
 _SAMPLES = 64
 """About so many elements of a tensor are looked at to tell unequal ones apart before whole ones are compared."""
 
@@ -194,6 +197,11 @@ class Tensor:
 
 class WeightTable(dict[str, Tensor]):
     """Named tensors of a module: what ``@"name"`` in IR text refers to."""
+
+    def hold(self, name: str, tensor: Tensor) -> Tensor:
+        """``tensor`` as a constant may hold it: entered under ``name`` if it has none and is too large to print."""
+        in_line = tensor.name or tensor.is_splat or tensor.numel <= _INLINE_ELEMENTS
+        return tensor if in_line else self.add(name, tensor)
 
     def add(self, name: str, tensor: Tensor) -> Tensor:
         """Enter ``tensor`` under ``name`` (``name.N`` if that is taken) and return it so named."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node, Value
+from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
 from irc.passes.constants import CONSTANT
 from irc.passes.keys import attributes_key
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
-COMMUTATIVE = frozenset(
-    f"onnx::{name}" for name in ("Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
-)
-"""Exactly so, in floating point too."""
+_COMMUTATIVE = COMMUTATIVE | {"onnx::Equal"}
 
 
 @register
@@ -102,7 +100,7 @@ class _Scopes:
 
 
 def _key(node: Node) -> tuple[Any, ...]:
-    inputs = sorted(node.inputs, key=id) if node.kind in COMMUTATIVE else node.inputs
+    inputs = sorted(node.inputs, key=id) if node.kind in _COMMUTATIVE else node.inputs
     # What a constant's attributes say depends on its type: 1 may be an int or a one-element tensor. Casts of a union
     # differ in nothing but the type; of tensors, shapes and element types are only what inference found.
     exact = node.kind == CONSTANT

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 IDENTITY = "onnx::Identity"
 
-INLINE_ELEMENTS = 16
-"""Constants with more elements, unless all are equal, are weights: named, printed by name."""
-
 
 class Rewriter:
     """Changes one graph.
@@ -81,11 +78,7 @@ class Rewriter:
 
     def weight(self, tensor: Tensor, name: str) -> Tensor:
         """``tensor`` as a constant may hold it: entered in the weight table as ``name`` if it is large."""
-        if tensor.name:
-            return tensor
-        return (
-            self.graph.weights.add(name, tensor) if tensor.numel > INLINE_ELEMENTS and not tensor.is_splat else tensor
-        )
+        return self.graph.weights.hold(name, tensor)
 
     # -- replacing -------------------------------------------------------
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from irc.frontend.onnx.reader import Source
     from irc.ir import Tensor
 
-INLINE_ELEMENTS = 16
-"""Constants of up to this many elements print in line; larger ones are weights, unless all elements are equal."""
-
 _FIRST_WITH_OPSETS = 3
 _FIRST_WITH_OVERRIDES = 4
 
@@ -79,9 +76,7 @@ class Importer:
 
     def weight(self, tensor: Tensor, name: str) -> Tensor:
         """``tensor``, entered into the weight table under ``name`` if it is one that should be."""
-        if tensor.is_splat or tensor.numel <= INLINE_ELEMENTS:
-            return tensor
-        return self.module.weights.add(name or "constant", tensor)
+        return self.module.weights.hold(name or "constant", tensor)
 
     def closed_graph(self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode) -> Graph:
         """A graph that is an attribute of an operator without control flow: one of its own, which captures nothing."""

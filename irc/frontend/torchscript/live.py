@@ -21,9 +21,6 @@ from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.types import DType, Type
 
-_INLINE_ELEMENTS = 16
-"""Constants with more elements become weights."""
-
 _MAX_CALL_DEPTH = 64
 """How deeply calls are inlined."""
 
@@ -200,7 +197,4 @@ def _with_tensors(node: Node, value: Any) -> Any:
 def _constant(node: Node, tensor: Any) -> Tensor:
     where = f"%{node.output.name} = prim::Constant"
     array = np.array(array_of(tensor, where), copy=True)
-    found = Tensor.of(array)
-    if found.numel > _INLINE_ELEMENTS and not found.is_splat:
-        return node.graph.weights.add(node.output.name, found)
-    return found
+    return node.graph.weights.hold(node.output.name, Tensor.of(array))

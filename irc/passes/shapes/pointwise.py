@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from irc.ir.ops.pointwise import BINARY, UNARY, VARIADIC
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
 _SAME_AS_FIRST = (
-    # elementwise
-    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid "
-    "HardSwish LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
-    "Sqrt Swish Tan Tanh ThresholdedRelu "
     # along an axis, or with neighbours
     "CumProd CumSum InstanceNormalization LRN MeanVarianceNormalization GroupNormalization ReverseSequence Trilu "
     "Identity "
@@ -17,11 +14,11 @@ _SAME_AS_FIRST = (
     "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter"
 ).split()
 
-_BROADCAST = "Add Sub Mul Div Mod BitShift BitwiseAnd BitwiseOr BitwiseXor Max Min Mean Sum".split()
-_COMPARE = "And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split()
+_COMPARE = frozenset("And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split())
+_BROADCAST = (BINARY | VARIADIC) - _COMPARE - {"Pow", "PRelu", "SwiGLU"}
 
 
-@shape_rule(*_SAME_AS_FIRST)
+@shape_rule("Clip", *UNARY - {"Cast", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)
 def same_as_first(c: NodeTypes) -> Type:
     return c.type(0)
 
