@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.foreign import reason
 from irc.ir import Graph, Module
 from irc.loading import load_module
+from irc.reasons import reason
 from irc.runtime.model import CompiledModel
 
 if TYPE_CHECKING:

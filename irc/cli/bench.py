@@ -13,7 +13,7 @@ from irc.cli import options
 from irc.cli.models import Kind
 from irc.cli.output import emit, progress, say
 from irc.errors import Error
-from irc.foreign import reason
+from irc.reasons import reason
 
 Runner = Callable[[], Any]
 

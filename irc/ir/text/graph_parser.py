@@ -12,8 +12,8 @@ from irc.ir.graph import Graph
 from irc.ir.limits import MAX_BLOCK_DEPTH
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
-from irc.ir.text.foreign import readable
 from irc.ir.text.lexer import STRING_BODY, VALUE_NAME, Scanner, terminal
+from irc.ir.text.readable import readable
 from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
 from irc.ir.value import Value

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
-from irc.ir.text.foreign import readable
 from irc.ir.text.literals import literal_text
 from irc.ir.text.names import attribute_text, graph_text, kind_text, note_text, value_text
+from irc.ir.text.readable import readable
 from irc.ir.types import Type
 from irc.ir.value import Value
 
