@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -23,9 +23,7 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         Error: IRC501 if the file cannot be written.
     """
     where = os.fsdecode(path)
-    if "\0" in where:
-        raise Error("IRC501", "the name of a file cannot contain a null character", where)
-    given = Path(where)
+    given, target = Path(where), Path(_real(where))
     try:
         if given.is_dir():
             raise Error("IRC501", "this is a folder, not a file to write", where)
@@ -33,10 +31,34 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
             with open(given, "wb") as device:
                 yield device
             return
-        with _beside(Path(os.path.realpath(given))) as file:
+        with _beside(target) as file:
             yield file
     except OSError as error:
         raise cannot("IRC501", "write the file", error, where) from error
+
+
+def spare_sources(sources: Collection[str], written: Iterable[str]) -> None:
+    """Refuse to write files over those that a model is read from.
+
+    Args:
+        sources: real paths, as ``Module.sources`` has them.
+        written: where to write; links are followed.
+
+    Raises:
+        Error: IRC503 if one of ``written`` is one of ``sources``.
+    """
+    for path in written:
+        if _real(path) in sources:
+            raise Error("IRC503", "the model is read from this file: give the output another name", path)
+
+
+def _real(path: str) -> str:
+    if "\0" in path:
+        raise Error("IRC501", "the name of a file cannot contain a null character", path)
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError) as error:  # the latter for half of a surrogate pair
+        raise cannot("IRC501", "write the file", error, path) from None
 
 
 @contextmanager

@@ -94,6 +94,7 @@ def test_what_cannot_be_written_is_an_error_that_says_why(tmp_path: Path):
         "file/x": "Not a directory",
         "x" * 256: "too long",
         "a\0b": "null character",
+        "\ud800": "surrogate",
     }.items():
         with pytest.raises(Error, match=reason) as error:
             write(tmp_path / name)

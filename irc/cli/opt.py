@@ -25,19 +25,20 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
+    from irc.atomic import replacing, spare_sources
     from irc.passes import PassManager
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
     manager = PassManager(given.passes, given.instruments)
     module = given.model.module()
+    if given.output is not None:
+        spare_sources(module.sources, [given.output])
     models.check_operators(module, given.strict, given.model.path)
     manager.run(module)
     module.verify()
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:
-        from irc.atomic import replacing
-
         with replacing(given.output) as file:
             file.write(text.encode())
     else:

@@ -45,6 +45,7 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
+    from irc.atomic import spare_sources
     from irc.cli.arrays import complete, read_inputs, summary, write_outputs
     from irc.runtime.options import Options
     from irc.seeded import can_be_made_up
@@ -59,6 +60,7 @@ def run(given: argparse.Namespace) -> int:
     passes = options.pipeline(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
+        spare_sources(model.module.sources, filter(None, [given.output, given.trace]))
         if given.threads is not None:
             model.options = Options(given.threads)
         feeds = read_inputs(model, given.input)

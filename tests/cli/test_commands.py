@@ -83,6 +83,26 @@ def test_compile_does_not_replace_the_data_of_its_model(irc: Command) -> None:
     assert Path("out.onnx.data").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["compile", "m.onnx", "-o", "w.irc"],
+        ["run", "m.onnx", "--seed", "0", "-o", "w.npz"],
+        ["run", "m.onnx", "--seed", "0", "--trace", "w.json"],
+        ["run", "m.onnx", "--seed", "0", "-o", "y.npz", "--trace", "w.json"],
+        ["opt", "m.onnx", "-o", "w.txt"],
+    ],
+)
+def test_no_output_replaces_the_data_of_its_model(argv: list[str], irc: Command) -> None:
+    data = argv[-1]
+    model = small_model()
+    onnx.save(model, "m.onnx", save_as_external_data=True, location=data, size_threshold=0)
+    before = Path(data).read_bytes()
+    result = irc(*argv)
+    assert result.status == 1 and f"IRC503: {data}: the model is read from this file" in result.err
+    assert sorted(os.listdir()) == sorted(["m.onnx", data]) and Path(data).read_bytes() == before
+
+
 def test_external_data_is_for_onnx(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     result = irc("compile", "m.onnx", "-o", "m.irc", "--external-data", "8")

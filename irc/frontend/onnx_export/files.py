@@ -6,13 +6,13 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from irc.atomic import replacing
+from irc.atomic import replacing, spare_sources
 from irc.errors import Error
 from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from irc.ir import Module
 
@@ -55,7 +55,8 @@ def save_model(
         message = proto.SerializeToString()
     except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
-    _spare_sources(module, where, [target] if weights.is_empty else [target, os.path.realpath(beside)])
+    if target not in module.sources[:1]:  # a model that is replaced itself needs its data no longer
+        spare_sources(module.sources, [where] if weights.is_empty else [where, beside])
     with replacing(where) as file:
         free = shutil.disk_usage(os.path.dirname(target)).free
         if weights.bytes > free:
@@ -66,13 +67,3 @@ def save_model(
             with replacing(beside) as data:
                 weights.write(data)
     return len(message) + weights.bytes
-
-
-def _spare_sources(module: Module, where: str, written: Sequence[str]) -> None:
-    """Refuse to write the files ``written``, the model first, over sources of a model that stays. Raises IRC503."""
-    if written[0] in module.sources[:1]:
-        return
-    for path in written:
-        if path in module.sources:
-            message = f"this would replace {path!r}, which the model is read from: give the output another name"
-            raise Error("IRC503", message, where)

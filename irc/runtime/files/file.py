@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from irc.atomic import replacing
+from irc.atomic import replacing, spare_sources
 from irc.errors import Error, cannot
 from irc.ir.clone import module_of
 from irc.ir.objects import Object
@@ -51,11 +51,13 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     """Write ``model`` to ``path``, whole or not at all.
 
     Raises:
-        Error: IRC501 if the file cannot be written, IRC503 if its name says that it is another model's.
+        Error: IRC501 if the file cannot be written, IRC503 if its name says that it is another model's, or
+            the model is read from it.
     """
     where = os.fsdecode(path)
     if where.lower().endswith(".onnx"):
         raise Error("IRC503", "this is the name of an ONNX file: irc.export(model, path) writes one", where)
+    spare_sources(model.module.sources, [where])
     module = module_of(model.graph)
     _name_large_constants(module)
     used = _named_tensors(module)
