@@ -24,13 +24,18 @@ def machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "processors": os.cpu_count(),
-        "system": platform.platform(),
+        "system": system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": {name: v for name in _PACKAGES if (v := version(name)) is not None},
         "commit": _commit(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "yardstick": yardstick(),
     }
+
+
+def system() -> str:
+    """The operating system, the processor's architecture and the C library; the kernel may be updated."""
+    return " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver())))
 
 
 def version(package: str) -> str | None:

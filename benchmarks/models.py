@@ -29,7 +29,7 @@ DEFAULT = ("yolov3", "squeezenet", "resnet50")
 def measure(name: str, turns: int) -> list[Row]:
     """Measure one model, print its rows, and return them."""
     model = build() if name == "yolov3" else randomize_weights(bundled_model(name), seed=0)
-    print(f"\n{name}: {len(model.graph.node):,} nodes, {model.ByteSize() / 1e6:,.0f} MB")
+    print(f"\n{name}: {peers.computing_nodes(model):,} nodes, {model.ByteSize() / 1e6:,.0f} MB")
     rows, compiled = _compiling(name, model, turns)
     rows += _running(name, model, compiled, turns)
     rows += _processes(name, model, turns)
@@ -42,9 +42,9 @@ def _compiling(name: str, model: onnx.ModelProto, turns: int) -> tuple[list[Row]
     contenders = {IRC: irc.compile, **peers.installed(peers.OPTIMIZERS), **sessions}
     samples, results = race(contenders, lambda _: _copy(model), turns)  # some tools change their argument
     compiled = results.pop(IRC)
-    nodes = {IRC: sum(node.kind != "prim::Constant" for node in compiled.graph.nodes)}
+    nodes = {IRC: sum(node.kind != "prim::Constant" for node in compiled.graph.nodes)}  # a fusion group counts one
     for tool, result in results.items():
-        nodes[tool] = peers.session_nodes(model) if tool in sessions else len(result.graph.node)
+        nodes[tool] = peers.computing_nodes(peers.session_model(model) if tool in sessions else result)
     rows = against_peers(f"{name}/compile", samples, "s")
     rows += against_peers(f"{name}/nodes", {tool: [count] for tool, count in nodes.items()}, "nodes")
     return rows, compiled

@@ -55,12 +55,17 @@ def _session(model: onnx.ModelProto, optimized: str = "") -> Any:
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
 
-def session_nodes(model: onnx.ModelProto) -> int:
-    """The nodes of the graph that ONNX Runtime makes of a model: those of the file that it writes when asked to."""
+def session_model(model: onnx.ModelProto) -> onnx.ModelProto:
+    """What ONNX Runtime makes of a model: the file that it writes when asked to."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "optimized.onnx")
         _session(model, path)
-        return len(onnx.load(path).graph.node)
+        return onnx.load(path)
+
+
+def computing_nodes(model: onnx.ModelProto) -> int:
+    """The nodes of a model's graph that compute something: without Constant, which some tools make initializers."""
+    return sum(node.op_type != "Constant" for node in model.graph.node)
 
 
 OPTIMIZERS: dict[str, Optimize] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,18 @@ def test_an_optimiser_keeps_what_a_model_computes(name: str) -> None:
     assert abs(result - expected).max() < 1e-3 * expected.max()
 
 
+def test_constants_are_no_nodes_that_count() -> None:
+    """Some tools leave Constant nodes where others make initializers."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) {
+            c = Constant <value = float {2.0}> ()
+            y = Mul (x, c)
+        }"""
+    )
+    assert peers.computing_nodes(model) == 1
+    assert peers.computing_nodes(peers.session_model(model)) == 1
+
+
 # -- rows, and comparing them -------------------------------------------------------
 
 HERE = {"processor": "a", "processors": 2, "system": "b", "python": "c", "load": 0.1}
@@ -124,6 +138,16 @@ def test_times_are_compared_only_where_the_machines_agree() -> None:
     rows = (*rows, Row("e", 1.0, "exponent"), Row("m", 1.0, "bytes/node"))
     assert [c.name[0] for c in results.changes(of(*rows), of(*rows))] == ["t", "u", "p", "n", "e", "m"]
     assert [c.name[0] for c in results.changes(of(*rows), of(*rows, processor="z"))] == ["p", "n", "e", "m"]
+
+
+def test_a_kernel_that_is_updated_makes_no_other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = facts.system()
+    assert platform.system() in before and platform.machine() in before
+    for name in ("platform", "release", "version"):
+        monkeypatch.setattr(platform, name, lambda *_: "Linux-9.9")
+    assert facts.system() == before
+    baseline = json.loads(results.BASELINE.read_text())
+    assert all(re.fullmatch(r"\w+ \w+( \w+ [\d.]+)?", result["machine"]["system"]) for result in baseline.values())
 
 
 def test_a_time_beside_which_a_peers_was_taken_is_compared_by_its_ratio_alone() -> None:
