@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.ma import MaskedArray  # not by need: a signal handler that runs models may come while NumPy imports it
 
 from irc.errors import Error
 from irc.ir import types
@@ -159,7 +160,11 @@ def _typed_array(array: Array, type: TensorType, where: str) -> Array:
 
 def _strings(array: Array, where: str) -> Array:
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        try:
+            decoded = [text.decode() for text in array.reshape(-1).tolist()]
+        except UnicodeDecodeError as error:
+            raise Error("IRC412", f"expected strings; these bytes are none: {error}", where) from None
+        return np.array(decoded, object).reshape(array.shape)
     if array.dtype.kind in "UT":
         return array.astype(object)
     if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.reshape(-1)):
@@ -169,7 +174,7 @@ def _strings(array: Array, where: str) -> Array:
 
 def _plain(value: Any, where: str) -> Array:
     """What is an array, or can be one, as one."""
-    if isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, MaskedArray):
         raise Error("IRC412", "masked arrays are not supported: fill them first", where)
     return np.asarray(value)
 

@@ -1,5 +1,8 @@
 """What a model accepts as inputs, and how it says what is wrong."""
 
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -39,6 +42,7 @@ def refusal(type: str, value) -> Error:
         ("Float(1)", np.ma.masked_array([1.0]), "masked"),
         ("Float(2, 1)", [[1.0], np.ma.masked_array(f32(1), [True])], "masked"),
         ("Float(2)", [1.0, np.ma.masked], "masked"),
+        ("String(1)", np.array([b"\xff"]), "expected strings; these bytes are none"),
         ("Float(2)", [np.float64(1), 2], "got float64"),
         ("Float(2)", [np.int64(1), 2], "got int64"),
     ],
@@ -259,3 +263,28 @@ def test_numbers_beyond_types_without_infinities_do_not_fit(dtype: DType) -> Non
         with pytest.raises(Error) as caught:
             accept([1.0, number], argument, {})
         assert caught.value.code == "IRC415"
+
+
+FIRST_RUN = """
+import sys
+import numpy as np
+import irc
+from irc.ir.text.parser import parse_graph
+model = irc.compile(parse_graph('''
+graph(%x : Float(1, 8, 1), %text : String(1)):
+  %axis : Long() = prim::Constant[value=tensor<Long()>([1])]()
+  %none : NoneType = prim::Constant()
+  %y : Float(1, 8, 2) = onnx::DFT(%x, %none, %axis)
+  %z : Tensor = onnx::RandomNormalLike[seed=1.](%y)
+  return (%z, %text)
+'''))
+before = set(sys.modules)
+model.run({"x": np.zeros((1, 8, 1), np.float32), "text": np.array([b"a"])})
+print(sorted(name for name in set(sys.modules) - before if name.startswith("numpy")))
+"""
+
+
+def test_runs_import_nothing_of_numpy():
+    """NumPy imports some of its modules at their first use, and fails in a signal handler that comes meanwhile."""
+    done = subprocess.run([sys.executable, "-c", FIRST_RUN], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import RandomState
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
@@ -20,17 +21,16 @@ from irc.runtime.kernels.support import AnyDType, Array, check_size, numpy_dtype
 if TYPE_CHECKING:
     from irc.ir import Node
 
-    Generator = np.random.RandomState
-    Draw = Callable[[Generator, tuple[int, ...]], Any]
+    Draw = Callable[[RandomState, tuple[int, ...]], Any]
 
 
-def _generator(node: Node) -> Callable[[], Generator]:
+def _generator(node: Node) -> Callable[[], RandomState]:
     """What gives the generator to use in a run."""
     seed: float | None = node.attributes.get("seed")
     if seed is None:
-        own = np.random.RandomState()
+        own = RandomState()
         return lambda: own
-    return lambda: np.random.RandomState(int(seed) & 0xFFFFFFFF)
+    return lambda: RandomState(int(seed) & 0xFFFFFFFF)
 
 
 def _dtype(node: Node) -> AnyDType | None:
@@ -48,7 +48,7 @@ def _uniform(node: Node) -> Draw:
     return lambda generator, shape: generator.uniform(low, high, shape)
 
 
-def _unit(generator: Generator, shape: tuple[int, ...]) -> Array:
+def _unit(generator: RandomState, shape: tuple[int, ...]) -> Array:
     """Numbers drawn evenly from [0, 1)."""
     return np.asarray(generator.random_sample(shape))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import fft
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_work
@@ -42,11 +43,11 @@ def _transform(x: Array, length: int, axis: int, is_inverse: bool, is_onesided: 
     check_work(2 * int(np.prod(shape)) * length.bit_length())
     if is_inverse:
         if is_onesided:
-            return np.fft.irfft(x, length, axis)[..., None].astype(dtype, order="C")
-        return _pairs(np.fft.ifft(x, length, axis), dtype)
+            return fft.irfft(x, length, axis)[..., None].astype(dtype, order="C")
+        return _pairs(fft.ifft(x, length, axis), dtype)
     if is_onesided and x.dtype.kind != "c":
-        return _pairs(np.fft.rfft(x, length, axis), dtype)
-    found = np.fft.fft(x, length, axis)
+        return _pairs(fft.rfft(x, length, axis), dtype)
+    found = fft.fft(x, length, axis)
     if is_onesided:
         found = found[(*(slice(None),) * axis, slice(length // 2 + 1))]
     return _pairs(found, dtype)

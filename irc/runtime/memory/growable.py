@@ -21,6 +21,7 @@ from weakref import ref
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.ma import MaskedArray
 
 from irc.errors import Error
 from irc.runtime.execution import Counters, Frame, Slots, Step, label
@@ -391,7 +392,7 @@ class GrowableArray(NDArrayOperatorsMixin):
 
 def _array(value: Any) -> Array:
     """``value`` as an array, a view of it if it is one."""
-    if isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, MaskedArray):
         raise Error("IRC412", "masked arrays are not supported: fill them first")
     try:
         return np.asarray(value)
