@@ -186,12 +186,16 @@ class CompiledModel:
     ) -> tuple[dict[str, Any], list[Array]]:
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
-            self._state.settle()
-            out = boundary.Exit(run.counters, self._state.arrays())
+            contents = self._state.settled()
+            out = boundary.Exit(run.counters, self._state.arrays(contents))
             kept = out.keep([results[i] for i in keep])
             for i, array in zip(keep, kept):
                 results[i] = array
-            released = {self.outputs[i].name: results[i] if i in keep else out.release(results[i]) for i in wanted}
+            released = {
+                self.outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i])
+                for i in wanted
+            }
+            self._state.keep(contents)
         return released, kept
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -205,6 +209,12 @@ class CompiledModel:
         save(self, path)
 
     def __repr__(self) -> str:
+    def _release(self, out: boundary.Exit, place: int, value: Any) -> Any:
+        try:
+            return out.release(value)
+        except Error as error:
+            raise Error(error.code, error.message, error.where or f"output {self.outputs[place].name!r}") from error
+
         def several(arguments: Iterable[Argument]) -> str:
             return ", ".join(f"{a.name}: {a.type}" for a in arguments)
 

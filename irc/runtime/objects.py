@@ -89,17 +89,22 @@ class State:
             finally:
                 self._is_running = False
 
-    def arrays(self) -> list[Array]:
-        """All arrays that may be written to and that the next run will see."""
+    def settled(self) -> list[_Contents]:
+        """At the end of a run: what the objects are now, with copies of what the caller, or the model, keeps."""
         if not self.changes:
             return []
-        return self._arrays + _writable(v for _, attributes in self._kept for v in attributes.values())
+        copies: dict[Any, Array] = {}
+        return self._contents(lambda value: self._settled(value, copies))
 
-    def settle(self) -> None:
-        """At the end of a run: keep what the objects are now, with copies of what the caller, or the model, keeps."""
-        if self.changes:
-            copies: dict[Any, Array] = {}
-            self._kept = self._contents(lambda value: self._settled(value, copies))
+    def arrays(self, contents: Iterable[_Contents]) -> list[Array]:
+        """All arrays that may be written to and that the next run will see, if ``contents`` are kept."""
+        if not self.changes:
+            return []
+        return self._arrays + _writable(v for _, attributes in contents for v in attributes.values())
+
+    def keep(self, contents: list[_Contents]) -> None:
+        """The run has ended well: the next one starts with ``contents``."""
+        self._kept = contents
 
     def _contents(self, change: Callable[[Any], Any]) -> list[_Contents]:
         """Objects with attributes that may change: these, each as `change` says, which is asked for no objects."""

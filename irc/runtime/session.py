@@ -75,7 +75,7 @@ class Session:
     @property
     def caches(self) -> dict[str, Array]:
         """The caches by input name, read-only; none before the first step. Later steps do not change them."""
-        return dict(self._caches)
+        return {name: array.view() for name, array in self._caches.items()}
 
     @property
     def counters(self) -> Counters:
@@ -131,8 +131,8 @@ class Session:
                 _check_fit(array, argument)
         if self.capacity is not None and not self._caches:
             kept = [
-                array if (axis := _grown_axis(given, array)) is None else reserve(array, axis, self.capacity)
-                for given, array in zip(map({**held, **feeds}.get, self.pairs), kept)
+                array if (axis := _grown_axis(given.get(name), array)) is None else reserve(array, axis, self.capacity)
+                for name, array in zip(self.pairs, kept)
             ]
         self._caches = dict(zip(self.pairs, kept))
         return results
@@ -140,6 +140,7 @@ class Session:
     def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Empty caches, for those that the first step is not given."""
         if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
+            given = {**self._model.module.defaults, **held, **feeds}
             return {}
         absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
         arguments = {a.name: a for a in self._model.inputs}

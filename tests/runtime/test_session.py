@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
-from irc.ir import parse_graph
+from irc.ir import Module, Tensor, parse_graph
 from tests.runtime.helpers import f32
 
 CACHE = """
@@ -86,6 +86,24 @@ def test_with_capacity_no_step_but_the_first_copies_until_it_is_full(given):
     for name, cache in plain.caches.items():
         np.testing.assert_array_equal(session.caches[name], cache)
         np.testing.assert_array_equal(fork.caches[name], cache)
+
+
+def test_a_capacity_is_for_caches_that_the_model_has_defaults_for_too():
+    module = Module(parse_graph(CACHE))
+    module.defaults = {"past_0": Tensor.of(rows(0)), "past_1": Tensor.of(np.empty((1, 0, 8), np.float32))}
+    session = irc.Session(irc.compile(module), capacity=12)
+    for _ in range(12):
+        session.run({"x": rows(1)})
+        assert session.counters.in_place >= 2 or session.caches["past_0"].shape[2] == 1
+        assert session.counters.copies == 0 or session.caches["past_0"].shape[2] == 1
+
+
+def test_what_is_done_to_a_result_does_not_reach_the_session():
+    session = irc.Session(compiled(STATE), {"h": "y"})
+    given = [session.run({"x": f32(1, 2), "h": f32(0, 0)})["y"], session.caches["h"]]
+    for array in given:
+        array.shape = (2, 1)
+    assert session.run({"x": f32(1, 2)})["y"].tolist() == [2, 4]
 
 
 def test_a_capacity_changes_nothing_about_states_that_do_not_grow():
@@ -399,3 +417,14 @@ def test_a_first_step_with_a_ragged_list():
     with pytest.raises(Error) as caught:
         session.run({"x": [[1.0, 2.0], [3.0]]})
     assert caught.value.code.startswith("IRC41")
+
+
+def test_only_inputs_and_outputs_are_told_by_their_places():
+    model = compiled(STATE)
+    feeds = {"x": f32(1, 2), "h": f32(1, 2)}
+    session = irc.Session(model, {"h": "y"})
+    for run in (model.run, model.profile, session.run):
+        run(feeds, ["y"])
+        with pytest.raises(TypeError, match="positional argument"):
+            run(feeds, ["y"], irc.Limits(steps=100))
+    session.run(feeds, ["y"], limits=irc.Limits(steps=100))

@@ -62,6 +62,20 @@ def test_a_run_that_ends_in_an_error_changes_no_attribute() -> None:
     assert model.run({"x": f32(1, 2)})["r"][:2] == (1, 1)
 
 
+def test_a_result_that_cannot_leave_changes_no_attribute() -> None:
+    text = """graph(%self : __torch__.C, %x : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %a : int = prim::GetAttr[name="a"](%self)
+      %b : int = aten::add(%a, %one)
+      prim::SetAttr[name="a"](%self, %b)
+      return (%b, %x)"""
+    model = irc.compile(import_torchscript(text, {"a": 0}), "none")
+    assert model.run({"x": f32(0)})["b"] == 1
+    with pytest.raises(Error, match="IRC442: output 'x'"):
+        model.run({"x": np.ones(1000, np.float32)}, limits=irc.Limits(bytes=1000))
+    assert model.run({"x": f32(0)})["b"] == 2
+
+
 def test_an_interrupt_as_a_function_returns_leaves_no_run_going_on() -> None:
     """Its traceback may live on: what it holds is not to be waited for."""
     for at in range(1, 1000):
@@ -178,3 +192,15 @@ def test_only_attributes_that_may_change_are_copied(change: str, names: set[str]
     state = State(module, module.main)
     assert {name for _, kept in state._kept for name in kept} == names
     assert state.changes == bool(names)
+
+
+def test_a_constant_list_that_is_set_stays_a_list() -> None:
+    text = """
+graph(%self : __torch__.Kept, %x : Tensor):
+  %l : (int[], int) = prim::GetAttr[name="l"](%self)
+  %k : (int[], int) = prim::Constant[value=([1, 2], 3)]()
+  prim::SetAttr[name="l"](%self, %k)
+  return (%l)
+"""
+    model = irc.compile(import_torchscript(text, {"l": ([], 0)}), "none")
+    assert [model.run({"x": f32(1)})["l"] for _ in range(3)] == [([], 0), ([1, 2], 3), ([1, 2], 3)]
