@@ -14,6 +14,7 @@ call; see ``onnx/backend/base.py``. Everything else has more to say through
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from operator import index
 from typing import Any
 
@@ -178,12 +179,27 @@ def _type_of(value: Any, where: str) -> Type:
         key, inner = next(iter(value.items()), (0, 0.0))
         return DictType(STR if isinstance(key, str) else INT, _type_of(inner, where))
     if is_sequence(value):
-        return ListType(_type_of(value[0], where) if value else TENSOR)
+        elements = [_type_of(element, where) for element in value]
+        return ListType(reduce(_common, elements) if elements else TENSOR)
     array = np.asarray(value)
     try:
         return TensorType(DType.from_numpy(array.dtype), array.shape)
     except KeyError:
         raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
+
+
+def _common(a: Type, b: Type) -> Type:
+    """The type of two elements of a sequence: of tensors of different shapes, without one.
+
+    ``a`` if they have nothing in common: running the model will say so.
+    """
+    if a == b:
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype:
+        return TensorType(a.dtype)
+    if isinstance(a, ListType) and isinstance(b, ListType):
+        return ListType(_common(a.elem, b.elem))
+    return a
 
 
 is_compatible = IrcBackend.is_compatible

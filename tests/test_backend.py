@@ -56,3 +56,16 @@ def test_arrays_of_types_that_no_tensor_has(dtype: Any) -> None:
     for value in (np.zeros(2, dtype), [np.zeros(2, dtype)]):
         with pytest.raises(Error, match=r"IRC412: input 'x': NumPy's .* is no element type of tensors"):
             irc.backend.run_node(make_node("Relu", ["x"], ["y"]), {"x": value})
+
+
+def test_tensors_of_a_sequence_may_differ_in_shape() -> None:
+    node = make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
+    parts = [np.ones((2, 3), np.float32), np.zeros((1, 3), np.float32)]
+    for sequence in (parts, parts[::-1], (*parts, parts[0])):
+        np.testing.assert_array_equal(irc.backend.run_node(node, [sequence])[0], np.concatenate(sequence))
+
+
+def test_tensors_of_a_sequence_are_of_one_element_type() -> None:
+    node = make_node("SequenceLength", ["s"], ["y"])
+    with pytest.raises(Error, match=r"IRC412: input 's', element 1: expected elements of type float32, got int64"):
+        irc.backend.run_node(node, [[np.ones(2, np.float32), np.ones(3, np.int64)]])
