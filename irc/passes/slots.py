@@ -71,7 +71,12 @@ def _onnx_loop(node: Node) -> list[Slot]:
     """(trips, condition, carried...); parameters (i, condition, carried...); returns (condition, carried, scans)."""
     carried = len(node.inputs) - 2
     scans = range(carried, len(node.outputs))
-    return [Slot(i + 2, i + 2, i + 1, i) for i in range(carried)] + [Slot(returned=i + 1, output=i) for i in scans]
+    # Before version 11 there must be a carried value.
+    needed = 1 if node.version is not None and node.version < 11 else 0
+    return [
+        *(Slot(i + 2, i + 2, i + 1, i, needed=i < needed) for i in range(carried)),
+        *(Slot(returned=i + 1, output=i) for i in scans),
+    ]
 
 
 def _scan(node: Node) -> list[Slot] | None:

@@ -392,6 +392,22 @@ def test_control_flow(body: str, inputs: str, outputs: str, passes: str) -> None
         assert_same(before, after, x=-X)
 
 
+def test_a_loop_of_old_keeps_a_carried_value_as_it_had_to_have_one() -> None:
+    before = model(
+        """last, y = Loop(m, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] r, float[2] s) {
+            d = Identity(c)  r = Identity(a)  s = Mul(x, x)
+        }>""",
+        "int64 m, float[2] x",
+        "float[N,2] y",
+        9,
+    )
+    (loop,) = exported(before).graph.node
+    assert len(loop.input) == 3
+    before.opset_import[0].version = 11
+    (loop,) = exported(before).graph.node
+    assert len(loop.input) == 2
+
+
 @pytest.mark.parametrize("passes", ["none", "default", None])
 def test_scan_outputs_without_trips_have_the_shape_of_their_rows(passes: str | None) -> None:
     """What is carried may change its shape, and is declared without one."""
