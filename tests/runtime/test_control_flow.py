@@ -127,6 +127,20 @@ def test_loop_with_absent_trip_count_and_condition(m, c, expected):
     assert last.tolist() == (expected[-1] if expected else 1)
 
 
+def test_scan_outputs_of_strings_are_strings():
+    text = """
+    graph(%m : Long()):
+      %none : NoneType = prim::Constant()
+      %out : String(*) = onnx::Loop(%m, %none)
+        block0(%i : Long(), %go : Bool()):
+          %k : String() = prim::Constant[value=tensor<String()>(["k"])]()
+          -> (%go, %k)
+      return (%out)
+    """
+    (out,) = run(text, np.array(2))
+    assert out.tolist() == ["k", "k"]
+
+
 def test_loop_without_optional_inputs_at_all():
     text = """
     graph():

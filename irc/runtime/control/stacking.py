@@ -49,7 +49,7 @@ class Stack:
             larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
             larger[: self._count] = buffer
             buffer = self._buffer = larger
-        buffer[self._count] = row
+        buffer[self._count, ...] = row  # without the ellipsis, a string would become an array
         self._count += 1
 
     def result(self, axis: int = 0, backwards: bool = False) -> Array:
