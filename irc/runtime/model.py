@@ -79,6 +79,7 @@ class CompiledModel:
         self,
         feeds: Feeds,
         outputs: Iterable[str] | None = None,
+        *,
         donate: Iterable[str] = (),
         limits: Limits | None = None,
         threads: int | None = None,
@@ -106,11 +107,17 @@ class CompiledModel:
                 that is none; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        check_threads(threads)
         return self._run(feeds, self._wanted(outputs), _donated(donate), limits, threads=threads)[0]
 
-    def profile(self, feeds: Feeds, outputs: Iterable[str] | None = None, donate: Iterable[str] = ()) -> Profile:
-        """Run the model as `run` does, and say where time and memory went.
+    def profile(
+        self,
+        feeds: Feeds,
+        outputs: Iterable[str] | None = None,
+        *,
+        donate: Iterable[str] = (),
+        threads: int | None = None,
+    ) -> Profile:
+        """Run the model as `run` does, with the same arguments, and say where time and memory went.
 
         The first run of a model reads weights and finds out how to go about shapes like these, and a second one plans
         memory: to see what all later runs do, run it twice before.
@@ -119,20 +126,21 @@ class CompiledModel:
             The profile; its ``outputs`` are what `run` returns.
         """
         profiler = Profiler()
-        results, _ = self._run(feeds, self._wanted(outputs), _donated(donate), None, profiler=profiler)
+        results, _ = self._run(feeds, self._wanted(outputs), _donated(donate), None, profiler=profiler, threads=threads)
         return profiler.finish(results)
 
-    def step(
+    def _step(
         self,
         feeds: Feeds,
         held: Mapping[str, Array],
         outputs: Iterable[str] | None,
         keep: Sequence[int],
-        limits: Limits | None = None,
         *,
-        again: bool = True,
+        limits: Limits | None,
+        threads: int | None,
+        again: bool,
     ) -> tuple[dict[str, Any], list[Array]]:
-        """A step of a session: as `run`, and besides the outputs at the positions ``keep``, read-only.
+        """A step of a `Session`: as `run`, and besides the outputs at the positions ``keep``, read-only.
 
         Args:
             feeds: as for `run`.
@@ -141,9 +149,10 @@ class CompiledModel:
             outputs: as for `run`.
             keep: the positions of outputs to give as arrays that nobody may change.
             limits: as for `run`.
+            threads: as for `run`.
             again: whether inputs of the same shapes may come again. (Caches that grow do not.)
         """
-        return self._run(feeds, self._wanted(outputs), (), limits, held, keep, again=again)
+        return self._run(feeds, self._wanted(outputs), (), limits, held, keep, again=again, threads=threads)
 
     def _run(
         self,
@@ -160,6 +169,8 @@ class CompiledModel:
         counters = Counters()
         if limits is not None:
             check_limits(limits)
+        if threads is not None:
+            check_threads(threads)
         values = self._accept(feeds, donate, held, counters)
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
@@ -198,6 +209,12 @@ class CompiledModel:
             self._state.keep(contents)
         return released, kept
 
+    def _release(self, out: boundary.Exit, place: int, value: Any) -> Any:
+        try:
+            return out.release(value)
+        except Error as error:
+            raise Error(error.code, error.message, error.where or f"output {self.outputs[place].name!r}") from error
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
 
@@ -209,12 +226,6 @@ class CompiledModel:
         save(self, path)
 
     def __repr__(self) -> str:
-    def _release(self, out: boundary.Exit, place: int, value: Any) -> Any:
-        try:
-            return out.release(value)
-        except Error as error:
-            raise Error(error.code, error.message, error.where or f"output {self.outputs[place].name!r}") from error
-
         def several(arguments: Iterable[Argument]) -> str:
             return ", ".join(f"{a.name}: {a.type}" for a in arguments)
 

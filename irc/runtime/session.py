@@ -83,7 +83,12 @@ class Session:
         return self._model.counters
 
     def run(
-        self, feeds: Mapping[str, Any], outputs: Iterable[str] | None = None, limits: Limits | None = None
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Iterable[str] | None = None,
+        *,
+        limits: Limits | None = None,
+        threads: int | None = None,
     ) -> dict[str, Any]:
         """Make a step.
 
@@ -93,6 +98,7 @@ class Session:
                 other inputs' have are as there, one more may be open and is 0. (Where none is open, they are zeros.)
             outputs: names of the outputs wanted; all by default. Caches among them are read-only.
             limits: as for `CompiledModel.run`.
+            threads: as for `CompiledModel.run`.
 
         Raises:
             Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open; IRC422
@@ -103,7 +109,7 @@ class Session:
             self._check_idle()
             self._is_stepping = True
             try:
-                return self._step(feeds, outputs, limits)
+                return self._step(feeds, outputs, limits, threads)
             finally:
                 self._is_stepping = False
 
@@ -123,13 +129,18 @@ class Session:
         if self._is_stepping:
             raise Error("IRC436", "a step of this session is going on in this very thread")
 
-    def _step(self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None) -> dict[str, Any]:
+    def _step(
+        self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
+    ) -> dict[str, Any]:
         held = self._caches or self._start(feeds)
-        results, kept = self._model.step(feeds, held, outputs, self._keep, limits, again=not self._grows)
+        results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
+            feeds, held, outputs, self._keep, limits=limits, threads=threads, again=not self._grows
+        )
         for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
             if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
                 _check_fit(array, argument)
         if self.capacity is not None and not self._caches:
+            given = {**self._model.module.defaults, **held, **feeds}
             kept = [
                 array if (axis := _grown_axis(given.get(name), array)) is None else reserve(array, axis, self.capacity)
                 for name, array in zip(self.pairs, kept)
@@ -140,7 +151,6 @@ class Session:
     def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Empty caches, for those that the first step is not given."""
         if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
-            given = {**self._model.module.defaults, **held, **feeds}
             return {}
         absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
         arguments = {a.name: a for a in self._model.inputs}

@@ -89,8 +89,10 @@ def test_options_are_checked(value):
     with pytest.raises(Error, match="threads must be a positive integer") as caught:
         Options(threads=value)
     assert caught.value.code == "IRC419"
-    with pytest.raises(Error, match="IRC419"):
-        CompiledModel(chain(3)).run({"x": f32(1, 2, 3, 4)}, threads=value)
+    model, feeds = CompiledModel(chain(3)), {"x": f32(1, 2, 3, 4)}
+    for run in (model.run, model.profile, irc.Session(model, {"x": model.outputs[0].name}).run):
+        with pytest.raises(Error, match="IRC419"):
+            run(feeds, threads=value)
     with pytest.raises(Error, match="IRC419"):
         CompiledModel(chain(3), options=value)
     if value != 10_000_000:
@@ -459,8 +461,11 @@ def test_the_threads_of_a_run_are_those_of_the_blas_too(monkeypatch, options, as
     monkeypatch.setattr(np, "matmul", lambda *args, **given: (found.append(now[0]), multiply(*args, **given))[1])
     product = graph_of("graph(%x : Float(4, 4)):\n  %y : Float(4, 4) = onnx::MatMul(%x, %x)\n  return (%y)")
     model = CompiledModel(product, options=Options(threads=options))
-    model.run({"x": np.ones((4, 4), np.float32)}, threads=asked)
-    assert found == [seen]
+    feeds = {"x": np.ones((4, 4), np.float32)}
+    model.run(feeds, threads=asked)
+    model.profile(feeds, threads=asked)
+    irc.Session(model, {"x": "y"}).run(feeds, threads=asked)
+    assert found == [seen] * 3
     assert now == [8]
 
 
