@@ -23,7 +23,7 @@ from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.memory.storage import FOREIGN
 from irc.runtime.threads.units import bulks_in_order
-from irc.runtime.values import is_sequence
+from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
@@ -291,7 +291,7 @@ class _Live:
 
 
 def runtime_constant(value: Any) -> Any:
-    """A constant's value at run time: read-only arrays for tensors, tuples for lists, which no one can change."""
+    """A constant's value at run time: read-only arrays for tensors, lists that no one can change."""
     if isinstance(value, Tensor):
         array = value.numpy()
         if value.is_splat and value.nbytes <= _WRITE_OUT:
@@ -299,7 +299,8 @@ def runtime_constant(value: Any) -> Any:
             array.flags.writeable = False
         return array
     if is_sequence(value):
-        return tuple(runtime_constant(v) for v in value)
+        items = map(runtime_constant, value)
+        return tuple(items) if is_tuple(value) else ConstantList(items)
     return value
 
 

@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.ir.objects import UNKNOWN, Object, Strided, is_enumeration, known_attribute, storage_of, tensors_in
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, is_array, is_mapping, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module
@@ -249,7 +249,7 @@ def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     """A list, tuple or dict with its items changed, other than numbers and strings; anything else as it is."""
     if is_sequence(value):
         items = list(value) if _are_plain(value) else [change(v) for v in value]
-        return items if isinstance(value, list) else tuple(items)
+        return tuple(items) if is_tuple(value) else items
     if is_mapping(value):
         return {k: change(v) for k, v in value.items()}
     return value

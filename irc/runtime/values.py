@@ -1,8 +1,8 @@
 """What values are at run time.
 
-Tensors are NumPy arrays, sequences and lists are lists (constant ones tuples,
-which nothing can change), optionals the value or None, maps dicts, and
-TorchScript's numbers and strings Python's.
+Tensors are NumPy arrays, sequences and lists are lists (constant ones
+`ConstantList`, which nothing can change), optionals the value or None, maps
+dicts, and TorchScript's numbers and strings Python's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+class ConstantList(tuple[Any, ...]):
+    """A list that nothing can change, inside a run. Callers get it as a list."""
+
+    __slots__ = ()
+
+
 def is_array(value: Any) -> TypeGuard[Array]:
     """Whether ``value`` is a tensor."""
     return isinstance(value, np.ndarray)
@@ -23,6 +29,11 @@ def is_array(value: Any) -> TypeGuard[Array]:
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
     """Whether ``value`` is a list or a tuple."""
     return isinstance(value, (list, tuple))
+
+
+def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
+    """Whether ``value`` is a tuple, and no list that cannot be changed."""
+    return isinstance(value, tuple) and not isinstance(value, ConstantList)
 
 
 def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
@@ -37,17 +48,17 @@ def describe(value: Any, levels: int = 3) -> str:
         return f"{dtype}{list(value.shape)}"
     if is_sequence(value):
         first = f" ({describe(value[0], levels - 1)}, ...)" if value and levels else ""
-        return f"{type(value).__name__} of {len(value)}{first}"
+        return f"{'tuple' if is_tuple(value) else 'list'} of {len(value)}{first}"
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
 def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
-    """``value`` with ``change`` applied to every array in it; lists, tuples and dicts are always new."""
+    """``value`` with ``change`` applied to every array in it; lists, tuples and dicts are new, constant lists lists."""
     if is_array(value):
         return change(value)
     if is_sequence(value):
         changed = [map_arrays(v, change) for v in value]
-        return changed if isinstance(value, list) else tuple(changed)
+        return tuple(changed) if is_tuple(value) else changed
     if is_mapping(value):
         return {k: map_arrays(v, change) for k, v in value.items()}
     return value

@@ -70,9 +70,13 @@ class AttributeParser:
             return tensor
         if scan.accept("["):
             return self._items("]", depth)
-        if scan.accept("("):
-            return tuple(self._items(")", depth))
         start = scan.skip()
+        if scan.accept("("):
+            items = self._items(")", depth)
+            if not items or not all(isinstance(item, Type) for item in items):
+                return tuple(items)
+            scan.pos = start  # the type of a tuple, or a longer one that begins with it
+            return self._types.parse()
         if scan.accept("{"):
             return self._braces(declared, depth, start)
         if depth == 1 and (match := scan.take(_GRAPH)):

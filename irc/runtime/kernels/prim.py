@@ -27,7 +27,7 @@ from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
 from irc.runtime.objects import Instance
-from irc.runtime.values import is_array, is_sequence
+from irc.runtime.values import is_array, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -171,11 +171,9 @@ def is_of(value: Any, type: Type) -> bool:
     if isinstance(type, UnionType):
         return any(is_of(value, member) for member in type.members)
     if isinstance(type, ListType):
-        return is_sequence(value) and all(is_of(v, type.elem) for v in value)
+        return is_sequence(value) and not is_tuple(value) and all(is_of(v, type.elem) for v in value)
     if isinstance(type, TupleType):
-        if not isinstance(value, tuple) or len(value) != len(type.elems):  # type: ignore[reportUnknownArgumentType]
-            return False
-        return all(map(is_of, value, type.elems))  # type: ignore[reportUnknownArgumentType]
+        return is_tuple(value) and len(value) == len(type.elems) and all(map(is_of, value, type.elems))
     if isinstance(type, DictType):
         entries: dict[Any, Any] = value if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType]
         return isinstance(value, dict) and all(is_of(k, type.key) and is_of(v, type.value) for k, v in entries.items())
@@ -211,7 +209,7 @@ def _extreme(choose: Callable[..., Any], before: Callable[[Any, Any], bool]) -> 
             return choose(x)
         (y,) = other
         if is_sequence(x):
-            return x if before([*x], [*y]) else y  # constant lists are tuples
+            return x if before([*x], [*y]) else y
         chosen = x if before(x, y) else y  # of what is no number, the second
         return float(chosen) if isinstance(x, float) or isinstance(y, float) else chosen
 

@@ -21,7 +21,7 @@ _POINTER = np.dtype(np.intp)
 
 
 def changeable(x: Any) -> list[Any]:
-    """``x`` if it is a list that may be changed; constants are tuples. Error IRC431 if not."""
+    """``x`` if it is a list that may be changed; constants may not. Error IRC431 if not."""
     if not isinstance(x, list):
         raise Error("IRC431", "an in-place operator would change a list that is a constant")
     return x  # type: ignore[reportUnknownVariableType]

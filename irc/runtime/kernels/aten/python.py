@@ -50,7 +50,7 @@ def text(value: Any, type: Type | None = None) -> str:
 
     Args:
         value: any.
-        type: as declared; without it, tuples that stand for constant lists are written as tuples.
+        type: as declared; without it, constant lists are written as tuples.
     """
     if isinstance(type, OptionalType):
         type = type.elem
@@ -115,7 +115,7 @@ def percent_format(node: Node) -> Kernel:
     declared = node.inputs[1].type if len(node.inputs) > 1 else None
 
     def run(pattern: str, value: Any = ()) -> str:
-        if value.__class__ is not tuple or isinstance(declared, ListType):  # constant lists are tuples
+        if value.__class__ is not tuple or isinstance(declared, ListType):
             return _percent_format(pattern, [(value, declared)])
         values: list[Any] = list(value)
         types = declared.elems if isinstance(declared, TupleType) else ()

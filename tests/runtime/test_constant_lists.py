@@ -1,0 +1,44 @@
+"""Lists that are constants: unchangeable inside a run, lists for callers, never taken for tuples."""
+
+import pytest
+
+import irc
+from tests.runtime.helpers import model_of
+
+
+@pytest.mark.parametrize("pipeline", ["none", "default"])
+def test_constant_lists_leave_as_lists_of_the_callers(pipeline):
+    text = """
+graph(%s : str):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %l : int[] = prim::ListConstruct(%1, %2)
+  %d : Dict(str, int[]) = prim::DictConstruct(%s, %l)
+  %t : (int, int) = prim::TupleConstruct(%1, %2)
+  %u : (int[], (int, int)) = prim::TupleConstruct(%l, %t)
+  %k : (str[], int[][]) = prim::Constant[value=(["a"], [[3]])]()
+  return (%l, %d, %u, %k)
+"""
+    model = irc.compile(irc.ir.parse_module(text), pipeline)
+    expected = {"l": [1, 2], "d": {"s": [1, 2]}, "u": ([1, 2], (1, 2)), "k": (["a"], [[3]])}
+    results = model.run({"s": "s"})
+    assert results == expected
+    for changed in (results["l"], results["d"]["s"], results["k"][0], results["k"][1][0]):
+        changed.append(4)
+    assert model.run({"s": "s"}) == expected
+
+
+def test_constant_lists_and_tuples_are_told_apart():
+    text = """
+graph():
+  %l : int[] = prim::Constant[value=[1, 2]]()
+  %t : (int, int) = prim::Constant[value=(1, 2)]()
+  %lt : bool = prim::isinstance[types=[(int, int)]](%l)
+  %ll : bool = prim::isinstance[types=[int[]]](%l)
+  %tt : bool = prim::isinstance[types=[(int, int)]](%t)
+  %tl : bool = prim::isinstance[types=[int[]]](%t)
+  %p : (int, int)[] = prim::Constant[value=[(1, 2)]]()
+  %pp : bool = prim::isinstance[types=[int, ((int, int)[], int)?, (int, int)[]]](%p)
+  return (%lt, %ll, %tt, %tl, %pp)
+"""
+    assert model_of(text).run({}) == {"lt": False, "ll": True, "tt": True, "tl": False, "pp": True}
