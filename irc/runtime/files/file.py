@@ -21,7 +21,7 @@ from irc.atomic import replacing, spare_sources
 from irc.errors import Error, cannot
 from irc.ir.clone import module_of
 from irc.ir.objects import Object
-from irc.ir.tensor import Tensor, WeightTable
+from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
@@ -42,9 +42,6 @@ ALIGNMENT = 64
 
 _PREFIX = struct.Struct("<8sIIQQ")
 """Magic, format version, CRC-32 of the header, bytes of the header, bytes of the file."""
-
-_INLINE_ELEMENTS = 16
-"""Larger tensors are stored as bytes, not in the IR text."""
 
 
 def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
@@ -149,16 +146,10 @@ def _name_large_constants(module: Module) -> None:
     for node in _all_nodes(module):
         for key, value in node.attributes.items():
             if isinstance(value, Tensor):
-                node.attributes[key] = _named(value, module.weights, key)
+                node.attributes[key] = module.weights.hold(key, value)
             elif isinstance(value, list):
                 items = cast("list[Any]", value)
-                node.attributes[key] = [_named(v, module.weights, key) if isinstance(v, Tensor) else v for v in items]
-
-
-def _named(tensor: Tensor, weights: WeightTable, name: str) -> Tensor:
-    if tensor.name or tensor.is_splat or tensor.numel <= _INLINE_ELEMENTS:
-        return tensor
-    return weights.add(name, tensor)
+                node.attributes[key] = [module.weights.hold(key, v) if isinstance(v, Tensor) else v for v in items]
 
 
 def _named_tensors(module: Module) -> dict[str, Tensor]:
