@@ -66,9 +66,9 @@ class Moment(NamedTuple):
 
 
 class BlockMemory:
-    """The memory of one block: *groups* of values that may share it, and who uses them.
+    """The memory of one block: its *storages*, classes of values that may share memory, and who uses them.
 
-    A group is alive from its first value to its last user. What is not known of types is guessed: 64 for a dimension,
+    A storage is alive from its first value to its last user. What is not known of types is guessed: 64 for a dimension,
     for a tensor the mean of the others. Memory of values from outside of the block counts nothing. Nodes are numbers:
     positions in ``nodes``.
 
@@ -79,84 +79,84 @@ class BlockMemory:
         db: the alias analysis of their graph.
 
     Attributes:
-        used: for each node, the groups it uses.
-        users: group -> the nodes that use it, in order.
-        inputs: the groups of the graph's inputs.
+        used: for each node, the storages it uses.
+        users: storage -> the nodes that use it, in order.
+        inputs: the storages of the graph's inputs.
     """
 
     def __init__(self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], db: AliasDb) -> None:
         self._db = db
         self._parents: list[int] = []
         self._foreign: list[bool] = []
-        self._groups: dict[Value, int] = {}
-        self._outer: dict[int, int] = {}  # location -> the group of what is defined outside
+        self._storages: dict[Value, int] = {}
+        self._outer: dict[int, int] = {}  # location -> the storage of what is defined outside
         made: list[list[tuple[Value, int | None]]] = []
         for value in block.params:
             # The runtime lets no donated input share with others, and takes none that is not donated.
-            self._groups[value] = self._new() if block is db.graph.block else self._from_outside(value)
+            self._storages[value] = self._new() if block is db.graph.block else self._from_outside(value)
         for node, values in zip(nodes, used):
             for value in values:
-                if value not in self._groups:
-                    self._groups[value] = self._from_outside(value)
+                if value not in self._storages:
+                    self._storages[value] = self._from_outside(value)
             made.append([(value, self._define(value, values)) for value in node.outputs])
         guess = _mean([size for outputs in made for _, size in outputs if size])
-        self._made = [[(self.group(v), guess if n is None else n) for v, n in outputs] for outputs in made]
-        self.used = [list(dict.fromkeys(map(self.group, values))) for values in used]
-        self.inputs = {self.group(v) for v in block.params} if block is db.graph.block else set[int]()
+        self._made = [[(self.storage(v), guess if n is None else n) for v, n in outputs] for outputs in made]
+        self.used = [list(dict.fromkeys(map(self.storage, values))) for values in used]
+        self.inputs = {self.storage(v) for v in block.params} if block is db.graph.block else set[int]()
         self.users: dict[int, list[int]] = {}
-        for i, groups in enumerate(self.used):
-            for group in groups:
-                self.users.setdefault(group, []).append(i)
+        for i, storages in enumerate(self.used):
+            for storage in storages:
+                self.users.setdefault(storage, []).append(i)
 
-    def group(self, value: Value) -> int:
-        """The group of a value that the nodes use or make."""
-        return self._root(self._groups[value])
+    def storage(self, value: Value) -> int:
+        """The storage of a value that the nodes use or make."""
+        return self._root(self._storages[value])
 
-    def may_be_taken(self, group: int) -> bool:
-        """Whether all that may be in ``group`` is the graph's to write, or the caller's to give up."""
-        return not self._foreign[group]
+    def may_be_taken(self, storage: int) -> bool:
+        """Whether all that may be in ``storage`` is the graph's to write, or the caller's to give up."""
+        return not self._foreign[storage]
 
     def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
         """What is alive at each node's turn, if the nodes run in ``order``.
 
         Args:
             order: all nodes.
-            takes: for each node, the groups over which it can write its result, if nothing uses them later.
+            takes: for each node, the storages over which it can write its result, if nothing uses them later.
             inside: for each node, what it takes besides while it runs.
         """
-        left = {group: len(users) for group, users in self.users.items()}
+        left = {storage: len(users) for storage, users in self.users.items()}
         held: dict[int, int] = {}
         alive = 0
         found: list[Moment] = []
         for i in order:
             new = sum(size for _, size in self._made[i])
-            free = [group for group in takes[i] if left[group] == 1]
-            own = [group for group in free if group not in self.inputs]
+            free = [storage for storage in takes[i] if left[storage] == 1]
+            own = [storage for storage in free if storage not in self.inputs]
             saved = min(new, held.get(own[0], 0)) if own else 0
             peak = Peak(alive + new + inside[i].fresh, alive + new - saved + inside[i].reused)
             found.append(Moment(peak, bool(own), len(free) > len(own)))
             alive += new
-            for group in self.used[i]:
-                left[group] -= 1
-            for group, size in self._made[i]:
-                held[group] = held.get(group, 0) + size
-            for group in (*self.used[i], *(group for group, _ in self._made[i])):
-                if not left.get(group):
-                    alive -= held.pop(group, 0)
+            for storage in self.used[i]:
+                left[storage] -= 1
+            for storage, size in self._made[i]:
+                held[storage] = held.get(storage, 0) + size
+            for storage in (*self.used[i], *(storage for storage, _ in self._made[i])):
+                if not left.get(storage):
+                    alive -= held.pop(storage, 0)
         return found
 
-    # -- groups ----------------------------------------------------------
+    # -- storages --------------------------------------------------------
 
     def _new(self) -> int:
         self._parents.append(len(self._parents))
         self._foreign.append(False)
         return len(self._parents) - 1
 
-    def _root(self, group: int) -> int:
+    def _root(self, storage: int) -> int:
         parents = self._parents
-        while parents[group] != group:
-            parents[group] = group = parents[parents[group]]
-        return group
+        while parents[storage] != storage:
+            parents[storage] = storage = parents[parents[storage]]
+        return storage
 
     def _join(self, a: int, b: int) -> int:
         a, b = self._root(a), self._root(b)
@@ -165,18 +165,18 @@ class BlockMemory:
         return a
 
     def _from_outside(self, value: Value) -> int:
-        """The group of a value that none of the nodes makes."""
-        group = self._new()
+        """The storage of a value that none of the nodes makes."""
+        storage = self._new()
         for location in self._few(self._db.location_set(value)):
-            self._foreign[group] |= not self._is_own(location)
+            self._foreign[storage] |= not self._is_own(location)
             if location in self._outer:
-                group = self._join(self._outer[location], group)
-            self._outer[location] = group
-        return group
+                storage = self._join(self._outer[location], storage)
+            self._outer[location] = storage
+        return storage
 
     def _define(self, value: Value, operands: Iterable[Value]) -> int | None:
         """Enter a result; how many bytes it takes, None if its type does not tell."""
-        group = self._groups[value] = self._new()
+        storage = self._storages[value] = self._new()
         reach = self._db.reach_set(value)
         shared = [v for v in operands if intersects(self._db.reach_set(v), reach)]
         fresh = [
@@ -184,9 +184,9 @@ class BlockMemory:
             for location in self._few(self._db.location_set(value))
             if not any(contains(self._db.reach_set(v), location) for v in shared)
         ]
-        self._foreign[group] = not all(map(self._is_own, fresh))
+        self._foreign[storage] = not all(map(self._is_own, fresh))
         for other in shared:
-            group = self._join(self._groups[other], group)
+            storage = self._join(self._storages[other], storage)
         if shared and not fresh:
             return 0
         return 0 if value.node is not None and value.node.kind == "prim::Constant" else _bytes(value.type)

@@ -105,13 +105,13 @@ class _Sorter:
         return changed
 
     def _takeable(self, node: Node) -> list[int]:
-        """The groups over which ``node`` can write its result as soon as nothing else uses them."""
+        """The storages over which ``node`` can write its result as soon as nothing else uses them."""
         found: list[int] = []
-        groups = [self._memory.group(v) for v in node.inputs]
-        times = Counter(groups)
-        for value, group in zip(node.inputs, groups):
-            if times[group] == 1 and self._memory.may_be_taken(group) and _can_take(node, value):
-                found.append(group)
+        storages = [self._memory.storage(v) for v in node.inputs]
+        times = Counter(storages)
+        for value, storage in zip(node.inputs, storages):
+            if times[storage] == 1 and self._memory.may_be_taken(storage) and _can_take(node, value):
+                found.append(storage)
         return found
 
     def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
@@ -120,16 +120,16 @@ class _Sorter:
         wishes: dict[int, list[int]] = {}
         served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
         late: list[int] = []
-        for group, users in memory.users.items():
-            if group in takes[users[-1]]:  # it does already, and is to go on
+        for storage, users in memory.users.items():
+            if storage in takes[users[-1]]:  # it does already, and is to go on
                 wishes.setdefault(users[-1], []).extend(users[:-1])
-                served.add((users[-1], group in memory.inputs))
+                served.add((users[-1], storage in memory.inputs))
             elif users[-1] != end:
-                late.append(group)
+                late.append(storage)
         found = False
-        for group in late:
-            users, is_input = memory.users[group], group in memory.inputs
-            able = (at for at, i in enumerate(users) if group in takes[i] and (i, is_input) not in served)
+        for storage in late:
+            users, is_input = memory.users[storage], storage in memory.inputs
+            able = (at for at, i in enumerate(users) if storage in takes[i] and (i, is_input) not in served)
             at = max(able, default=None)
             if at is not None and not needed().leads_to(users[at], users[at + 1 :], _EFFORT):
                 wishes.setdefault(users[at], []).extend(users[:at] + users[at + 1 :])
