@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.runtime.kernels.pointwise import ufunc_of
-from irc.runtime.operands import wrong_operands
+from irc.runtime.operands import what_is_wrong
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -212,8 +212,8 @@ def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
         code, message = "IRC402", "blocks or calls are nested too deeply to run"
     elif isinstance(error, MemoryError):
         code, message = "IRC403", f"out of memory: {error}"
-    elif (wrong := wrong_operands(node, inputs)) is not None:
-        code, message = "IRC421", wrong
+    elif (wrong := what_is_wrong(node, inputs)) is not None:
+        code, message = wrong.code, wrong.message
     else:
         code, message = "IRC401", f"{type(error).__name__}: {error}"
     if inputs:

@@ -1,9 +1,9 @@
-"""What is wrong with the operands of a kernel that has failed.
+"""What is wrong with a node whose kernel has failed, or with its operands.
 
 Kernels are given what the operator allows: models that pass the checks of the
-importer and of the verifier do so. Those of others may feed a kernel numbers of a type, or a
-sequence, that it never expected, and Python then fails somewhere inside of it.
-Checking all types before each call would cost every run; so it is done after.
+importer and of the verifier do so. Those of others, and files that were changed, may feed a
+kernel numbers of a type, a sequence, or fewer operands than it expects, and Python then fails
+somewhere inside of it. Checking all that before each call would cost every run; so it is done after.
 """
 
 from __future__ import annotations
@@ -11,20 +11,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from irc.errors import Error
+from irc.ir.ops.registry import schemas
 from irc.ir.types import DType
-from irc.ir.verify.onnx_rules import misfit
+from irc.ir.verify.onnx_rules import check_form, misfit
 from irc.runtime.values import describe, is_array, is_mapping, is_sequence
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir import Node
+    from irc.ir.schema import Schema
 
 
-def wrong_operands(node: Node, inputs: Sequence[Any]) -> str | None:
-    """Which of ``inputs`` has a type that the operator does not allow; None if none has, or it is none of ONNX."""
+_SHOWN = 3
+"""Overloads that a message names."""
+
+
+def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
+    """What is wrong with ``node``, or the types of its operands, ``inputs``; None if nothing is, as far as known."""
+    try:
+        check_form(node)
+        _check_count(node)
+    except Error as error:
+        return Error(error.code, error.message.partition("\n")[0])  # without the node's text, which runs have not shown
     if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
         odd = next((value for value in inputs if not is_array(value)), None)
-        return None if odd is None else f"{node.kind} takes tensors, not {describe(odd)}"
-    return misfit(node.kind, node.version, [onnx_type(value) for value in inputs])
+        return None if odd is None else Error("IRC421", f"{node.kind} takes tensors, not {describe(odd)}")
+    wrong = misfit(node.kind, node.version, [onnx_type(value) for value in inputs])
+    return None if wrong is None else Error("IRC421", wrong)
+
+
+def _check_count(node: Node) -> None:
+    """Error IRC213 if no overload of ``node``, of those that irc has rows for, takes so many arguments."""
+    rows, found = schemas(node.kind), len(node.inputs)
+    if rows and not any(_needed(row) <= found and (row.is_vararg or found <= len(row.arguments)) for row in rows):
+        known = " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
+        raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {known}")
+
+
+def _needed(row: Schema) -> int:
+    return sum(not argument.has_default for argument in row.arguments)
 
 
 def onnx_type(value: Any) -> str | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Tensor, types
+from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
 from irc.runtime import kernels
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
@@ -290,3 +290,20 @@ def test_the_long_tail_runs_on_the_reference():
     assert kernels.means(node) in ("own", "reference")
     (y,) = lower(graph).run([f32([3, 4, 0, 0])])
     np.testing.assert_allclose(y, [[0.6, 0.8, 0, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("aten::add_(%x)", "IRC213: .*aten::add_ does not take 1 argument: it is aten::add_"),
+        ("aten::abs()", "IRC213: .*aten::abs does not take 0 arguments"),
+        ("onnx::Add(%x)", "IRC213: .*onnx::Add must have 2 inputs, not 1; inputs: float32"),
+        ("onnx::Pad()", "IRC213: .*onnx::Pad must have 2 to 4 inputs, not 0"),
+        ('onnx::Concat[axis="x"](%x, %x)', "IRC215: .*attribute axis of onnx::Concat must be INT"),
+    ],
+)
+def test_a_failure_of_a_malformed_node_says_what_is_wrong_with_it(call, says):
+    """Files that were changed are read without checking every operator."""
+    graph = parse_graph(f"graph(%x : Float(2)):\n  %y : Tensor = {call}\n  return (%y)")
+    with pytest.raises(Error, match=says):
+        lower(graph).run([np.zeros(2, np.float32)])

@@ -64,14 +64,25 @@ def check_onnx(node: Node) -> bool:
     if node.version is not None and node.version != signature.since:
         message = f"{node.kind} has no version {node.version}; the one before it is {signature.since}"
         raise node_error("IRC217", message, node)
-    _check_count(node, "input", len(node.inputs), signature.input_range)
-    _check_count(node, "output", len(node.outputs), signature.output_range)
-    if node.attributes or signature.required:
-        _check_attributes(node, signature)
+    _check_form(node, signature)
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)
     _check_types(node, signature.outputs, node.outputs, "output", bound)
     return True
+
+
+def check_form(node: Node) -> None:
+    """Check how many inputs and outputs ``node`` has, and its attributes, if it is one of ONNX (IRC213, IRC215)."""
+    signature = _signature_of(node.kind, node.version)
+    if signature is not None:
+        _check_form(node, signature)
+
+
+def _check_form(node: Node, signature: _Signature) -> None:
+    _check_count(node, "input", len(node.inputs), signature.input_range)
+    _check_count(node, "output", len(node.outputs), signature.output_range)
+    if node.attributes or signature.required:
+        _check_attributes(node, signature)
 
 
 def misfit(kind: str, version: int | None, found: Sequence[str | None]) -> str | None:
@@ -82,10 +93,8 @@ def misfit(kind: str, version: int | None, found: Sequence[str | None]) -> str |
         version: as nodes have it.
         found: types as ONNX writes them, or how they begin (``seq(``); None where absent or not known.
     """
-    namespace, _, name = kind.rpartition("::")
-    domain = _DOMAINS.get(namespace)
-    signature = None if domain is None else _signature(domain, name.removesuffix("_"), version)
-    if signature is None or not signature.inputs or kind in _OWN_FORMS:
+    signature = _signature_of(kind, version)
+    if signature is None or not signature.inputs:
         return None
     bound: dict[str, tuple[str, str]] = {}
     for i, type in enumerate(found):
@@ -184,6 +193,15 @@ def _has_kind(value: Any, kind: str) -> bool:
 
 
 # -- what onnx says ----------------------------------------------------------
+
+
+def _signature_of(kind: str, version: int | None) -> _Signature | None:
+    """The signature of nodes of a kind, in-place twins too; None if they are not of ONNX, or of a form of their own."""
+    namespace, _, name = kind.rpartition("::")
+    domain = _DOMAINS.get(namespace)
+    if domain is None or kind in _OWN_FORMS:
+        return None
+    return _signature(domain, name, version) or _signature(domain, name.removesuffix("_"), version)
 
 
 @lru_cache(maxsize=4096)
