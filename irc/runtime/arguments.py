@@ -8,6 +8,7 @@ Where the model takes a number that is no tensor, NumPy's scalars are numbers.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,10 +60,14 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
         sizes: the named dimensions seen so far; those of this input are checked against it and added.
 
     Raises:
-        Error: IRC412 wrong type, IRC413 wrong shape, IRC414 a named dimension with two sizes, IRC415 a Python value
-            that the type cannot hold.
+        Error: IRC403 not enough memory to convert it, IRC412 wrong type, IRC413 wrong shape, IRC414 a named dimension
+            with two sizes, IRC415 a Python value that the type cannot hold.
     """
-    return _accept(value, argument.type, f"input {argument.name!r}", sizes)
+    where = f"input {argument.name!r}"
+    try:
+        return _accept(value, argument.type, where, sizes)
+    except MemoryError as error:  # to convert it takes a copy
+        raise Error("IRC403", f"out of memory: {error}", where) from None
 
 
 def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
@@ -165,11 +170,21 @@ def _strings(array: Array, where: str) -> Array:
         except UnicodeDecodeError as error:
             raise Error("IRC412", f"expected strings; these bytes are none: {error}", where) from None
         return np.array(decoded, object).reshape(array.shape)
+    if not is_text(array):
+        raise Error("IRC412", "expected strings; these have elements that are no characters", where)
     if array.dtype.kind in "UT":
         return array.astype(object)
     if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.reshape(-1)):
         raise Error("IRC412", f"expected strings, got {describe(array)}", where)
     return array
+
+
+def is_text(array: Array) -> bool:
+    """Whether an array of fixed-width strings (``<U3``) holds characters: NumPy lets it hold any 32 bits."""
+    if array.dtype.kind != "U":
+        return True
+    code_points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    return not (code_points > sys.maxunicode).any()
 
 
 def _plain(value: Any, where: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import irc
 from irc.runtime import model as model_module
 from irc.runtime.guards.bounds import CURRENT
 from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.memory import raw
 from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
 from tests.runtime.test_limits import helper as make
 
@@ -220,3 +222,57 @@ def test_a_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -
     found = session.run({"x": f32(1) * 7})
     assert found["y"].tolist() == [-7]
     assert found["present_0"].tolist() == [1, 1, 1, 7]
+
+
+# -- too little memory -----------------------------------------------------------
+
+
+def _no_memory(*_: Any) -> Any:
+    raise MemoryError("Unable to allocate")
+
+
+NO_MEMORY = SimpleNamespace(empty=_no_memory, uint8=np.uint8)
+"""NumPy, as far as `raw` needs it, where there is no memory."""
+
+
+def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = chain("none")
+    feeds = {"x": f32(3), "y": f32(3)}
+    compiled.run(feeds)
+    with monkeypatch.context() as patch:
+        patch.setattr(raw, "np", NO_MEMORY)
+        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
+            compiled.run(feeds)
+    assert compiled.run(feeds)["z"].tolist() == expected(feeds["x"], feeds["y"])
+    assert compiled.counters.planned
+
+
+def test_without_memory_for_its_capacity_a_session_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0)]
+    compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT}, passes="none")
+    session = irc.Session(compiled, {"past_0": "present_0"}, capacity=100)
+    with monkeypatch.context() as patch:
+        patch.setattr(raw, "np", NO_MEMORY)
+        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
+            session.run({"past_0": f32(2), "x": f32(1)})
+    assert session.caches == {}
+    assert session.run({"past_0": f32(2), "x": f32(1)})["present_0"].tolist() == [1, 1, 1]
+
+
+def test_without_memory_a_growable_array_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = irc.runtime.GrowableArray(f32(2), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(raw, "np", NO_MEMORY)
+        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
+            irc.runtime.GrowableArray(f32(2), 0, 100)
+        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
+            grown.append(f32(1))
+    assert grown.array.tolist() == [1, 1]
+    assert grown.append(f32(1)) is False
+    assert grown.array.tolist() == [1, 1, 1]
+
+
+def test_without_memory_to_convert_an_input_a_run_fails() -> None:
+    swapped = np.dtype(np.float32).newbyteorder()
+    with pytest.raises(irc.Error, match="IRC403: input 'x': out of memory"):
+        chain().run({"x": np.broadcast_to(np.ones((), swapped), 2**48), "y": f32(3)})

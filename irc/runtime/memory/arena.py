@@ -20,7 +20,8 @@ import numpy as np
 from irc.ir.bulk import no_collection
 from irc.runtime.execution import Run
 from irc.runtime.fused.groups import may_be_tiled
-from irc.runtime.memory.memory_plan import ALIGNMENT, Form, MemoryPlan, Planner, Recorder
+from irc.runtime.memory.memory_plan import Form, MemoryPlan, Planner, Recorder
+from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.threads.branches import Branches
 from irc.runtime.values import is_array
 
@@ -43,9 +44,7 @@ class _Arena:
     """Memory that one run uses at a time."""
 
     def __init__(self, nbytes: int) -> None:
-        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % ALIGNMENT
-        self.memory = memory[start : start + nbytes]
+        self.memory = aligned_bytes(nbytes)
         self._templates: WeakKeyDictionary[_Planned, Frame] = WeakKeyDictionary()
 
     def template(self, planned: _Planned) -> Frame:

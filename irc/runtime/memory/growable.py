@@ -26,12 +26,11 @@ from numpy.ma import MaskedArray
 from irc.errors import Error
 from irc.runtime.execution import Counters, Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in, check_size
+from irc.runtime.memory.raw import aligned_bytes
 
 if TYPE_CHECKING:
     from irc.ir import Node
     from irc.runtime.lowering import FillIn, Lowering
-
-_ALIGNMENT = 64
 
 
 class Room:
@@ -66,10 +65,8 @@ class Room:
         count = 1
         for size in shape:
             count *= size
-        raw = np.empty(count * dtype.itemsize + _ALIGNMENT, np.uint8)
-        start = -raw.ctypes.data % _ALIGNMENT
         # It holds no view whose base it is: that would be a cycle, which only the collector frees.
-        self._whole: Array = raw[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+        self._whole: Array = aligned_bytes(count * dtype.itemsize).view(dtype).reshape(shape)
         self.__array_interface__ = self._whole.__array_interface__
         self._before = (_ALL,) * axis
         self._around = shape[:axis], shape[axis + 1 :]
@@ -184,7 +181,8 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     append then leaves.
 
     Raises:
-        Error: IRC421 if the shapes or element types do not fit together; IRC422 if the result would be too large.
+        Error: IRC403 if there is not enough memory; IRC421 if the shapes or element types do not fit together; IRC422
+            if the result would be larger than any may be.
     """
     axis = axis_in(axis, old.ndim)
     both = _extended(old, new, axis)
@@ -224,7 +222,7 @@ def reserve(array: Array, axis: int, capacity: int) -> Array:
     """``array``, copied to where it can grow to ``capacity`` positions along ``axis``; only appending changes it.
 
     Raises:
-        Error: IRC422 if that is too much memory.
+        Error: IRC403 if there is not so much memory; IRC422 if that is more than any array may take.
     """
     if array.dtype.hasobject:
         return array
@@ -286,8 +284,9 @@ class GrowableArray(NDArrayOperatorsMixin):
         capacity: for how many positions along ``axis`` to reserve memory at least.
 
     Raises:
-        Error: IRC412 it is masked; IRC419 the capacity is no integer, or negative; IRC420 there is no such axis; IRC421
-            it holds strings, or is no array; IRC422 the capacity is too large.
+        Error: IRC403 there is not enough memory; IRC412 it is masked; IRC419 the capacity is no integer, or negative;
+            IRC420 there is no such axis; IRC421 it holds strings, or is no array; IRC422 the capacity is more than any
+            array may have.
     """
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
@@ -307,7 +306,8 @@ class GrowableArray(NDArrayOperatorsMixin):
             contents, all is in new memory now, of twice the size.
 
         Raises:
-            Error: IRC421 if ``rows`` does not fit; IRC412 if it is masked.
+            Error: IRC403 if there is not enough memory; IRC412 if ``rows`` is masked; IRC421 if it does not fit; IRC422
+                if the array would be larger than any may be.
         """
         rows = _array(rows)
         both = self._room.extend(self._view, rows)

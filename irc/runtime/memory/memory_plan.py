@@ -23,6 +23,7 @@ from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
 from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
+from irc.runtime.memory.raw import ALIGNMENT
 from irc.runtime.memory.storage import FOREIGN
 from irc.runtime.values import is_array
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.runtime.execution import Frame, Slots
     from irc.runtime.memory.storage import Storage
-
-ALIGNMENT = 64
-"""Bytes; a cache line, and the widest vector registers."""
 
 MOST = 1 << 12
 """Places in one plan, the largest; finding them takes a time that grows with the square of their number."""

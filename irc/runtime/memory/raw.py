@@ -1,0 +1,25 @@
+"""Raw memory: bytes that begin where cache lines do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.values import Array
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector registers."""
+
+
+def aligned_bytes(count: int) -> Array:
+    """``count`` bytes at a multiple of `ALIGNMENT`, with any contents.
+
+    Raises:
+        Error: IRC403 if there is not so much memory.
+    """
+    try:
+        memory = np.empty(count + ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise Error("IRC403", f"out of memory: {error}") from None
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + count]
