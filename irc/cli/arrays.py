@@ -13,7 +13,8 @@ from irc.atomic import replacing
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
 from irc.ir.types import ListType, OptionalType, PrimType
-from irc.runtime.arguments import Argument
+from irc.regular import open_regular
+from irc.runtime.arguments import Argument, is_text
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence
 from irc.seeded import assumed_sizes, seeded_inputs
@@ -75,11 +76,16 @@ def _name_and_path(text: str, names: Collection[str]) -> tuple[str, str]:
 def _read(path: str) -> Array:
     """The array in a ``.npy`` file, mapped, so that a file that claims too much takes no memory. Reads no pickles."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             start = file.read(6)
         if start == b"\x93NUMPY":
             with warnings.catch_warnings(action="ignore"):  # one message is enough
-                return np.load(path, mmap_mode="r", allow_pickle=False)
+                array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if array.size and not array.itemsize:
+                raise ValueError(f"{array.size} elements that take no bytes")
+            if not is_text(array):
+                raise ValueError("its strings have elements that are no characters")
+            return array
     except OSError as error:
         raise cannot("IRC502", "read the file", error, path) from None
     except Exception as error:  # NumPy raises ValueError, TypeError, TokenError and others for headers that are wrong

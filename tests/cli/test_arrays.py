@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import numpy as np
+import pytest
 
 from tests.cli.helpers import Command, model, node
 
@@ -24,6 +28,43 @@ def test_numbers_that_are_no_tensors(irc: Command) -> None:
     result = irc("run", "g.ir", *given[:3])
     assert result.err.endswith("give --input NAME=FILE.npy\n"), "as --seed makes up no strings"
     assert irc("run", "g.ir", "--seed", "0", *given[2:]).status == 0
+
+
+def npy(descr: str, shape: str, content: bytes) -> bytes:
+    """A .npy file of version 1.0."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (npy("<U0", "(150000000,)", b"some"), "150000000 elements that take no bytes"),
+        (npy("|S0", "(150000000,)", b"some"), "150000000 elements that take no bytes"),
+        (npy("<U1", "(1,)", b"\xff\xff\xff\x7f"), "no characters"),
+        (npy("<U1", "()", b"\xff\xff\xff\x7f"), "no characters"),
+        (npy(">U1", "(2,)", b"\0\0\0a\0\x11\0\0"), "no characters"),
+    ],
+)
+def test_strings_that_are_none(content: bytes, says: str, irc: Command) -> None:
+    irc.write("g.ir", "graph(%x, %s : str):\n  return (%x)\n")
+    irc.write("a.npy", content)
+    irc.write("b.npy", np.array("text"))
+    for x, s in ("ab", "ba"):
+        result = irc("run", "g.ir", "-i", f"x={x}.npy", "-i", f"s={s}.npy")
+        assert result.status == 1
+        assert re.fullmatch(rf"irc: IRC504: a\.npy: this \.npy file is damaged or truncated: .*{says}\n", result.err)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_are_no_arrays_and_no_compiled_models(irc: Command) -> None:
+    """Neither can be read from one, as they are mapped; and a pipe without a writer would be waited for."""
+    irc.write("g.ir", "graph(%x):\n  return (%x)\n")
+    os.mkfifo("pipe.npy")
+    os.mkfifo("pipe.irc")
+    for argv in (["run", "g.ir", "-i", "x=pipe.npy"], ["run", "pipe.irc"]):
+        result = irc(*argv)
+        assert result.status == 1 and "IRC502" in result.err and "not a regular file" in result.err
 
 
 def test_names_and_files_that_hold_equals_signs(irc: Command) -> None:

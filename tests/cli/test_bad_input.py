@@ -236,7 +236,7 @@ def an_archive_of_arrays(irc: Command):
     return run(irc, "x", (irc.folder / "x.npz").read_bytes())
 
 
-@case("x.npy: .*directory")
+@case("x.npy: .*(folder|directory)")
 def a_folder_as_input_file(irc: Command):
     (irc.folder / "x.npy").mkdir()
     return ["run", irc.write("m.onnx", small_model()), "--input", "x=x.npy"]

@@ -43,6 +43,8 @@ def refusal(type: str, value) -> Error:
         ("Float(2, 1)", [[1.0], np.ma.masked_array(f32(1), [True])], "masked"),
         ("Float(2)", [1.0, np.ma.masked], "masked"),
         ("String(1)", np.array([b"\xff"]), "expected strings; these bytes are none"),
+        ("String(1)", np.frombuffer(b"\xff\xff\xff\x7f", "<U1"), "elements that are no characters"),
+        ("String(1)", np.frombuffer(b"\0\x11\0\0", ">U1"), "elements that are no characters"),
         ("Float(2)", [np.float64(1), 2], "got float64"),
         ("Float(2)", [np.int64(1), 2], "got int64"),
     ],

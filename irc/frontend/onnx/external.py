@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error, cannot
 from irc.frontend.onnx.checks import Place, text
+from irc.regular import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 MAX_DIGITS = 19
 """Offsets and lengths have at most this many digits: they fit a signed 64-bit number."""
 
-# Opening a pipe would wait for a writer, were it not for O_NONBLOCK; Windows has no pipes in folders, but O_BINARY.
-_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-
 
 class DataFile:
     """A mapped, read-only file."""
@@ -41,16 +38,11 @@ class DataFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self._name = os.path.realpath(path)
-        descriptor = os.open(path, _OPEN)
-        try:
-            self._status = os.fstat(descriptor)
-            if not stat.S_ISREG(self._status.st_mode):
-                raise OSError("this is not a regular file")
+        with open_regular(path) as file:
+            self._status = os.fstat(file.fileno())
             self.size = self._status.st_size
             # An empty file cannot be mapped.
-            self._map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if self.size else None
-        finally:
-            os.close(descriptor)
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
 
     def view(self) -> memoryview:
         """All of the file. Raises IRC130 if it has changed since it was opened."""

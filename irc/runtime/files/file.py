@@ -25,6 +25,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
+from irc.regular import open_regular
 from irc.runtime.files.object_header import pack, unpack
 from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
 from irc.runtime.model import CompiledModel
@@ -114,7 +115,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
     """The module and the report in a ``.irc`` file, whether or not there are kernels for it. Errors as of `load`."""
     where = os.fsdecode(path)
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             header, start, contents = _open(file, where)
     except (OSError, ValueError) as error:  # the latter for names that no file can have
         raise cannot("IRC502", "read the file", error, where) from None
