@@ -24,7 +24,7 @@ from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.plan import without_kernels
-from irc.runtime.report import FusionGroup, Memory, PassTiming, Refusal, Report
+from irc.runtime.report import FusionGroup, Memory, Report
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -132,9 +132,9 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
 
     report.nodes_after = count_nodes(graph)
     report.operators_after = count_operators(graph)
-    report.passes = [PassTiming(*run) for run in passed.passes]
+    report.passes = passed.passes
     report.stats = dict(passed.stats)
-    report.refusals = [Refusal(note.pass_name, note.where, note.reason) for note in dict.fromkeys(passed.notes)]
+    report.refusals = passed.refusals
     report.groups = [
         FusionGroup(node.outputs[0].name, [op.kind for op in operators(node)])
         for node in graph.walk()

@@ -12,7 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.runtime.report import PassTiming, Report
+from irc.records import PassRun
+from irc.runtime.report import Report
 from irc.wording import milliseconds, printable
 
 MOST_KINDS = 16
@@ -64,7 +65,7 @@ class _Runs(NamedTuple):
     changed: int
 
 
-def _passes(timings: list[PassTiming]) -> RenderableType:
+def _passes(timings: list[PassRun]) -> RenderableType:
     table = new_table("pass", ">ms", ">runs", ">changed")
     for runs in _by_pass(timings):
         table.add_row(plain(runs.name), milliseconds(runs.seconds), str(runs.runs), str(runs.changed or "-"))
@@ -73,7 +74,7 @@ def _passes(timings: list[PassTiming]) -> RenderableType:
     return table
 
 
-def _by_pass(timings: list[PassTiming]) -> list[_Runs]:
+def _by_pass(timings: list[PassRun]) -> list[_Runs]:
     """One entry for each pass, in the order of their first runs."""
     names = dict.fromkeys(t.name for t in timings)
     each = {name: [t for t in timings if t.name == name] for name in names}

@@ -1,6 +1,6 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
-from irc.passes.base import Note, Pass, PassContext, set_default_evaluate
+from irc.passes.base import Pass, PassContext, set_default_evaluate
 from irc.passes.constant_fold import ConstantFold
 from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
@@ -11,12 +11,13 @@ from irc.passes.growable import Growable
 from irc.passes.in_place import InPlace
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
-from irc.passes.manager import PassManager, PassReport, PassRun
+from irc.passes.manager import PassManager, PassReport
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
+from irc.records import PassRun, Refusal
 
 __all__ = [
     "INSTRUMENTS",
@@ -30,13 +31,13 @@ __all__ = [
     "InPlace",
     "Inline",
     "Instrument",
-    "Note",
     "Pass",
     "PassContext",
     "PassManager",
     "PassReport",
     "PassRun",
     "Pipeline",
+    "Refusal",
     "RemoveMutation",
     "Reorder",
     "Repeat",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from irc.records import Refusal
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -38,24 +39,6 @@ class Pass(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Note:
-    """Why a pass left something as it is, or what the user should know.
-
-    Attributes:
-        pass_name: the pass that says so.
-        where: the node or value meant.
-        reason: one sentence.
-    """
-
-    pass_name: str
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.pass_name}: {self.where}: {self.reason}"
-
-
 class PassContext:
     """What passes share while a pipeline runs.
 
@@ -64,7 +47,7 @@ class PassContext:
         evaluate: computes a node on constants; answers None where there is no kernel.
         analyze: builds alias analyses; None: ``irc.alias.analyze``.
         stats: how often each pass did what, by ``"pass.key"``.
-        notes: refusals and remarks, in order.
+        refusals: what passes left as it was, and why, in order.
         pass_name: the name of the running pass.
         limit: how many transformations may still be done; None for no limit (see ``allow``).
         memory: what passes remember from one of their runs to the next, by keys of their own.
@@ -77,12 +60,12 @@ class PassContext:
         self.analyze = analyze
         self.evaluate: Evaluate = evaluate or _default_evaluate
         self.stats: Counter[str] = Counter()
-        self.notes: list[Note] = []
+        self.refusals: list[Refusal] = []
         self.pass_name = ""
         self.limit: int | None = None
         self.last_allowed = ""
         self.memory: dict[Any, Any] = {}
-        self._noted: set[Note] = set()
+        self._refused: set[Refusal] = set()
         self._dbs: dict[Graph, AliasDb] = {}
 
     # -- alias analysis --------------------------------------------------
@@ -130,10 +113,10 @@ class PassContext:
 
     def note(self, where: Node | str, reason: str) -> None:
         """Record why the running pass left ``where`` as it is; once, however often it says so."""
-        note = Note(self.pass_name, where if isinstance(where, str) else describe(where), reason)
-        if note not in self._noted:
-            self._noted.add(note)
-            self.notes.append(note)
+        refusal = Refusal(self.pass_name, where if isinstance(where, str) else describe(where), reason)
+        if refusal not in self._refused:
+            self._refused.add(refusal)
+            self.refusals.append(refusal)
 
     def allow(self, node: Node) -> bool:
         """Whether the running pass may do one more transformation, at ``node``; counts it if so.

@@ -6,24 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
-from irc.passes.base import Analyze, Evaluate, Note, Pass, PassContext
+from irc.passes.base import Analyze, Evaluate, Pass, PassContext
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.walking import is_function
-
-
-class PassRun(NamedTuple):
-    """One run of a pass: its name, the seconds it took (instruments not counted), whether it changed anything."""
-
-    name: str
-    seconds: float
-    changed: bool
+from irc.records import PassRun, Refusal
 
 
 @dataclass
@@ -33,12 +25,12 @@ class PassReport:
     Attributes:
         passes: the runs, in order; those left out because nothing had changed since the last one do not appear.
         stats: how often each pass did what, by ``"pass.key"``.
-        notes: refusals and remarks.
+        refusals: what passes left as it was, and why.
     """
 
     passes: list[PassRun] = field(default_factory=list[PassRun])
     stats: Counter[str] = field(default_factory=Counter[str])
-    notes: list[Note] = field(default_factory=list[Note])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
 
     @property
     def changed(self) -> bool:
@@ -105,7 +97,7 @@ class _Run:
         self.target = target
         module = target.module if isinstance(target, Graph) else target
         self.ctx = PassContext(module, manager.evaluate, manager.analyze)
-        self.report = PassReport([], self.ctx.stats, self.ctx.notes)
+        self.report = PassReport([], self.ctx.stats, self.ctx.refusals)
         # Passes are idempotent: one that has seen the present version need not run again.
         self.version = 0
         self.settled: dict[tuple[Graph, Pass], int] = {}

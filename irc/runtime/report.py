@@ -7,19 +7,11 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from irc.records import PassRun, Refusal
 from irc.wording import count, milliseconds
 
 MOST_GROUPS = 8
 """How many kinds of fusion groups are listed before the rest is summed up."""
-
-
-@dataclass
-class PassTiming:
-    """One run of a pass: name, seconds, whether it changed anything."""
-
-    name: str
-    seconds: float
-    changed: bool
 
 
 @dataclass
@@ -28,15 +20,6 @@ class FusionGroup:
 
     result: str
     operators: list[str]
-
-
-@dataclass
-class Refusal:
-    """Something a pass left as it was: which pass, which node, why."""
-
-    pass_name: str
-    where: str
-    reason: str
 
 
 @dataclass
@@ -80,7 +63,7 @@ class Report:
     nodes_after: int = 0
     operators_before: dict[str, int] = field(default_factory=dict[str, int])
     operators_after: dict[str, int] = field(default_factory=dict[str, int])
-    passes: list[PassTiming] = field(default_factory=list[PassTiming])
+    passes: list[PassRun] = field(default_factory=list[PassRun])
     stats: dict[str, int] = field(default_factory=dict[str, int])
     groups: list[FusionGroup] = field(default_factory=list[FusionGroup])
     refusals: list[Refusal] = field(default_factory=list[Refusal])

@@ -18,9 +18,10 @@ from onnx import TensorProto, helper
 
 from irc.ir import parse_module
 from irc.passes import registry
+from irc.records import PassRun, Refusal
 from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
-from irc.runtime.report import MOST_GROUPS, FusionGroup, PassTiming, Refusal, Report
+from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
 
 GRAPH = """graph(%x : Float(2, 3)):
@@ -447,7 +448,7 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
     kinds = {f"onnx::Op{i}": i for i in range(1, MOST_KINDS + 6)}
     groups = [FusionGroup(f"v{i}", ["onnx::Relu"] * (i + 1)) for i in range(MOST_GROUPS + 2)]
     report = Report("[red]m\x1b", operators_before=kinds, groups=groups, fallbacks={"onnx::Det": 2}, notes=["a note"])
-    report.passes = [PassTiming("cse", 0.5, True), PassTiming("dce", 0.25, False), PassTiming("cse", 0.25, False)]
+    report.passes = [PassRun("cse", 0.5, True), PassRun("dce", 0.25, False), PassRun("cse", 0.25, False)]
     print_report(report)
     err = capsys.readouterr().err
     assert "[red]m\\x1b" in err, "names are no markup, and cannot steer the terminal"

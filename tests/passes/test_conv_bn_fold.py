@@ -217,7 +217,7 @@ def test_not_folded(body, reason):
     report = PassManager("conv-bn-fold").run(graph)
     assert not report.changed
     assert str(graph) == before
-    reasons = [note.reason for note in report.notes]
+    reasons = [note.reason for note in report.refusals]
     assert reasons == [] if reason is None else reason in reasons[0]
 
 
@@ -303,7 +303,7 @@ def test_float16_weights_that_would_overflow_are_left_alone():
     b.graph.set_outputs([b.op("onnx::BatchNormalization", c, *one, small, type=types.tensor(half), name="y")])
     report = PassManager("conv-bn-fold").run(b.graph)
     assert not report.changed
-    assert "not finite" in report.notes[0].reason
+    assert "not finite" in report.refusals[0].reason
 
 
 def test_weights_used_elsewhere_are_kept():

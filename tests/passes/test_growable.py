@@ -151,7 +151,7 @@ def test_strings_stay():
 def test_memory_that_is_written_is_not_shared(written):
     text = CACHE.replace("  return", f"  %z : Float(1, 2, *, 4) = onnx::Relu_(%{written})\n  return")
     graph = parse_graph(text)
-    notes = run_passes(graph, "growable").notes
+    notes = run_passes(graph, "growable").refusals
     assert ["written in place" in note.reason for note in notes] == [True]
     assert "append_" not in kinds(graph)
 

@@ -21,7 +21,7 @@ X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 def reasons(text: str) -> dict[str, str]:
     """Output name -> why its operator is not in place."""
     graph = parse_graph(text)
-    notes = run_passes(graph, "in-place").notes
+    notes = run_passes(graph, "in-place").refusals
     return {note.where.split(" ")[0].lstrip("%"): note.reason for note in notes}
 
 

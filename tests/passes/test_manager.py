@@ -10,7 +10,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module
-from irc.passes import Pass, PassContext, PassManager, Repeat, create, create_instruments
+from irc.passes import Pass, PassContext, PassManager, Refusal, Repeat, create, create_instruments
 from irc.passes.instruments import (
     INSTRUMENTS,
     CrashReproducer,
@@ -111,7 +111,7 @@ def test_repeat_stops_when_a_round_changes_nothing():
     left[0] = 100
     report = PassManager([Repeat((custom(action), create("inline")), 5)]).run(graph())
     assert left[0] == 95 + 4  # its own change does not make it run again
-    assert not report.notes
+    assert not report.refusals
 
 
 def test_repeat_says_when_it_gives_up():
@@ -123,7 +123,7 @@ def test_repeat_says_when_it_gives_up():
     group = Repeat((custom(flip, "1"), custom(flip, "2")), 3)
     report = PassManager([group]).run(graph())
     assert len(report.passes) == 6
-    assert "round 3 still changed the graph" in str(report.notes[-1])
+    assert "round 3 still changed the graph" in str(report.refusals[-1])
 
 
 def test_every_graph_of_a_module_is_done():
@@ -155,7 +155,7 @@ def test_context():
 
     report = PassManager([custom(action)]).run(graph())
     assert report.stats == {"custom.seen": 2, "alias.built": 1}
-    assert [str(note) for note in report.notes] == ["custom: %a = onnx::Neg: is the first"]
+    assert [str(note) for note in report.refusals] == ["custom: %a = onnx::Neg: is the first"]
 
 
 # -- instruments -----------------------------------------------------------------
@@ -361,3 +361,15 @@ def test_a_pass_that_does_not_say_whether_it_changed_anything_is_refused(answer)
     with pytest.raises(Error, match="run must return whether it changed the graph") as caught:
         PassManager([custom(lambda graph, ctx: answer)]).run(graph())
     assert caught.value.code == "IRC305"
+
+
+def test_what_compiling_reports_of_passes_is_what_the_pipeline_does() -> None:
+    says = custom(lambda graph, ctx: bool(ctx.note(graph.inputs[0].name, "is the first")))
+    report = PassManager([says, "cse"]).run(graph())
+    compiled = irc.compile(graph(), [says, "cse"]).report
+    assert compiled.refusals == report.refusals == [Refusal("custom", "x", "is the first")]
+    assert not compiled.notes  # remarks to the user
+    assert [(run.name, run.changed) for run in compiled.passes] == [("custom", False), ("cse", True)]
+    told = compiled.to_dict()
+    assert told["refusals"] == [{"pass_name": "custom", "where": "x", "reason": "is the first"}]
+    assert [told["passes"][1][key] for key in ("name", "changed")] == ["cse", True]

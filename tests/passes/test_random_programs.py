@@ -69,4 +69,4 @@ def test_what_passes_do_is_determined(graph):
 @given(programs())
 def test_passes_do_not_undo_each_other(graph):
     report = PassManager("(canonicalize,constant-fold,constant-pool,cse,dce)*8").run(graph)
-    assert not [note for note in report.notes if "still changed" in note.reason]
+    assert not [note for note in report.refusals if "still changed" in note.reason]

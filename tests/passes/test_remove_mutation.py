@@ -44,7 +44,7 @@ def stays(body: str, why: str) -> None:
     before = str(graph)
     report = run_passes(graph, "remove-mutation")
     assert str(graph) == before
-    assert any(why in note.reason for note in report.notes), [note.reason for note in report.notes]
+    assert any(why in note.reason for note in report.refusals), [note.reason for note in report.refusals]
 
 
 # -- views ---------------------------------------------------------------------
@@ -358,7 +358,7 @@ graph(%l : Tensor[], %x : Tensor):
 """)
     report = run_passes(graph, "remove-mutation")
     assert kinds(graph) == ["relu", "append", "neg_"]
-    assert report.notes
+    assert report.refusals
 
 
 def test_not_where_the_last_trip_may_have_left_it():
@@ -442,7 +442,7 @@ graph(%x : Float(2, 3)):
 """)
     report = run_passes(graph, "remove-mutation")
     assert "Exp_" in kinds(graph)
-    assert "written inside onnx::Scan" in report.notes[0].reason
+    assert "written inside onnx::Scan" in report.refusals[0].reason
 
 
 def test_not_a_view_whose_place_may_move():

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.records import PassRun, Refusal
 from irc.runtime.files.file import MAGIC, load, read
 from irc.runtime.model import CompiledModel
-from irc.runtime.report import PassTiming, Refusal, Report
+from irc.runtime.report import Report
 from tests.runtime.helpers import f32, i64, model_of
 
 PREFIX = struct.Struct("<8sIIQQ")
@@ -83,7 +84,7 @@ def test_metadata_defaults_and_report(tmp_path):
     graph.set_outputs([Builder(graph).op("onnx::Mul", x, w, type=x.type, name="y")])
     module.defaults["w"] = Tensor.of(f32(2, 3))
     module.metadata["producer"] = 'näme "quoted" \ud800'
-    report = Report(name="m", passes=[PassTiming("cse", 0.5, True)], refusals=[Refusal("fuse", "a", "b")])
+    report = Report(name="m", passes=[PassRun("cse", 0.5, True)], refusals=[Refusal("fuse", "a", "b")])
     CompiledModel(module, report).save(tmp_path / "m.irc")
     loaded = load(tmp_path / "m.irc")
     assert loaded.report == report
@@ -295,6 +296,15 @@ def test_inconsistent_tensors(path, change):
     header["weights"]["w 1"] |= change
     path.write_bytes(assembled(header, data))
     assert refusal(path).code == "IRC513"
+
+
+def test_a_shape_without_end_is_refused_at_once(path):
+    """The product of so many sizes takes minutes, and has as many digits."""
+    header, data = parts(path.read_bytes())
+    header["weights"]["w 1"]["shape"] = [HUGE] * 400_000
+    path.write_bytes(assembled(header, data))
+    error = refusal(path)
+    assert error.code == "IRC513" and len(error.message) < 200
 
 
 @pytest.mark.parametrize(
