@@ -17,7 +17,7 @@ import numpy as np
 from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Dim = int | str | None
 """One dimension: a size, a named (symbolic) size, or unknown."""
@@ -295,6 +295,21 @@ def without_names(type: TensorType) -> TensorType:
     if type.shape is None:
         return type
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
+
+
+def map_tensors(type: Type, change: Callable[[TensorType], Type]) -> Type:
+    """``type`` with every type of a tensor in it as ``change`` gives it."""
+    if isinstance(type, TensorType):
+        return change(type)
+    if isinstance(type, ListType | OptionalType | FutureType):
+        return type.__class__(map_tensors(type.elem, change))
+    if isinstance(type, DictType):
+        return DictType(map_tensors(type.key, change), map_tensors(type.value, change))
+    if isinstance(type, TupleType):
+        return TupleType(tuple([map_tensors(elem, change) for elem in type.elems]))
+    if isinstance(type, UnionType):
+        return UnionType(tuple([map_tensors(member, change) for member in type.members]))
+    return type
 
 
 def may_be_equal(a: TensorType, b: TensorType) -> bool:

@@ -106,6 +106,30 @@ def test_traced(name: str, passes: str) -> None:
 
 
 @pytest.mark.parametrize("passes", PIPELINES)
+def test_traces_take_other_sizes_than_their_examples(passes: str) -> None:
+    def step(x, pair: tuple[torch.Tensor, torch.Tensor]):
+        a, b = pair
+        rows = torch.cat([x.squeeze(0), a.new_zeros(a.shape[0], x.shape[-1])])
+        return rows.sum(0) + b, rows.view(-1)
+
+    script = torch.jit.trace(step, (torch.zeros(1, 2, 3), (torch.ones(4, 3), torch.ones(3))))
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(2))
+    traced_net = torch.jit.trace(net.eval(), torch.randn(2, 3, 8, 8))
+    around = torch.jit.script(torch.nn.Sequential(traced_net))
+    for shape in ((2, 3, 8, 8), (5, 3, 6, 9)):
+        check(traced_net, [torch.randn(*shape)], passes, 2)
+        check(around, [torch.randn(*shape)], passes, 2)
+    for rows, columns in ((2, 3), (7, 5)):
+        pair = torch.randn(rows, columns), torch.randn(columns)
+        check(script, [torch.randn(1, rows, columns), pair], passes, 2)
+    model = irc.compile(traced_net, passes)
+    with pytest.raises(irc.Error, match=r"IRC412.*float32"):
+        model.run({model.inputs[0].name: np.zeros((2, 3, 8, 8))})
+    with pytest.raises(irc.Error, match=r"IRC413.*4 dimensions"):
+        model.run({model.inputs[0].name: np.zeros((3, 8, 8), np.float32)})
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
 @pytest.mark.parametrize("made", [Norms, ResNet])
 def test_training_mode(made: Callable[[], Any], passes: str) -> None:
     inputs = [torch.randn(6, 4, 3)] if made is Norms else [torch.randn(2, 3, 32, 32)]

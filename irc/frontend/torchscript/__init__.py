@@ -42,7 +42,9 @@ def import_torchscript(
     Inputs lose the ``.1`` that TorchScript appends to their names where that
     leaves inputs and results different; a result without a name of its own is
     called ``output`` if it is the first and nothing else of these is.
-    ``with torch.no_grad():`` and its like leave nothing behind.
+    ``with torch.no_grad():`` and its like leave nothing behind. Traced modules and functions take inputs of any size:
+    of what a trace says of its example's shapes, element types and ranks of inputs are kept. (Text and bare graphs
+    count as they stand.)
 
     Args:
         source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
@@ -59,10 +61,10 @@ def import_torchscript(
     if isinstance(source, str):
         module = _parse(source, weights or {}, filename)
     else:
-        from irc.frontend.torchscript.live import graph_of, module_of, reader_of
+        from irc.frontend.torchscript.live import graph_of, is_graph, module_of, reader_of
 
         graph, script = graph_of(source)
-        module = module_of(graph, filename)
+        module = module_of(graph, filename, of_example=not is_graph(source))
         if script is not None:
             read = reader_of(script)
     for graph in module.graphs.values():

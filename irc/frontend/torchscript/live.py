@@ -19,7 +19,7 @@ from irc.frontend.torchscript.attributes import Read
 from irc.ir import Graph, Module, Node
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
-from irc.ir.types import DType, Type
+from irc.ir.types import TENSOR, DType, TensorType, Type, map_tensors
 
 _MAX_CALL_DEPTH = 64
 """How deeply calls are inlined."""
@@ -54,7 +54,7 @@ def graph_of(source: Any) -> tuple[Any, Any]:
         if not source._c._has_method("forward"):
             raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
         script = source._c
-    if not isinstance(source, torch._C.Graph):
+    if not is_graph(source):
         graph = source.graph
     graph = graph.copy()
     calls = _calls(graph)
@@ -70,6 +70,11 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     return graph, script
 
 
+def is_graph(source: Any) -> bool:
+    """Whether a live object is a ``torch._C.Graph`` itself."""
+    return isinstance(source, sys.modules["torch"]._C.Graph)
+
+
 def _calls(graph: Any) -> set[int]:
     """The calls in ``graph``, by the numbers of their results, which are given once: equally many may be others."""
     calls = ("prim::CallFunction", "prim::CallMethod")
@@ -81,11 +86,27 @@ def _place(node: Any) -> str:
     return node.sourceRange().strip().partition("\n")[0]
 
 
-def module_of(graph: Any, filename: str) -> Module:
-    """The module of a live graph, with the exact contents of its constants."""
+def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
+    """The module of a live graph, with the exact contents of its constants.
+
+    Args:
+        graph: the graph.
+        filename: what errors call it.
+        of_example: whether what it says of shapes may be those of the example that it is a trace of. Then inputs keep
+            their element types and ranks alone, and other values nothing: what a `squeeze` leaves is the example's too.
+    """
     module = parse_module(str(graph), filename=filename)
     _complete(module.main, graph)
+    if of_example:
+        inputs = {value: map_tensors(value.type, _without_sizes) for value in module.main.inputs}
+        for value in module.main.values():
+            if value.node is None or value.node.kind != "prim::Constant":
+                value.type = inputs.get(value) or map_tensors(value.type, lambda _: TENSOR)
     return module
+
+
+def _without_sizes(type: TensorType) -> TensorType:
+    return TensorType(type.dtype, None if type.shape is None else (None,) * len(type.shape))
 
 
 def reader_of(script: Any) -> Read:

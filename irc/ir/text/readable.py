@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.types import TENSOR, DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
+from irc.ir.types import TENSOR, Type, map_tensors
 
 
 def readable(t: Type) -> Type:
@@ -10,14 +10,4 @@ def readable(t: Type) -> Type:
 
     (``Float`` must have dimensions in brackets there, and ``Tensor`` cannot.)
     """
-    if isinstance(t, TensorType):
-        return t if (t.dtype is None) == (t.shape is None) else TENSOR
-    if isinstance(t, ListType | OptionalType | FutureType):
-        return t.__class__(readable(t.elem))
-    if isinstance(t, DictType):
-        return DictType(readable(t.key), readable(t.value))
-    if isinstance(t, TupleType):
-        return TupleType(tuple(map(readable, t.elems)))
-    if isinstance(t, UnionType):
-        return UnionType(tuple(map(readable, t.members)))
-    return t
+    return map_tensors(t, lambda tensor: tensor if (tensor.dtype is None) == (tensor.shape is None) else TENSOR)
