@@ -1,4 +1,4 @@
-"""How deeply IR may nest.
+"""How deeply IR may nest, and how large its parts may be.
 
 Models are untrusted. Printing, comparing and hashing types, cloning
 subgraphs and many passes recurse along nesting, so it is bounded far below
@@ -7,6 +7,9 @@ what would exhaust Python's stack, and far above what real models hold.
 
 MAX_BLOCK_DEPTH = 200
 """Blocks nested in each other, the graph's own included."""
+
+MAX_BLOCKS = 1000
+"""Blocks of one node, for which an If needs two: nodes hold them in tuples and look them up one by one."""
 
 MAX_SUBGRAPH_DEPTH = 16
 """Graphs nested in each other's attributes, the outermost included."""

@@ -134,6 +134,7 @@ graph(%c : bool):
         (body("my::op[a=" + "{" * 100_000), "values nest deeper than 64"),
         (body("my::op[a=" + "annotate(int, " * 100_000), "values nest deeper than 64"),
         (body("".join(f"my::op()\n block{i}():\n" for i in range(100_000))), "blocks nest deeper than 200"),
+        (body("my::op()\n" + " block():\n -> ()\n" * 100_000), "a node has more than 1000 blocks"),
         (body("a::b_0()") + "with a::b_0 = graph():\n  a::b_0()\n  return ()\n" * 1000, "deeper than 16 levels"),
     ],
     ids=lambda v: v[:20],

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, Tensor, Value, parse_graph, types
-from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
+from irc.ir import Builder, DType, Graph, Module, Tensor, Value, parse_graph, structurally_equal, types
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
 from tests.ir import strategies
 from tests.ir.helpers import YOLO, marked, refused
 
@@ -206,6 +206,17 @@ def test_depth_of_blocks_is_bounded() -> None:
     nested_blocks(MAX_BLOCK_DEPTH).verify()
     error = refused(nested_blocks(MAX_BLOCK_DEPTH + 1))
     assert error.code == "IRC216"
+
+
+def test_number_of_blocks_is_bounded() -> None:
+    graph = Graph()
+    node = Builder(graph).node("my::op")
+    for _ in range(MAX_BLOCKS):
+        node.add_block()
+    graph.verify()
+    assert structurally_equal(parse_graph(str(graph)), graph) is None
+    node.add_block()
+    assert refused(graph).code == "IRC216"
 
 
 def nested_graphs(depth: int) -> Graph:

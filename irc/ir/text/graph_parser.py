@@ -9,7 +9,7 @@ from typing import Any
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.graph import Graph
-from irc.ir.limits import MAX_BLOCK_DEPTH
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
 from irc.ir.text.lexer import STRING_BODY, VALUE_NAME, Scanner, terminal
@@ -276,6 +276,8 @@ class GraphParser:
             self._scan.fail("a block must follow the node it belongs to", pos)
         if len(self._outer) + 1 == MAX_BLOCK_DEPTH:
             self._scan.fail(f"blocks nest deeper than {MAX_BLOCK_DEPTH} levels", pos, "IRC113")
+        if len(node.blocks) == MAX_BLOCKS:
+            self._scan.fail(f"a node has more than {MAX_BLOCKS} blocks", pos, "IRC113")
         self._hide(node)  # a node's own blocks cannot use its outputs
         self._outer.append((self._block, self._defined))
         self._block, self._defined = node.add_block(), []

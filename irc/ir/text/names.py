@@ -25,7 +25,8 @@ _UNESCAPES = {text[1]: char for char, text in _ESCAPES.items()} | {"'": "'", "r"
 _NO_ESCAPES = re.compile(r"[ !#-\[\]-~]*")
 # Three "digits" are one byte. PyTorch prints bytes above 127 as negative numbers, which
 # gives digits below "0" (é is \0)+\/.)); read modulo 256 they are right all the same.
-_BYTES_OR_ESCAPE = re.compile(r"((?:\\[)-7]{3})+)|\\u([0-9a-fA-F]{4})|\\(.?)", re.DOTALL)
+_BYTES_OR_ESCAPE = re.compile(r"((?>(?:\\[)-7]{3})+))|\\u([0-9a-fA-F]{4})|\\(.?)", re.DOTALL)
+_ZERO = ord("0") * (64 + 8 + 1)  # what three digits 0 are worth by their code points
 
 _BARE_VALUE = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 _BARE_DIM = re.compile(r"[A-Za-z_]\w*|SS\(-\d+\)", re.ASCII)
@@ -56,9 +57,9 @@ def _escaped(char: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     octal, code, char = match.groups()
     if octal:
-        digits = [ord(c) - ord("0") for c in octal.replace("\\", "")]
+        digits = octal.replace("\\", "").encode("ascii")
         values = zip(digits[::3], digits[1::3], digits[2::3], strict=True)
-        return bytes((a * 64 + b * 8 + c) % 256 for a, b, c in values).decode(errors="surrogateescape")
+        return bytes((a * 64 + b * 8 + c - _ZERO) % 256 for a, b, c in values).decode(errors="surrogateescape")
     if code:
         return chr(int(code, 16))
     if char not in _UNESCAPES:

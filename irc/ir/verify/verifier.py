@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.graph import Graph
-from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_SUBGRAPH_DEPTH
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_attributes
@@ -37,8 +37,8 @@ def verify(graph: Graph, *, operators: bool = True) -> None:
         Error: IRC210 blocks, nodes, values or use lists do not fit together; IRC211 names are
             wrong; IRC212 a value is used where it is not visible; IRC213 an operator has a wrong
             number of inputs, outputs or blocks; IRC214 types contradict each other; IRC215 an
-            attribute is wrong; IRC216 blocks or graphs nest too deeply; IRC217 there is no such
-            operator.
+            attribute is wrong; IRC216 blocks or graphs nest too deeply, or a node has too many
+            blocks; IRC217 there is no such operator.
     """
     todo = [(graph, 1)]
     seen = {id(graph)}
@@ -92,6 +92,8 @@ class _GraphCheck:
             if node is not None:
                 if len(frames) == MAX_BLOCK_DEPTH:
                     raise node_error("IRC216", f"blocks nest deeper than {MAX_BLOCK_DEPTH} levels", node)
+                if len(node.blocks) > MAX_BLOCKS:
+                    raise node_error("IRC216", f"the node has more than {MAX_BLOCKS} blocks", node)
                 frames.append(self._enter(frame.blocks_left.pop(), node))
                 continue
             self._inputs(frame.block.return_node)

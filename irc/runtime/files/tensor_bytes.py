@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -50,9 +50,9 @@ def tensor_at(contents: mmap.mmap, start: int, entry: dict[str, Any], name: str)
     shape, offset, size = entry["shape"], entry["offset"], entry["bytes"]
     if dtype is None:
         raise Error("IRC513", f"tensor {name!r} has the unknown element type {entry['dtype']!r}")
-    if not isinstance(shape, list) or not all(map(_is_size, [*shape, offset, size])):  # type: ignore[reportUnknownArgumentType]
-        raise Error("IRC513", f"tensor {name!r} has impossible sizes")
-    sizes: tuple[int, ...] = tuple(shape)  # type: ignore[reportUnknownArgumentType]
+    sizes = tuple(cast("list[int]", shape)) if isinstance(shape, list) else None
+    if sizes is None or len(sizes) > MAX_RANK or not all(map(_is_size, [*sizes, offset, size])):
+        raise Error("IRC513", f"tensor {name!r} has impossible sizes, or more than {MAX_RANK} of them")
     is_splat = entry.get("splat") is True
     stored = 1 if is_splat else math.prod(sizes)
     begin = start + offset
@@ -61,7 +61,7 @@ def tensor_at(contents: mmap.mmap, start: int, entry: dict[str, Any], name: str)
         fits = fits and begin % _OFFSET.itemsize == 0 and (stored + 1) * _OFFSET.itemsize <= size
     else:
         fits = fits and stored * dtype.numpy.itemsize == size
-    if not fits or len(sizes) > MAX_RANK or math.prod(sizes) * max(1, dtype.numpy.itemsize) > MAX_BYTES:
+    if not fits or math.prod(sizes) * max(1, dtype.numpy.itemsize) > MAX_BYTES:
         raise Error("IRC513", f"tensor {name!r} of shape {list(sizes)} does not fit into its {size} bytes of the file")
     stored_shape = () if is_splat else sizes
 
