@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc import peers
 from irc.ir import Graph, Module
 from irc.loading import load_module
-from irc.reasons import reason
+from irc.peers import Unable
 from irc.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 Feeds = Mapping[str, Any]
-
-
-class Unable(Exception):
-    """An oracle cannot run a model; says why."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,9 @@ class Oracle:
 def oracles(source: Any) -> Iterator[Oracle]:
     """The oracles for what ``irc.compile`` was given, best first; the last one is always irc without passes."""
     if not isinstance(source, Module | Graph):
-        proto, folder = _read(source)
-        yield _onnxruntime(proto, folder)
-        yield _reference(proto, folder)
+        proto, folder = peers.read(source)
+        yield _oracle("ONNX Runtime", peers.onnxruntime, proto, folder)
+        yield _oracle("onnx.reference", peers.reference, proto, folder)
     yield _unoptimised(source)
 
 
@@ -91,18 +87,6 @@ def _unoptimised(source: Any) -> Oracle:
 # -- others --------------------------------------------------------------------
 
 
-def _read(source: Any) -> tuple[ModelProto, str]:
-    """The model and its folder. irc has read it before, so it is one."""
-    import onnx
-
-    if isinstance(source, onnx.ModelProto):
-        return source, ""
-    path = Path(source)
-    proto = onnx.ModelProto()
-    proto.ParseFromString(path.read_bytes())
-    return proto, str(path.absolute().parent)
-
-
 def _values(proto: ModelProto) -> Collection[str]:
     return frozenset(name for node in proto.graph.node for name in node.output)
 
@@ -118,72 +102,14 @@ def _with_outputs(proto: ModelProto, names: Sequence[str]) -> ModelProto:
     return copy
 
 
-def _foreign(action: Callable[[], Any]) -> Any:
-    """What ``action`` gives; whatever another library raises, and each has classes of its own, is `Unable`."""
-    try:
-        return action()
-    except Exception as error:
-        raise Unable(reason(error)) from error
-
-
-def _onnxruntime(proto: ModelProto, folder: str) -> Oracle:
-    sessions: dict[tuple[str, ...], Any] = {}
-
-    def session(names: Sequence[str]) -> Any:
-        import onnxruntime
-
-        runtime: Any = onnxruntime  # it ships no types
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4
-        if folder:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
-        model = _with_outputs(proto, names).SerializeToString()
-        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+def _oracle(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
+    ready: dict[tuple[str, ...], peers.Runner] = {}
 
     def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
         key = tuple(names)
-        if key not in sessions:
-            sessions.clear()  # each has the weights
-            sessions[key] = _foreign(lambda: session(names))
-        return dict(zip(names, _foreign(lambda: sessions[key].run(list(names), dict(feeds))), strict=True))
+        if key not in ready:
+            ready.clear()  # each has the weights
+            ready[key] = peer(_with_outputs(proto, names), folder)
+        return dict(zip(names, ready[key](dict(feeds), names), strict=True))
 
-    return Oracle("ONNX Runtime", _values(proto), run)
-
-
-FIRST_RIGHT_OPSET = 14
-"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
-
-WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsembleClassifier"])
-"""Operators that onnx.reference may compute wrong in every version: LRN sums over the batch, classifiers choose a class
-before they transform the scores."""
-
-
-def _reference(proto: ModelProto, folder: str) -> Oracle:
-    def load() -> ModelProto:
-        from onnx.external_data_helper import load_external_data_for_model
-
-        copy = _with_outputs(proto, [])
-        if folder:
-            load_external_data_for_model(copy, folder)
-        return copy
-
-    def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        from onnx.reference import ReferenceEvaluator
-
-        _check_reference_is_right(proto)
-        evaluator: Any = _foreign(lambda: ReferenceEvaluator(_with_outputs(load(), names)))
-        return dict(zip(names, _foreign(lambda: evaluator.run(list(names), dict(feeds))), strict=True))
-
-    return Oracle("onnx.reference", _values(proto), run)
-
-
-def _check_reference_is_right(proto: ModelProto) -> None:
-    from onnx import defs
-
-    opsets = {o.domain: o.version for o in proto.opset_import}
-    opset = max(opsets.get("", 0), opsets.get("ai.onnx", 0))
-    if opset < FIRST_RIGHT_OPSET:
-        raise Unable(f"it is not right for opset {opset}")
-    for node in proto.graph.node:
-        if node.op_type in WRONG_IN_REFERENCE or not defs.has(node.op_type, node.domain):
-            raise Unable(f"it is not known to be right for {node.op_type}")
+    return Oracle(name, _values(proto), run)

@@ -13,9 +13,11 @@ from irc.cli import options
 from irc.cli.models import Kind
 from irc.cli.output import emit, progress, say
 from irc.errors import Error
-from irc.reasons import reason
 
 Runner = Callable[[], Any]
+
+PEERS = ("onnxruntime", "onnx.reference")
+"""Other runtimes; the first part of a name is the package it needs."""
 
 SETTLE = 0.05
 """Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
@@ -56,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             try:
-                runner = PEERS[name](given.model.path, feeds)
+                runner = _runner(name, given.model.path, feeds)
                 runner()  # some find out only now
             except Error as error:
                 if given.against is not None:
@@ -106,35 +108,16 @@ def _peers(given: argparse.Namespace) -> list[str]:
     return [name for name in names if name not in missing]
 
 
-def _onnxruntime(path: str, feeds: dict[str, Any]) -> Runner:
-    import onnxruntime
+def _runner(name: str, path: str, feeds: dict[str, Any]) -> Runner:
+    """A run of ``feeds`` by another runtime; that it cannot is an Error IRC331."""
+    from irc import peers
 
-    runtime: Any = onnxruntime  # it ships no types
-    settings = runtime.SessionOptions()
-    settings.log_severity_level = 4
-    session = _foreign(
-        "onnxruntime", path, lambda: runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-    )
-    return lambda: _foreign("onnxruntime", path, lambda: session.run(None, feeds))
+    def told(action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except peers.Unable as why:
+            raise Error("IRC331", f"{name} cannot run it: {why}", path) from None
 
-
-def _reference(path: str, feeds: dict[str, Any]) -> Runner:
-    from onnx.reference import ReferenceEvaluator
-
-    evaluator: Any = _foreign("onnx.reference", path, lambda: ReferenceEvaluator(path))
-    return lambda: _foreign("onnx.reference", path, lambda: evaluator.run(None, feeds))
-
-
-def _foreign(name: str, path: str, action: Callable[[], Any]) -> Any:
-    """What ``action`` gives; what another runtime raises, of whatever class, is an Error IRC331."""
-    try:
-        return action()
-    except Exception as error:
-        raise Error("IRC331", f"{name} cannot run it: {reason(error)}", path) from None
-
-
-PEERS: dict[str, Callable[[str, dict[str, Any]], Runner]] = {
-    "onnxruntime": _onnxruntime,
-    "onnx.reference": _reference,
-}
-"""Other runtimes, and how each is made ready; the first part of a name is the package it needs."""
+    peer: peers.Peer = {"onnxruntime": peers.onnxruntime, "onnx.reference": peers.reference}[name]
+    ready: peers.Runner = told(lambda: peer(*peers.read(path)))
+    return lambda: told(lambda: ready(feeds, None))

@@ -1,0 +1,98 @@
+"""Other ways to run an ONNX model: ONNX Runtime, and onnx.reference where it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irc.reasons import reason
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Runner = Callable[[dict[str, Any], Sequence[str] | None], Sequence[Any]]
+"""From inputs by name to the outputs of these names, or to all. Raises `Unable`."""
+
+Peer = Callable[["ModelProto", str], Runner]
+"""Makes a model ready to run; its external data lies in a folder, if that is not empty. Raises `Unable`."""
+
+FIRST_RIGHT_OPSET = 14
+"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
+
+WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsembleClassifier"])
+"""Operators that onnx.reference may compute wrong in every version: LRN sums over the batch, classifiers choose a class
+before they transform the scores."""
+
+
+class Unable(Exception):
+    """Another runtime cannot run a model; says why."""
+
+
+def read(source: ModelProto | str | Path) -> tuple[ModelProto, str]:
+    """A model and the folder of its external data. irc has read it before, so it is one."""
+    import onnx
+
+    if isinstance(source, onnx.ModelProto):
+        return source, ""
+    path = Path(source)
+    proto = onnx.ModelProto()
+    proto.ParseFromString(path.read_bytes())
+    return proto, str(path.absolute().parent)
+
+
+def onnxruntime(proto: ModelProto, folder: str) -> Runner:
+    """ONNX Runtime, on the processor."""
+
+    def session() -> Any:
+        import onnxruntime
+
+        runtime: Any = onnxruntime  # it ships no types
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4
+        if folder:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        return runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    ready = _foreign(session)
+    return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
+
+
+def reference(proto: ModelProto, folder: str) -> Runner:
+    """onnx.reference, for models that it is known to compute right."""
+    _check_reference_is_right(proto)
+
+    def evaluator() -> Any:
+        import onnx
+        from onnx.external_data_helper import load_external_data_for_model
+        from onnx.reference import ReferenceEvaluator
+
+        model = proto
+        if folder:
+            model = onnx.ModelProto()
+            model.CopyFrom(proto)
+            load_external_data_for_model(model, folder)
+        return ReferenceEvaluator(model)
+
+    ready = _foreign(evaluator)
+    return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
+
+
+def _check_reference_is_right(proto: ModelProto) -> None:
+    from onnx import defs
+
+    opsets = {o.domain: o.version for o in proto.opset_import}
+    opset = max(opsets.get("", 0), opsets.get("ai.onnx", 0))
+    if opset < FIRST_RIGHT_OPSET:
+        raise Unable(f"it is not right for opset {opset}")
+    for node in proto.graph.node:
+        if node.op_type in WRONG_IN_REFERENCE or not defs.has(node.op_type, node.domain):
+            raise Unable(f"it is not known to be right for {node.op_type}")
+
+
+def _foreign(action: Callable[[], Any]) -> Any:
+    """What ``action`` gives; whatever another library raises, and each has classes of its own, is `Unable`."""
+    try:
+        return action()
+    except Exception as error:
+        raise Unable(reason(error)) from error
