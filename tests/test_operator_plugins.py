@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -67,6 +68,38 @@ def test_the_example_says_what_the_page_says(folder: Path) -> None:
     said = [line.split("# ")[1] for line in USE.splitlines() if line.startswith("print(")]
     assert len(said) == 4
     assert result.stdout.splitlines() == said
+
+
+def test_everything_is_imported_from_where_it_is_offered() -> None:
+    """Files inside of a layer may move."""
+    for module, names in re.findall(r"^from (irc[.\w]*) import (.*)$", DEFINITION + USE, re.MULTILINE):
+        offered = importlib.import_module(module).__all__
+        assert set(names.split(", ")) <= set(offered), module
+
+
+def test_a_kernel_asks_before_it_makes_a_large_result(folder: Path) -> None:
+    (folder / "large.py").write_text(
+        "import numpy as np\n"
+        "import irc\n"
+        "from irc.ir import parse_graph\n"
+        "from irc.ir.ops import register\n"
+        "from irc.runtime import check_size, kernel\n"
+        "register('com.example::Zeros(Tensor n) -> Tensor')\n"
+        "@kernel('com.example::Zeros')\n"
+        "def zeros(node):\n"
+        "    return lambda n: np.zeros(check_size(n, np.dtype(np.float32)), np.float32)\n"
+        "graph = parse_graph('graph(%n : Long(2)):\\n  %y : Tensor = com.example::Zeros(%n)\\n  return (%y)')\n"
+        "model = irc.compile(graph)\n"
+        "for sizes, limit in (([2, 3], 100), ([200, 300], 100), ([1 << 30, 1 << 30], None)):\n"
+        "    try:\n"
+        "        print(model.run({'n': np.array(sizes)}, limits=irc.Limits(bytes=limit))['y'].shape)\n"
+        "    except irc.Error as error:\n"
+        "        print(error.code)\n",
+        "utf-8",
+    )
+    result = python(folder, "large.py")
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == ["(2, 3)", "IRC442", "IRC422"]
 
 
 def test_an_installed_package_is_found_by_the_namespace(folder: Path) -> None:

@@ -17,6 +17,7 @@ from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
+from irc.passes.shapes.context import shape_rule
 from irc.records import PassRun, Refusal
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "print_pipeline",
     "register",
     "set_default_evaluate",
+    "shape_rule",
 ]
