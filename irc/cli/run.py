@@ -76,9 +76,7 @@ def run(given: argparse.Namespace) -> int:
         if given.output is not None:
             write_outputs(given.output, results)
         if profile is not None and given.trace is not None:
-            from irc.runtime.profiles.trace import save_trace
-
-            save_trace(profile, given.trace)
+            profile.save_trace(given.trace)
     if profile is not None and given.profile:
         from irc.cli.profiles import print_profile
 

@@ -18,7 +18,7 @@ from irc.runtime.fused import tiles
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.plan import lower
 from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler
-from irc.runtime.profiles.trace import save_trace, trace_events
+from irc.runtime.profiles.trace import trace_events
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
 from tests.runtime.helpers import graph_of, i64, model_of, module_of
@@ -274,7 +274,7 @@ def test_live_bytes_follow_arrays():
 
 def test_a_trace_is_json_with_nested_events(tmp_path):
     found = profile(IF, np.ones(3, np.float32), np.array(True))
-    save_trace(found, tmp_path / "trace.json")
+    found.save_trace(tmp_path / "trace.json")
     content = json.loads((tmp_path / "trace.json").read_text("ascii"))
     assert content["traceEvents"] == list(trace_events(found))
     calls = [e for e in content["traceEvents"] if e["ph"] == "X"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -170,6 +171,16 @@ class Profile:
             if node.group is not None:
                 members[node.group].append(node)
         return [GroupProfile(n, members[n]) for n in sorted(members, key=lambda node: -node.total)]
+
+    def save_trace(self, path: str | PathLike[str]) -> None:
+        """Write the single calls, and the memory alive, to a file that Chrome, Perfetto and Speedscope show.
+
+        Raises:
+            Error: IRC501 if the file cannot be written; what was there before stays.
+        """
+        from irc.runtime.profiles.trace import save_trace
+
+        save_trace(self, path)
 
     def __str__(self) -> str:
         return to_text(self)
