@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import networkx
+
+from irc.alias import analyze
 from tests.alias.helpers import Case
 
 DOCS = Path(__file__).parents[2] / "docs" / "alias-analysis.md"
@@ -17,6 +20,10 @@ def test_the_worked_example() -> None:
     assert str(c.db) == printed
     assert "\n".join(map(str, c.db.why(c["w"], c["b"]))) == facts
     assert c.written("b")
+    found = {"networkx": networkx, "analyze": analyze, "graph": c.graph}
+    exec(section.partition("```python\n")[2].partition("```")[0], found)
+    labels = found["picture"].nodes(data="label")
+    assert [labels[n] for n in found["writes"]] == ["%s = aten::append(%u, %b)", "%w = aten::relu_(%v)"]
 
 
 def test_the_files_it_names_exist() -> None:
