@@ -12,14 +12,8 @@ if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
 
 
-INSTRUMENTS = {
-    "timing": "time of each pass",
-    "print-after-all": "the IR after each pass",
-    "print-after-change": "the IR after each pass that changed it",
-    "verify-each": "verify the IR after each pass",
-    "verify-alias": "compare the alias analysis with a new one after each pass",
-}
-"""Those that are options of their own."""
+INSTRUMENT_OPTIONS = ("timing", "print-after-all", "print-after-change", "verify-each", "verify-alias")
+"""Instruments that are options of their own; ``--instrument`` takes all."""
 
 
 class Commands(Protocol):
@@ -89,16 +83,21 @@ def pipeline(given: argparse.Namespace) -> str:
 
 def add_instruments(parser: argparse.ArgumentParser) -> None:
     """The options that say what watches the passes."""
+    from irc.passes.instruments import INSTRUMENTS
+
     group = parser.add_argument_group("watching the passes, on stderr")
     group.set_defaults(instruments=[])
-    for name, purpose in INSTRUMENTS.items():
+    for name in INSTRUMENT_OPTIONS:
+        said = (INSTRUMENTS[name].__doc__ or "").partition("\n")[0].removesuffix(".")
+        purpose = said[:1].lower() + said[1:]
         group.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
+    *others, last = sorted(INSTRUMENTS.keys() - INSTRUMENT_OPTIONS)
     group.add_argument(
         "--instrument",
         action="append",
         dest="instruments",
         metavar="NAME",
-        help="another: verify-changed, print-after-failure or diff (several times for several)",
+        help=f"another: {', '.join(others)} or {last} (several times for several)",
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.ir import parse_module
-from irc.passes import registry
+from irc.passes import instruments, registry
 from irc.records import PassRun, Refusal
 from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
@@ -274,6 +274,18 @@ def test_outputs_that_are_no_tensors(irc: Command) -> None:
     result = irc("run", "m.onnx", "--seed", "0", "-o", "y.npz")
     assert (result.status, os.path.exists("y.npz")) == (1, False)
     assert "output 's'" in result.err
+
+
+@pytest.mark.parametrize("command", ["compile", "opt"])
+def test_help_names_every_instrument(irc: Command, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    class Wiring(instruments.Instrument):
+        """Draws the wires."""
+
+    monkeypatch.setitem(instruments.INSTRUMENTS, "wiring", Wiring)
+    monkeypatch.setattr(instruments.Timing, "__doc__", "Tells the time.\n\nIn seconds.")
+    said = " ".join(irc(command, "--help").out.split())
+    assert "--timing tells the time --print-after-all" in said
+    assert "another: diff, print-after-failure, verify-changed or wiring (" in said
 
 
 def test_opt_reads_and_writes_ir_text(irc: Command) -> None:
