@@ -328,8 +328,31 @@ def test_summation() -> None:
         ("i,j->ij", [noise(3), noise(4)]),
         ("bhqd,bhkd->bhqk", [noise(2, 2, 3, 4), noise(2, 2, 5, 4)]),
         ("ij,jk,kl->il", [a, b, noise(5, 2)]),
+        ("bchw,cd->bdhw", [noise(2, 3, 4, 5), noise(3, 2)]),
+        ("bcxd,bcyd->bcyx", [noise(2, 3, 4, 5), noise(2, 3, 2, 5)]),
+        ("ij,jk->ki", [a, b]),
+        ("bij,bjk->kbi", [noise(2, 3, 4), noise(2, 4, 5)]),
+        ("i,j->ji", [noise(3), noise(4)]),
+        ("ij,ij->ji", [a, a]),
+        ("ij,ij->", [a, a]),
+        ("ij,kj->ik", [a, noise(1, 4)]),
+        ("ij,kj->ik", [noise(1, 4), a]),
+        ("ij,jk->ik", [noise(1, 1), noise(1, 5)]),
+        ("ii,ij->j", [noise(4, 4), a.T]),
+        ("aij,bi,c->cb", [noise(2, 3, 4), noise(5, 3), noise(2)]),
+        ("ijk->kj", [noise(2, 3, 4)]),
+        ("i...j->j...", [noise(2, 3, 4, 5)]),
+        ("i...j->...", [noise(2, 3, 4, 5)]),
+        ("b...i,...ij->j...b", [noise(2, 3, 1, 4), noise(5, 4, 2)]),
+        ("Bi,iA", [noise(2, 3), noise(3, 4)]),
+        ("aB,Bc,aD->Dc", [noise(2, 3), noise(3, 4), noise(2, 5)]),
+        ("ij,jk->ik", [a, noise(0, 4).T[:, :0].reshape(4, 0)]),
+        ("ij,jk->ik", [noise(3, 0), noise(0, 2)]),
+        (",i->i", [noise(), noise(3)]),
     ):
-        compare("aten::einsum", equation, operands, None, strides=False, tolerance=1e-5)
+        compare("aten::einsum", equation, operands, None, tolerance=1e-5)
+        turned = [np.ascontiguousarray(x.T).T for x in operands]
+        compare("aten::einsum", equation, turned, None, tolerance=1e-5)
     compare("aten::tensordot", noise(2, 3, 4), noise(4, 3, 5), [1, 2], [1, 0], tolerance=1e-5)
     compare("aten::bilinear", noise(2, 3), noise(2, 4), noise(5, 3, 4), noise(5), tolerance=1e-5)
 

@@ -27,6 +27,7 @@ FAMILIES = (
     "reductions",
     "sampling",
     "sorting",
+    "summation",
     "unary",
     "views",
 )

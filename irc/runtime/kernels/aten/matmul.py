@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.matmul import EINSUM_ELEMENTS, EQUATION, einsum_shape, matrix_product
+from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.support import Array, broadcast_shape
 
 
@@ -79,25 +79,6 @@ def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1
     return _plus(x, joined, stacked, beta, alpha)
 
 
-def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
-    """Einstein's summation convention. Of one tensor it may be a view."""
-    formula = equation.replace(" ", "")
-    if not EQUATION.fullmatch(formula):
-        raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
-    einsum_shape(formula, tensors)
-    if len(tensors) == 1 and not _sums(formula):
-        return np.asarray(np.einsum(formula, tensors[0]))
-    dtype = result_type(*tensors)
-    operands = [x.astype(wide(dtype), copy=False) for x in tensors]
-    return np.asarray(np.einsum(formula, *operands, optimize=("greedy", EINSUM_ELEMENTS))).astype(dtype, copy=False)
-
-
-def _sums(formula: str) -> bool:
-    """Whether an equation of one term leaves out one of its letters; without an arrow, those that it has twice."""
-    term, arrow, result = formula.partition("->")
-    return bool(set(term) - set(result)) if arrow else len(set(term) - {"."}) < len(term.replace(".", ""))
-
-
 def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int]) -> Array:
     try:
         found = np.tensordot(a.astype(wide(a.dtype)), b.astype(wide(b.dtype)), (list(dims_a), list(dims_b)))
@@ -143,7 +124,6 @@ table(
         "addmv": _plus,
         "baddbmm": _plus_of_type,
         "addbmm": _sum_of_products,
-        "einsum": einsum,
         "tensordot": _tensordot,
         "bilinear": _bilinear,
         "outer": _outer,

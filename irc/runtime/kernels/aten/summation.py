@@ -1,0 +1,113 @@
+"""Einstein's summation convention, contracted as torch does it, whose order of steps decides how the result lies.
+
+Every operand is brought into one order of axes: those of the result, then those that are summed over. Operands are
+contracted from left to right, by a batch of matrix products where both have an axis that no later one has, else
+elementwise. Source: ``einsum`` and ``sumproduct_pair``, aten/src/ATen/native/Linear.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import result_type, wide
+from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.matmul import EQUATION, einsum_shape, matrix_product
+from irc.runtime.kernels.support import Array, broadcast_shape
+
+Axis = str | int
+"""A letter; or, of those that '...' stands for, the number from the last."""
+
+
+@aten("einsum")
+def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
+    """Of one tensor it may be a view. The path is not looked at: a result is the same by any."""
+    formula = equation.replace(" ", "")
+    if not EQUATION.fullmatch(formula):
+        raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
+    einsum_shape(formula, tensors)
+    left, arrow, right = formula.partition("->")
+    terms = [_axes(term, x.ndim) for term, x in zip(left.split(","), tensors, strict=True)]
+    dots = range(min((axis for term in terms for axis in term if isinstance(axis, int)), default=0), 0)
+    letters = Counter(axis for term in terms for axis in term if isinstance(axis, str))
+    if arrow:
+        result = _axes(right, len(right.replace("...", "")) + len(dots))
+    else:
+        result = [*dots, *sorted(letter for letter, n in letters.items() if n == 1)]
+    summed: list[Axis] = sorted(letters.keys() - set(result))
+    operands = [_in_order(x, term, [*result, *summed]) for x, term in zip(tensors, terms, strict=True)]
+    dtype = result_type(*tensors)
+    rank = len(result)
+    if len(operands) > 1:
+        found = _contracted([x.astype(wide(dtype), copy=False) for x in operands], rank)
+        return found.reshape(found.shape[:rank]).astype(dtype, copy=False)
+    (only,) = operands
+    if not summed:
+        return only
+    found = _sum(only.astype(wide(dtype), copy=False), range(rank, only.ndim))
+    return found.reshape(only.shape[:rank]).astype(dtype, copy=False)
+
+
+def _axes(term: str, rank: int) -> list[Axis]:
+    head, dots, tail = term.partition("...")
+    return [*head, *(range(len(head) + len(tail) - rank, 0) if dots else ()), *tail]
+
+
+def _in_order(x: Array, axes: Sequence[Axis], order: Sequence[Axis]) -> Array:
+    """A view of ``x`` with axes in ``order``, of size 1 where it has none; of one that it has twice, the diagonal."""
+    once = list(dict.fromkeys(axes))
+    if len(once) < len(axes):
+        number = {axis: i for i, axis in enumerate(once)}
+        x = np.asarray(np.einsum(x, [number[axis] for axis in axes], list(range(len(once)))))
+    view = x.transpose([once.index(axis) for axis in order if axis in once])
+    return view[tuple([slice(None) if axis in once else None for axis in order])]
+
+
+def _contracted(operands: Sequence[Array], rank: int) -> Array:
+    """The product of ``operands``, summed over all axes from ``rank`` on, which are then 1."""
+    left, *others = operands
+    summed = range(rank, left.ndim)
+    left_to_go = {axis: sum(x.shape[axis] != 1 for x in operands) for axis in summed}
+    for right in others:
+        shared, of_left, of_right = list[int](), list[int](), list[int]()
+        for axis in summed:
+            has = left.shape[axis] != 1, right.shape[axis] != 1
+            if all(has):
+                left_to_go[axis] -= 1
+            if left_to_go[axis] == 1 and any(has):
+                (shared if all(has) else of_left if has[0] else of_right).append(axis)
+                left_to_go[axis] = 0
+        left = _product(_sum(left, of_left), _sum(right, of_right), shared)
+    return left
+
+
+def _sum(x: Array, axes: Sequence[int]) -> Array:
+    return np.asarray(np.add.reduce(x, tuple(axes), keepdims=True), order="C") if axes else x
+
+
+def _product(a: Array, b: Array, summed: list[int]) -> Array:
+    """``a * b``, summed over axes that both have."""
+    if not summed:
+        out = layout.empty(broadcast_shape(a.shape, b.shape), a.dtype, (a, b))
+        return np.multiply(a, b, out=out)
+    free = [axis for axis in range(a.ndim) if axis not in summed]
+    both = [axis for axis in free if a.shape[axis] != 1 and b.shape[axis] != 1]
+    of_a = [axis for axis in free if axis not in both and a.shape[axis] != 1]
+    of_b = [axis for axis in free if axis not in both and a.shape[axis] == 1]
+    if of_a and of_b and of_b[-1] < of_a[0]:
+        a, b, of_a, of_b = b, a, of_b, of_a
+    batch, rows, inner = (math.prod(a.shape[axis] for axis in axes) for axes in (both, of_a, summed))
+    columns = math.prod(b.shape[axis] for axis in of_b)
+    found = matrix_product(
+        a.transpose([*both, *of_a, *summed, *of_b]).reshape(batch, rows, inner),
+        b.transpose([*both, *summed, *of_b, *of_a]).reshape(batch, inner, columns),
+    )
+    order = [*both, *of_a, *summed, *of_b]
+    shape = [1 if axis in summed else max(a.shape[axis], b.shape[axis], key=lambda n: n != 1) for axis in order]
+    return found.reshape(shape).transpose(np.argsort(order))
