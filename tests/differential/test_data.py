@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.arrays import ramp
 from tests.differential.helpers import Array, Typed, compare
 
 OPTIONS = (None, None, None, None)
-
-
-def ramp(*shape: int, dtype: str = "float32") -> Array:
-    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape).astype(dtype)
 
 
 def mixed(*shape: int, dtype: str = "float32", seed: int = 0) -> Array:

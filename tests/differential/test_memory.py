@@ -8,7 +8,6 @@ written.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from irc.ir import Builder, Graph, Node, Value, types
 from irc.ir.ops.aten.beyond import is_missed
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, TupleType, Type, TypeVar
+from tests.differential.both import share, tensors
 from tests.differential.test_schemas import OURS
 from tests.differential.torch_calls import IMPOSSIBLE, call, calls
 
@@ -60,20 +60,6 @@ def parts_of(type: Type) -> list[Type]:
 
 def name(row: Schema) -> str:
     return f"{row.name}.{row.overload}".rstrip(".")
-
-
-def tensors(x: Any) -> Iterator[torch.Tensor]:
-    """All tensors in ``x``."""
-    if isinstance(x, torch.Tensor):
-        yield x
-    elif isinstance(x, list | tuple):
-        for item in x:
-            yield from tensors(item)
-
-
-def share(a: Any, b: Any) -> bool:
-    storages = [{t.untyped_storage().data_ptr() for t in tensors(x) if t.numel()} for x in (a, b)]
-    return not storages[0].isdisjoint(storages[1])
 
 
 def contents(x: Any) -> list[bytes]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.differential.helpers import Array, Typed, compare, run_both
+from tests.arrays import ramp
+from tests.differential.helpers import Typed, compare, run_both
 
 NONE_DEVICE = (None, None, None)
-
-
-def ramp(*shape: int, dtype: str = "float32") -> Array:
-    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape).astype(dtype)
 
 
 SOURCES = {

@@ -64,9 +64,9 @@ class NodeStandIn:
     blocks: list[Any] = field(default_factory=list)
 
 
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    """Normally distributed float32 numbers, always the same for a shape and seed."""
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+def values(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
+    """Normally distributed numbers, always the same for a shape and seed."""
+    return np.asarray(np.random.default_rng([seed, *shape]).standard_normal(shape)).astype(dtype)
 
 
 def kind_of(op_type: str, domain: str = "") -> str:

@@ -14,6 +14,7 @@ import pytest
 from irc.errors import Error
 from irc.runtime import kernels
 from irc.runtime.kernels import fallback
+from tests.arrays import ramp
 from tests.kernels import helpers
 from tests.kernels.helpers import NodeStandIn
 
@@ -21,10 +22,6 @@ from tests.kernels.helpers import NodeStandIn
 def node(kind: str, inputs: int, outputs: int = 1, version: int | None = None, **attrs: Any) -> Any:
     attributes = {k: helpers._attribute(v) for k, v in attrs.items()}
     return NodeStandIn(kind, version, attributes, [None] * inputs, [None] * outputs)
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
 # -- what it serves -------------------------------------------------------------------
@@ -90,14 +87,14 @@ def test_every_operator_is_served_or_refused():
 # -- what it returns --------------------------------------------------------------------
 
 SHARING = [
-    (node("onnx::Identity", 1), [values(2, 3)]),
-    (node("onnx::Reshape", 2), [values(2, 3), np.array([3, 2])]),
-    (node("onnx::Clip", 1), [values(3)]),
-    (node("onnx::Einsum", 1, equation="ij->ji"), [values(2, 3)]),
-    (node("onnx::Dropout", 1, 2), [values(3)]),
-    (node("onnx::SequenceInsert", 2), [[values(2)], values(3)]),
-    (node("onnx::Split", 1, 2, num_outputs=2), [values(4)]),
-    (node("onnx::BitCast", 1, to=6), [values(4)]),
+    (node("onnx::Identity", 1), [ramp(2, 3)]),
+    (node("onnx::Reshape", 2), [ramp(2, 3), np.array([3, 2])]),
+    (node("onnx::Clip", 1), [ramp(3)]),
+    (node("onnx::Einsum", 1, equation="ij->ji"), [ramp(2, 3)]),
+    (node("onnx::Dropout", 1, 2), [ramp(3)]),
+    (node("onnx::SequenceInsert", 2), [[ramp(2)], ramp(3)]),
+    (node("onnx::Split", 1, 2, num_outputs=2), [ramp(4)]),
+    (node("onnx::BitCast", 1, to=6), [ramp(4)]),
 ]
 
 
@@ -151,7 +148,7 @@ def test_functions_that_depend_on_types():
 
 def test_bad_values():
     with pytest.raises(Error, match="Det") as error:
-        fallback.bind(node("onnx::Det", 1))(values(2, 3))
+        fallback.bind(node("onnx::Det", 1))(ramp(2, 3))
     assert error.value.code == "IRC404"
 
 

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from tests.kernels.helpers import check_against_ort, run_kernel
-
-
-def values(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.random.default_rng(shape).standard_normal(shape).astype(dtype)
+from tests.kernels.helpers import check_against_ort, run_kernel, values
 
 
 def indices(*shape: int, size: int, seed: int = 0, dtype: Any = np.int64) -> np.ndarray:

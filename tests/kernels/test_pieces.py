@@ -12,11 +12,8 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.errors import Error
+from tests.arrays import ramp
 from tests.kernels.helpers import check_against_ort, run_kernel
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
 def ints(*numbers: int, dtype: Any = np.int64) -> np.ndarray:
@@ -52,9 +49,9 @@ def test_slice(starts, ends, axes, steps):
             arrays = [None if v is None else ints(*v, dtype=dtype) for v in (starts, ends, axes, steps)]
             if opset == 10 and axes and min(axes) < 0:
                 continue
-            check_against_ort("Slice", [values(4, 6), *arrays], {}, opset)
+            check_against_ort("Slice", [ramp(4, 6), *arrays], {}, opset)
     if steps is None:
-        check_against_ort("Slice", [values(4, 6)], {"starts": starts, "ends": ends, "axes": axes}, 7)
+        check_against_ort("Slice", [ramp(4, 6)], {"starts": starts, "ends": ends, "axes": axes}, 7)
 
 
 @given(st.data())
@@ -65,8 +62,8 @@ def test_slices_are_those_of_the_specification(data):
     ends = [data.draw(bounds) for _ in axes]
     steps = [data.draw(st.integers(-3, 3).filter(bool)) for _ in axes]
     signed = [a - len(shape) if data.draw(st.booleans()) else a for a in axes]
-    found = run_kernel("Slice", [values(*shape), ints(*starts), ints(*ends), ints(*signed), ints(*steps)], {}, 13)[0]
-    expected = values(*shape)
+    found = run_kernel("Slice", [ramp(*shape), ints(*starts), ints(*ends), ints(*signed), ints(*steps)], {}, 13)[0]
+    expected = ramp(*shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = shape[axis]
         low, high = (0, size) if step > 0 else (-1, size - 1)  # where the end is clamped to; the start is from 0 on
@@ -83,7 +80,7 @@ def test_bad_slices():
         ((ints(0, 0), ints(1), None, None), "2 starts, 1 ends"),
     ):
         with pytest.raises(Error, match=message):
-            run_kernel("Slice", [values(2, 3), *arguments], {}, 13)
+            run_kernel("Slice", [ramp(2, 3), *arguments], {}, 13)
 
 
 # -- Split ------------------------------------------------------------------------
@@ -91,7 +88,7 @@ def test_bad_slices():
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_split(axis):
-    x = values(6, 4)
+    x = ramp(6, 4)
     for opset in (7, 11):
         if axis >= 0 or opset == 11:
             check_against_ort("Split", [x], {"axis": axis}, opset, n_outputs=2)
@@ -103,17 +100,17 @@ def test_split(axis):
 
 
 def test_uneven_split():
-    check_against_ort("Split", [values(7)], {"num_outputs": 3}, 18, n_outputs=3)
-    sizes = [p.size for p in run_kernel("Split", [values(5)], {"num_outputs": 4}, 18, n_outputs=4)]
+    check_against_ort("Split", [ramp(7)], {"num_outputs": 3}, 18, n_outputs=3)
+    sizes = [p.size for p in run_kernel("Split", [ramp(5)], {"num_outputs": 4}, 18, n_outputs=4)]
     assert sizes == [2, 2, 1, 0]
     with pytest.raises(Error, match="do not divide into 3 equal parts"):
-        run_kernel("Split", [values(7)], {}, 13, n_outputs=3)
+        run_kernel("Split", [ramp(7)], {}, 13, n_outputs=3)
 
 
 def test_bad_splits():
     for sizes in ((1, 2), (4, -1), (3,)):
         with pytest.raises(Error):
-            run_kernel("Split", [values(5), ints(*sizes)], {}, 13, n_outputs=2)
+            run_kernel("Split", [ramp(5), ints(*sizes)], {}, 13, n_outputs=2)
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])
@@ -124,9 +121,9 @@ def test_a_split_has_as_many_outputs_as_it_says(count, passes):
     graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(n) for n in "yz"])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     with pytest.raises(Error, match=f"num_outputs is {count}, but the node has 2 outputs"):
-        irc.compile(proto, passes).run({"x": values(4)})
+        irc.compile(proto, passes).run({"x": ramp(4)})
     with pytest.raises(Error, match="num_outputs must not be"):
-        run_kernel("Split", [values(4), ints(2, 2)], {"num_outputs": 2}, 18, n_outputs=2)
+        run_kernel("Split", [ramp(4), ints(2, 2)], {"num_outputs": 2}, 18, n_outputs=2)
 
 
 # -- Concat, Tile -----------------------------------------------------------------
@@ -134,7 +131,7 @@ def test_a_split_has_as_many_outputs_as_it_says(count, passes):
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concat(axis):
-    parts = [values(2, 3), values(2, 3) + 10, values(2, 3) + 20]
+    parts = [ramp(2, 3), ramp(2, 3) + 10, ramp(2, 3) + 20]
     for opset in (7, 11, 13):
         if axis >= 0 or opset >= 11:
             check_against_ort("Concat", parts, {"axis": axis}, opset)
@@ -146,28 +143,28 @@ def test_concat(axis):
 
 
 def test_concat_of_different_sizes():
-    check_against_ort("Concat", [values(2, 1), values(2, 0), values(2, 3)], {"axis": 1}, 13)
-    assert run_kernel("Concat", [values(2, 1), values(2, 3)], {}, 1)[0].shape == (2, 4)  # axis 1 by default then
+    check_against_ort("Concat", [ramp(2, 1), ramp(2, 0), ramp(2, 3)], {"axis": 1}, 13)
+    assert run_kernel("Concat", [ramp(2, 1), ramp(2, 3)], {}, 1)[0].shape == (2, 4)  # axis 1 by default then
     for shape in ((3, 2), (2, 2, 2)):
         with pytest.raises(Error, match="do not fit together"):
-            run_kernel("Concat", [values(2, 2), values(*shape)], {"axis": 1}, 13)
+            run_kernel("Concat", [ramp(2, 2), ramp(*shape)], {"axis": 1}, 13)
 
 
 @pytest.mark.parametrize("repeats", [(1, 1), (2, 3), (0, 2), (1, 4)])
 def test_tile(repeats):
     for opset in (7, 13):
-        check_against_ort("Tile", [values(2, 3), ints(*repeats)], {}, opset)
+        check_against_ort("Tile", [ramp(2, 3), ints(*repeats)], {}, opset)
 
 
 def test_tile_along_an_axis():
-    found = run_kernel("Tile", [values(2, 3), np.array(2), np.array(1)], {}, 1)[0]
-    np.testing.assert_array_equal(found, np.tile(values(2, 3), (1, 2)))
+    found = run_kernel("Tile", [ramp(2, 3), np.array(2), np.array(1)], {}, 1)[0]
+    np.testing.assert_array_equal(found, np.tile(ramp(2, 3), (1, 2)))
 
 
 def test_bad_tiles():
     for repeats in ((2,), (1, -1), (1 << 40, 1 << 20)):
         with pytest.raises(Error):
-            run_kernel("Tile", [values(2, 3), ints(*repeats)], {}, 13)
+            run_kernel("Tile", [ramp(2, 3), ints(*repeats)], {}, 13)
 
 
 # -- Pad ---------------------------------------------------------------------------
@@ -176,7 +173,7 @@ def test_bad_tiles():
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 @pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 2, 2, 1), (0, 3, 0, 0), (2, 0, 1, 0)])
 def test_pad(mode, pads):
-    x = values(3, 4)
+    x = ramp(3, 4)
     if mode != "wrap":
         check_against_ort("Pad", [x], {"mode": mode, "pads": list(pads), "value": 1.5}, 7)
         for opset in (11, 13, 18):
@@ -189,7 +186,7 @@ def test_pad(mode, pads):
 
 
 def test_pad_by_less_than_nothing():
-    x = values(4, 5)
+    x = ramp(4, 5)
     for pads in ((-1, 0, 0, -2), (-1, 2, 1, -1), (-3, 0, -1, 0)):
         check_against_ort("Pad", [x, ints(*pads)], {}, 13)
     for mode in ("reflect", "edge"):
@@ -197,8 +194,8 @@ def test_pad_by_less_than_nothing():
 
 
 def test_pad_of_some_axes():
-    check_against_ort("Pad", [values(2, 3, 4), ints(1, 2, 3, 0), None, ints(2, 0)], {}, 18)
-    check_against_ort("Pad", [values(2, 3, 4), ints(1, 1), None, ints(-2)], {"mode": "edge"}, 18)
+    check_against_ort("Pad", [ramp(2, 3, 4), ints(1, 2, 3, 0), None, ints(2, 0)], {}, 18)
+    check_against_ort("Pad", [ramp(2, 3, 4), ints(1, 1), None, ints(-2)], {"mode": "edge"}, 18)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float64, bool, np.uint8, object])
@@ -219,13 +216,13 @@ def test_pads_are_those_of_numpy(data):
     begins = [data.draw(st.integers(0, 9)) for _ in shape]
     ends = [data.draw(st.integers(0, 9)) for _ in shape]
     mode = data.draw(st.sampled_from(["constant", "reflect", "edge", "wrap"]))
-    found = run_kernel("Pad", [values(*shape), ints(*begins, *ends)], {"mode": mode}, 19)[0]
-    expected = np.pad(values(*shape), list(zip(begins, ends, strict=True)), mode=mode)
+    found = run_kernel("Pad", [ramp(*shape), ints(*begins, *ends)], {"mode": mode}, 19)[0]
+    expected = np.pad(ramp(*shape), list(zip(begins, ends, strict=True)), mode=mode)
     np.testing.assert_array_equal(found, expected)
 
 
 def test_bad_pads():
-    x = values(2, 3)
+    x = ramp(2, 3)
     for pads, attrs, message in (
         ((1, 2), {}, "2 pads are given for 2 axes"),
         ((0, -4, 0, 0), {}, "negative"),

@@ -10,18 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
+from tests.arrays import ramp
 from tests.kernels.helpers import assert_same, run_kernel
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
 def at(position: int) -> np.ndarray:
     return np.array(position, np.int64)
 
 
-THREE = [values(2), values(3) + 10, values(1) + 20]
+THREE = [ramp(2), ramp(3) + 10, ramp(1) + 20]
 
 
 def run(op: str, *inputs: Any, **attrs: Any) -> Any:
@@ -43,11 +40,11 @@ def test_at(position):
 
 @given(st.integers(0, 4), st.data())
 def test_insert_is_that_of_python(count, data):
-    sequence = [values(1) + i for i in range(count)]
+    sequence = [ramp(1) + i for i in range(count)]
     position = data.draw(st.integers(-count, count))
     expected = list(sequence)
-    expected.insert(position, values(1) - 1)
-    assert_same(run("SequenceInsert", sequence, values(1) - 1, at(position)), expected)
+    expected.insert(position, ramp(1) - 1)
+    assert_same(run("SequenceInsert", sequence, ramp(1) - 1, at(position)), expected)
     assert len(sequence) == count, "the sequence that was given is as it was"
 
 
@@ -65,7 +62,7 @@ def test_erase(position):
 
 
 def test_positions_out_of_range():
-    for op, more in (("SequenceAt", [at(3)]), ("SequenceErase", [at(-4)]), ("SequenceInsert", [values(1), at(4)])):
+    for op, more in (("SequenceAt", [at(3)]), ("SequenceErase", [at(-4)]), ("SequenceInsert", [ramp(1), at(4)])):
         with pytest.raises(Error, match="out of range"):
             run(op, THREE, *more)
     with pytest.raises(Error, match="out of range"):
@@ -74,7 +71,7 @@ def test_positions_out_of_range():
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_split(axis):
-    x = values(4, 5)
+    x = ramp(4, 5)
     size = x.shape[axis]
     one = run("SplitToSequence", x, axis=axis)
     assert [p.shape[axis] for p in one] == [1] * size
@@ -93,18 +90,18 @@ def test_split(axis):
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concat(axis):
-    parts = [values(2, 3), values(2, 3) + 10]
+    parts = [ramp(2, 3), ramp(2, 3) + 10]
     np.testing.assert_array_equal(run("ConcatFromSequence", parts, axis=axis), np.concatenate(parts, axis))
     np.testing.assert_array_equal(run("ConcatFromSequence", parts, axis=axis, new_axis=1), np.stack(parts, axis))
     run("ConcatFromSequence", parts[:1], axis=axis)  # one alone is still copied
-    for bad in ([], [values(2, 3), values(3)]):
+    for bad in ([], [ramp(2, 3), ramp(3)]):
         for new_axis in (0, 1):
             with pytest.raises(Error):
                 run("ConcatFromSequence", bad, axis=axis, new_axis=new_axis)
 
 
 def test_optionals():
-    x = values(2)
+    x = ramp(2)
     assert run("Optional") is None
     assert run("Optional", x) is x
     assert run("OptionalHasElement", x).item() is True

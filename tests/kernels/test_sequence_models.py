@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from tests.kernels.helpers import run_kernel
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+from tests.kernels.helpers import run_kernel, values
 
 
 def test_a_causal_convolution_in_steps_is_that_of_the_whole():

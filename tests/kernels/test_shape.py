@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
+from tests.arrays import ramp
 from tests.kernels.helpers import check_against_ort, run_kernel
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
 def ints(*numbers: int) -> np.ndarray:
@@ -23,21 +20,21 @@ def ints(*numbers: int) -> np.ndarray:
     ("start", "end"), [(None, None), (1, None), (-2, None), (0, -1), (1, 2), (-9, 9), (3, 1), (9, None), (None, -9)]
 )
 def test_shape(start, end):
-    check_against_ort("Shape", [values(2, 3, 4)], {"start": start, "end": end}, 15)
+    check_against_ort("Shape", [ramp(2, 3, 4)], {"start": start, "end": end}, 15)
     check_against_ort("Shape", [np.array(1.0)], {}, 13)
 
 
 def test_size():
-    for x in (values(2, 3), np.array(1.0), np.empty((0, 4))):
+    for x in (ramp(2, 3), np.array(1.0), np.empty((0, 4))):
         check_against_ort("Size", [x], {}, 13)
 
 
 @pytest.mark.parametrize("target", [(6, 4), (-1,), (0, -1), (2, 0, 0), (4, 3, 2), (1, 24, 1), (0, 0, 2, -1)])
 def test_reshape(target):
     for opset in (7, 13, 14, 21):
-        check_against_ort("Reshape", [values(2, 3, 4), ints(*target)], {}, opset)
-    expected = run_kernel("Reshape", [values(2, 3, 4), ints(*target)], {}, 14)[0]
-    np.testing.assert_array_equal(run_kernel("Reshape", [values(2, 3, 4)], {"shape": list(target)}, 1)[0], expected)
+        check_against_ort("Reshape", [ramp(2, 3, 4), ints(*target)], {}, opset)
+    expected = run_kernel("Reshape", [ramp(2, 3, 4), ints(*target)], {}, 14)[0]
+    np.testing.assert_array_equal(run_kernel("Reshape", [ramp(2, 3, 4)], {"shape": list(target)}, 1)[0], expected)
 
 
 def test_reshape_of_nothing():
@@ -45,7 +42,7 @@ def test_reshape_of_nothing():
     check_against_ort("Reshape", [empty, ints(3, 0)], {"allowzero": 1}, 14)
     check_against_ort("Reshape", [empty, ints(0, 7)], {}, 14)
     check_against_ort("Reshape", [empty, ints(-1, 4)], {}, 14)
-    check_against_ort("Reshape", [values(1), np.array([], np.int64)], {}, 14)
+    check_against_ort("Reshape", [ramp(1), np.array([], np.int64)], {}, 14)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,7 @@ def test_reshape_of_an_empty_batch_infers_what_it_does_of_others(shape, target, 
     """ONNX Runtime refuses it; passes that know a size by name only infer the same."""
     empty = np.empty(shape, np.float32)
     assert run_kernel("Reshape", [empty, ints(*target)], {}, 14)[0].shape == expected
-    full = values(*[d or 5 for d in shape])
+    full = ramp(*[d or 5 for d in shape])
     assert run_kernel("Reshape", [full, ints(*target)], {}, 14)[0].shape == tuple(d or 5 for d in expected)
     for bad in ((0, -1, -1), (0, -1, 7)):
         with pytest.raises(Error, match="cannot be reshaped"):
@@ -71,7 +68,7 @@ def test_reshape_of_an_empty_batch_infers_what_it_does_of_others(shape, target, 
 @pytest.mark.parametrize("target", [(5,), (-1, -1), (7, -1), (2, 3, 4, 0)])
 def test_reshape_that_does_not_fit(target):
     with pytest.raises(Error, match=r"\[2, 3, 4\]") as error:
-        run_kernel("Reshape", [values(2, 3, 4), ints(*target)], {}, 14)
+        run_kernel("Reshape", [ramp(2, 3, 4), ints(*target)], {}, 14)
     assert error.value.code == "IRC421"
 
 
@@ -79,11 +76,11 @@ def test_reshape_that_does_not_fit(target):
 def test_flatten(axis):
     for opset in (7, 9, 11, 13):
         if opset >= 11 or axis is None or axis >= 0:
-            check_against_ort("Flatten", [values(2, 3, 4)], {"axis": axis}, opset)
+            check_against_ort("Flatten", [ramp(2, 3, 4)], {"axis": axis}, opset)
 
 
 def test_squeeze():
-    x = values(1, 3, 1, 2)
+    x = ramp(1, 3, 1, 2)
     for opset in (7, 11):
         for axes in ([0], [2], [0, 2], None):
             check_against_ort("Squeeze", [x], {"axes": axes}, opset)
@@ -95,7 +92,7 @@ def test_squeeze():
 
 
 def test_unsqueeze():
-    x = values(3, 2)
+    x = ramp(3, 2)
     for opset in (7, 11):
         for axes in ([0], [2], [0, 3], [3, 1, 0]):
             check_against_ort("Unsqueeze", [x], {"axes": axes}, opset)
@@ -107,7 +104,7 @@ def test_unsqueeze():
 
 
 def test_transpose():
-    x = values(2, 3, 4)
+    x = ramp(2, 3, 4)
     for opset in (7, 13):
         for perm in (None, [0, 2, 1], [2, 0, 1]):
             check_against_ort("Transpose", [x], {"perm": perm}, opset)
@@ -119,16 +116,16 @@ def test_transpose():
 @pytest.mark.parametrize("target", [(3, 4), (2, 3, 1), (1, 1), (2, 3, 4), (1,), (5, 1, 1, 4)])
 def test_expand(target):
     for opset in (8, 13):
-        check_against_ort("Expand", [values(3, 1), ints(*target)], {}, opset)
+        check_against_ort("Expand", [ramp(3, 1), ints(*target)], {}, opset)
 
 
 def test_expand_that_does_not_fit():
     with pytest.raises(Error, match="cannot be expanded"):
-        run_kernel("Expand", [values(3, 2), ints(3, 4)], {}, 13)
+        run_kernel("Expand", [ramp(3, 2), ints(3, 4)], {}, 13)
     with pytest.raises(Error, match="negative"):
-        run_kernel("Expand", [values(3, 1), ints(3, -1)], {}, 13)
+        run_kernel("Expand", [ramp(3, 1), ints(3, -1)], {}, 13)
     with pytest.raises(Error, match="more than"):
-        run_kernel("Expand", [values(1), ints(1 << 30, 1 << 30)], {}, 13)
+        run_kernel("Expand", [ramp(1), ints(1 << 30, 1 << 30)], {}, 13)
 
 
 @pytest.mark.parametrize(
@@ -147,15 +144,15 @@ def test_expand_that_does_not_fit():
     ],
 )
 def test_views_are_views(op, inputs, attrs):
-    x = values(2, 3, 4)
+    x = ramp(2, 3, 4)
     assert np.shares_memory(run_kernel(op, [x, *inputs], attrs, 21 if op != "Dropout" else 13)[0], x)
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_depth_to_space(mode):
     for opset in (11, 13):
-        check_against_ort("DepthToSpace", [values(2, 12, 2, 3)], {"blocksize": 2, "mode": mode}, opset)
-    x = values(2, 12, 4, 6)
+        check_against_ort("DepthToSpace", [ramp(2, 12, 2, 3)], {"blocksize": 2, "mode": mode}, opset)
+    x = ramp(2, 12, 4, 6)
     spread = run_kernel("SpaceToDepth", [x], {"blocksize": 2, "mode": mode}, 28)[0]
     assert spread.shape == (2, 48, 2, 3)
     np.testing.assert_array_equal(
@@ -164,22 +161,22 @@ def test_depth_to_space(mode):
 
 
 def test_space_to_depth():
-    check_against_ort("SpaceToDepth", [values(2, 3, 4, 6)], {"blocksize": 2}, 13)
-    check_against_ort("DepthToSpace", [values(2, 12, 2, 3)], {"blocksize": 2}, 7)
+    check_against_ort("SpaceToDepth", [ramp(2, 3, 4, 6)], {"blocksize": 2}, 13)
+    check_against_ort("DepthToSpace", [ramp(2, 12, 2, 3)], {"blocksize": 2}, 7)
     for op in ("DepthToSpace", "SpaceToDepth"):
-        run_kernel(op, [values(1, 1, 2, 2)], {"blocksize": 1}, 13)  # changes nothing, but still copies
+        run_kernel(op, [ramp(1, 1, 2, 2)], {"blocksize": 1}, 13)  # changes nothing, but still copies
         with pytest.raises(Error, match="do not divide"):
-            run_kernel(op, [values(1, 6, 3, 3)], {"blocksize": 2}, 13)
+            run_kernel(op, [ramp(1, 6, 3, 3)], {"blocksize": 2}, 13)
         with pytest.raises(Error, match="4 dimensions"):
-            run_kernel(op, [values(4, 4, 4)], {"blocksize": 2}, 13)
+            run_kernel(op, [ramp(4, 4, 4)], {"blocksize": 2}, 13)
         with pytest.raises(Error, match="blocksize"):
-            run_kernel(op, [values(1, 4, 4, 4)], {"blocksize": 0}, 13)
+            run_kernel(op, [ramp(1, 4, 4, 4)], {"blocksize": 0}, 13)
 
 
 @given(st.lists(st.integers(0, 3), max_size=4), st.data())
 def test_reshapes_of_any_view(shape, data):
     """Squeezing what was unsqueezed, from any strides, gives the same tensor."""
-    x = values(*shape).transpose(data.draw(st.permutations(range(len(shape)))))
+    x = ramp(*shape).transpose(data.draw(st.permutations(range(len(shape)))))
     axes = data.draw(st.lists(st.integers(0, len(shape)), max_size=3, unique=True))
     wide = run_kernel("Unsqueeze", [x, np.array(axes, np.int64)], {}, 13)[0]
     assert wide.ndim == x.ndim + len(axes)

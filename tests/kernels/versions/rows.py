@@ -58,6 +58,11 @@ def versions_of(op: str, domain: str = "") -> dict[int, range]:
     return {version: range(opsets[0], opsets[-1] + 1) for version, opsets in found.items()}
 
 
+def since(op: str, first: int, before: int = 1000) -> list[int]:
+    """The versions of an operator of ONNX from ``first`` on, and before another."""
+    return [v for v in versions_of(op) if first <= v < before]
+
+
 @dataclass
 class Row:
     """One node, and what it computes at some versions.

@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels.versions.rows import Row, each, floats, integers, ints, versions_of
+from tests.kernels.versions.rows import Row, each, floats, integers, ints, since
 
 X = floats(3, 4, 5)
 TABLE = floats(4, 3)
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
 
 
 def taken(x: np.ndarray, indices: np.ndarray, axis: int = 0) -> np.ndarray:

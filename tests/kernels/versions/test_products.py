@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels.versions.rows import Row, each, floats, integers, versions_of
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
-
+from tests.kernels.versions.rows import Row, each, floats, integers, since
 
 A, B, C = floats(3, 4), floats(4, 5, seed=1), floats(3, 5, seed=2)
 

@@ -8,11 +8,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
-from tests.kernels.versions.rows import Row, each, floats, integers, versions_of
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
+from tests.kernels.versions.rows import Row, each, floats, integers, since
 
 
 def spread(v: np.ndarray | None, x: np.ndarray, axis: int, block_size: int) -> Any:

@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels.versions.rows import Row, each, floats, integers, ints, versions_of
+from tests.kernels.versions.rows import Row, each, floats, integers, ints, since
 
 X = floats(2, 3, 4)
 FOUR = floats(2, 8, 4, 6)
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
 
 
 def squeezed(x: np.ndarray, axes: Any = None) -> np.ndarray:

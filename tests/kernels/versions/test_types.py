@@ -9,14 +9,10 @@ import numpy as np
 from onnx import TensorProto, helper
 
 import irc
-from tests.kernels.versions.rows import Row, covers, each, floats, ints, opset_for, versions_of
+from tests.kernels.versions.rows import Row, covers, each, floats, ints, opset_for, since
 
 X = floats(2, 3)
 VALUES = np.array([0.0, -1.7, 2.5, 130.9], np.float32)
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
 
 
 def cast(dtype: Any) -> Any:

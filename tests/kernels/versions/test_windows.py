@@ -12,13 +12,9 @@ from typing import Any
 import numpy as np
 
 from tests.kernels.helpers import run_ort
-from tests.kernels.versions.rows import Row, each, floats, integers, versions_of
+from tests.kernels.versions.rows import Row, each, floats, integers, since
 
 X = floats(2, 3, 7, 8)
-
-
-def since(op: str, first: int, before: int = 1000) -> list[int]:
-    return [v for v in versions_of(op) if first <= v < before]
 
 
 PAIR: dict[str, Any] = {"kernel_shape": [2, 3], "strides": [2, 1]}
