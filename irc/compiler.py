@@ -13,7 +13,7 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
-from irc.ir.ops.scan import scanned_rows
+from irc.ir.ops.scan import known_rows
 from irc.loading import load_module
 from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, registry, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
@@ -102,7 +102,7 @@ def compile(
 
 def _infer_rows(module: Module) -> None:
     """Infer types where the model does not say what an empty stack is, which a loop without trips gives."""
-    rows = (row for graph in module.graphs.values() for node in graph.walk() for row in scanned_rows(node))
+    rows = (row for graph in module.graphs.values() for node in graph.walk() for row in known_rows(node))
     if any(row.dtype is None or row.shape is None for row in rows):
         PassManager([ShapeInference()]).run(module)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir import Block, Graph
 from irc.ir.kinds import GROUP
-from irc.ir.ops.scan import is_batched, scan_states
+from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -49,8 +49,8 @@ def slots(node: Node) -> list[Slot] | None:
 
 def cut_slots(node: Node, dead: list[Slot]) -> None:
     """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
-    if node.kind == "onnx::Scan":
-        _cut_scan_attributes(node.attributes, slots(node) or [], set(dead))
+    if node.kind in ("onnx::Loop", "onnx::Scan"):
+        _cut_attributes(node, slots(node) or [], set(dead))
     for index in sorted((s.input for s in dead if s.input is not None), reverse=True):
         node.erase_input(index)
     for index in sorted((s.returned for s in dead if s.returned is not None), reverse=True):
@@ -108,18 +108,22 @@ _SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
 }
 
 
-def _cut_scan_attributes(attributes: dict[str, Any], all_slots: list[Slot], dead: set[Slot]) -> None:
+def _cut_attributes(node: Node, all_slots: list[Slot], dead: set[Slot]) -> None:
+    """Cut the attributes of a Loop or Scan that have one element for each of some slots."""
+    attributes = node.attributes
     scanned = [s for s in all_slots if s.input is not None and s.output is None]
     scans = [s for s in all_slots if s.input is None]
     for names, of in (
         (("scan_input_axes", "scan_input_directions"), scanned),
-        (("scan_output_axes", "scan_output_directions"), scans),
+        (("scan_output_axes", "scan_output_directions", DECLARED_ROWS), scans),
+        ((DECLARED_INPUTS,), [s for s in all_slots if s.input is not None]),
     ):
         for name in names:
             if name in attributes:
                 if len(attributes[name]) != len(of):
                     raise Error(
-                        "IRC215", f"{name} of onnx::Scan has {len(attributes[name])} elements; it needs {len(of)}"
+                        "IRC215", f"{name} of {node.kind} has {len(attributes[name])} elements; it needs {len(of)}"
                     )
                 attributes[name] = [x for x, slot in zip(attributes[name], of, strict=True) if slot not in dead]
-    attributes["num_scan_inputs"] = sum(slot not in dead for slot in scanned)
+    if "num_scan_inputs" in attributes:
+        attributes["num_scan_inputs"] = sum(slot not in dead for slot in scanned)

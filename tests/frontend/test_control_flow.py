@@ -72,7 +72,7 @@ def test_loop(m: str, c: str) -> None:
         outputs="float[2,3] y, float[n,2,3] s",
     )
     node = one(module, "onnx::Loop")
-    assert (node.version, node.attributes) == (16, {})
+    assert (node.version, node.attributes) == (16, {"declared_rows": ["Float(2, 3)"]})
     assert [v.type == NONE for v in node.inputs] == [not m, not c, False]
     (body,) = node.blocks
     assert [p.name for p in body.params] == ["i", "go", "v"]
@@ -104,7 +104,8 @@ def test_scan(opset: int) -> None:
     node = helper.make_node("Scan", inputs, ["f", "y"], num_scan_inputs=2, body=body)
     scan = one(import_model(from_nodes([node], ["s", "x"], opset=opset)), "onnx::Scan")
     assert scan.version == {8: 8, 9: 9, 18: 16}[opset]
-    assert scan.attributes == {"num_scan_inputs": 2}
+    declared = {"declared_rows": ["Float(2)"], "declared_inputs": ["Float(*)"] * 3}
+    assert scan.attributes == {"num_scan_inputs": 2, **declared}
     assert [v.type == NONE for v in scan.inputs] == [n == "" for n in inputs]
     assert [p.name for p in scan.blocks[0].params] == ["a", "b", "c"]
     assert [v.name for v in scan.outputs] == ["f", "y"]

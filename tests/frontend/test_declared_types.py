@@ -2,7 +2,9 @@
 
 import numpy as np
 import onnx.parser
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 
 import irc
 from irc.frontend.onnx import import_model
@@ -109,6 +111,55 @@ def test_a_name_in_the_type_of_a_list_is_another_size_in_each_element():
     """)
     found = irc.compile(model).run({"s": [np.ones(1, np.float32), np.ones(4, np.float32)]})
     assert found["e"].shape == (4,)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(
+    ("given", "returned", "shape"),
+    [
+        ([2, 3], [2, 3], (0, 2, 3)),
+        ([2, 3], None, (0, 2, 3)),
+        (None, [2, 3], (0, 2, 3)),
+        (None, [None, None], (0, 0, 0)),
+        ([None, 3], None, (0, 0, 3)),
+        ([4, 3], [4, 3], (0, 4, 3)),
+        (None, None, (0,)),
+    ],
+)
+def test_empty_scan_outputs_have_the_shape_that_the_body_declares(passes, given, returned, shape):
+    """And only these: rows are what they are."""
+    infos = [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, []), ("a", TensorProto.FLOAT, given)]
+    results = [("d", TensorProto.BOOL, []), ("b", TensorProto.FLOAT, None), ("r", TensorProto.FLOAT, returned)]
+    nodes = [helper.make_node("Identity", [x], [y]) for x, y in ("cd", "ab")] + [helper.make_node("Neg", ["a"], ["r"])]
+    body = helper.make_graph(nodes, "b", *([helper.make_tensor_value_info(*i) for i in x] for x in (infos, results)))
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["m", "", "x"], ["last", "y"], body=body)],
+        "g",
+        [helper.make_tensor_value_info("m", TensorProto.INT64, []), helper.make_tensor_value_info("x", 1, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    compiled = irc.compile(model, passes)
+    for trips in (0, 2):
+        feeds = {"m": np.array(trips), "x": np.ones((2, 3), np.float32)}
+        assert compiled.run(feeds)["y"].shape == (shape if trips == 0 else (2, 2, 3))
+    if given or returned:  # else ONNX Runtime crashes
+        feeds["m"] = np.array(0)
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        assert session.run(None, feeds)[0].shape == shape
+
+
+def test_scan_outputs_of_sizes_that_no_tensor_has():
+    row, body = "float[4611686018427387904, 4611686018427387904] r", "d = Identity (c) r = Identity (x)"
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (int64 m, bool t, float[N, M] x) => (float[K, N, M] y) {{
+        y = Loop (m, t) <body = b (int64 i, bool c) => (bool d, {row}) {{ {body} }}>
+    }}
+    """)
+    with pytest.raises(irc.Error) as caught:
+        irc.compile(model).run({"m": np.array(0), "t": np.array(True), "x": np.ones((2, 3), np.float32)})
+    assert caught.value.code == "IRC422"
 
 
 def declared(type: str, body: str = "y = Neg (x)") -> onnx.ModelProto:

@@ -429,6 +429,23 @@ def test_scan_outputs_without_trips_have_the_shape_of_their_rows(passes: str | N
         assert run(after, **feeds)[1].shape == (trips, 2, 3)
 
 
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_what_a_scan_carries_and_scans_keeps_its_declared_rank(passes: str) -> None:
+    """ONNX Runtime refuses states of unknown rank."""
+    before = model(
+        """f, y = Scan<num_scan_inputs = 1, body = b (float[N] s, float[M] e) => (float r, float p) {
+            r = Add(s, e)  p = Neg(r)
+        }>(w, x)""",
+        "float[N] w, float[N, M] x",
+        "float[N] f, float[N, M] y",
+    )
+    nested = before.graph.node[0].attribute[1].g
+    for info in (*before.graph.input, *before.graph.output, *nested.output):
+        info.type.tensor_type.ClearField("shape")
+    after = export_model(irc.compile(before, passes).module)
+    assert_same(before, after, w=np.ones(3, np.float32), x=X)
+
+
 def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() -> None:
     before = model(
         """r = Loop(n, k, s) <body = b (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {

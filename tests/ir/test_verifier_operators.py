@@ -92,6 +92,20 @@ from tests.ir.helpers import body, marked, refused
             "there are only 1 result",
             "onnx::Loop",
         ),
+        *(
+            (
+                body(f"%y : Tensor = onnx::Loop[declared_rows={rows}]()\n block0(%i : int, %c : bool):\n -> (%c, %i)"),
+                "IRC215",
+                words,
+                "onnx::Loop",
+            )
+            for rows, words in (
+                ("[]", "a list of 1 type"),
+                ("1", "a list of 1 type"),
+                ('["Float("]', "is no type"),
+                ("[1]", "is no type"),
+            )
+        ),
         (body("onnx::Scan(%x)\n block0(%i : int):\n -> ()", "%x : Tensor"), "IRC215", "num_scan_inputs", "onnx::Scan"),
         (
             body("onnx::Scan[num_scan_inputs=1](%x, %x)\n block0(%i : Tensor, %j : Tensor):\n -> ()", "%x : Tensor"),

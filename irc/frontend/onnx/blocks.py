@@ -92,9 +92,7 @@ class GraphBuilder:
     def body(self, raw: RawGraph, block: Block, scope: Scope, types: Sequence[Type]) -> list[Value]:
         """Build a nested graph with parameters of ``types`` into ``block``, which is empty; returns its returns."""
         inner = Scope(scope)
-        # In IR version 3 every initializer is also listed as an input, which makes it no parameter.
-        is_old = self.importer.ir_version < 4
-        params = [(name, t) for name, t in raw.inputs.items() if not (is_old and self._is_initializer(raw, name))]
+        params = self.params(raw)
         if len(params) != len(types):
             raise Error("IRC134", f"it must have {len(types)} inputs, but has {len(params)}", raw.where)
         for (name, declared), type in zip(params, types):
@@ -103,6 +101,12 @@ class GraphBuilder:
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
         return returns
+
+    def params(self, raw: RawGraph) -> list[tuple[str, TypeProto | None]]:
+        """Names and declared types of the parameters of a nested graph."""
+        # In IR version 3 every initializer is also listed as an input, which makes it no parameter.
+        is_old = self.importer.ir_version < 4
+        return [(name, t) for name, t in raw.inputs.items() if not (is_old and self._is_initializer(raw, name))]
 
     def fill(
         self, raw: RawGraph, block: Block, scope: Scope, constants: dict[str, Tensor] | None = None

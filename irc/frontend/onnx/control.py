@@ -17,6 +17,7 @@ from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
 from irc.frontend.onnx.bodies import EXPANDED, expand
 from irc.frontend.onnx.opsets import Operator, bind
+from irc.frontend.onnx.rows import keep_inputs, keep_rows
 from irc.frontend.onnx.types import generalize
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join
@@ -51,6 +52,7 @@ def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
     body = raw.graphs["body"]
     leading = [_of_one(t, declared) for t, declared in zip((_ITERATION, _CONDITION), body.inputs.values())]
     returns = builder.body(body, node.add_block(), scope, (*leading, *initial))
+    keep_rows(node, builder.params(body), body, 1 + len(initial))
     return _outputs(builder, node, _iterated(initial, returns, 1, raw), raw)
 
 
@@ -70,7 +72,11 @@ def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
         _fail(f"attribute 'num_scan_inputs' is {scanned}, but the node has {len(inputs) - first} inputs", raw)
     types = [generalize(v.type) for v in inputs[first:]]
     node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
-    returns = builder.body(raw.graphs["body"], node.add_block(), scope, types)
+    body = raw.graphs["body"]
+    returns = builder.body(body, node.add_block(), scope, types)
+    params = builder.params(body)
+    keep_rows(node, params, body, states)
+    keep_inputs(node, params, body, states)
     return _outputs(builder, node, _iterated(types[:states], returns, 0, raw), raw)
 
 

@@ -9,6 +9,7 @@ from irc.errors import Error
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
 from irc.frontend.onnx_export.interfaces import (
     LOOP,
+    SCAN,
     declare,
     declare_nested,
     output_type,
@@ -20,6 +21,7 @@ from irc.frontend.onnx_export.operators import Signature, identity_since, signat
 from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
+from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import FUNCTION, NONE
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
 
-_GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), "onnx::Scan": ("body",)}
+_GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), SCAN: ("body",)}
 """Operators with blocks, and the attributes that these become."""
 
 
@@ -161,6 +163,8 @@ class GraphWriter:
         proto.input.extend(self._inputs(node.inputs, known.fewest_inputs if known else 0))
         proto.output.extend(self._outputs(node, known))
         for key, value in node.attributes.items():
+            if key in (DECLARED_INPUTS, DECLARED_ROWS):  # which the body's types become
+                continue
             self._attribute(proto.attribute.add(), key, value, known, node)
         for key, block in zip(_GRAPHS.get(node.kind, ()), node.blocks, strict=True):
             attribute = proto.attribute.add()

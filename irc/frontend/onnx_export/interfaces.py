@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx.types import generalize, to_proto
+from irc.frontend.onnx.types import generalize, settle, to_proto
 from irc.ir.declared import completed, declared_type
-from irc.ir.ops.scan import scanned_rows
+from irc.ir.ops.scan import DECLARED_INPUTS, declared_types, scan_states, scanned_rows
 from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
     from irc.ir import Block, Value
 
-LOOP = "onnx::Loop"
+LOOP, SCAN = "onnx::Loop", "onnx::Scan"
 _OF_THE_LOOP = 2
 """Parameters of a loop's body that the loop itself makes: the iteration and the condition, both scalars. ONNX Runtime
 needs their ranks. No other value in a nested graph is declared with a shape, which may be another each time it runs,
-but rows of scan outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row."""
+but rows of scan outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row. What a Scan
+carries and scans has one rank in all trips; ONNX Runtime must know that of states."""
 
 
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
@@ -44,16 +46,30 @@ def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
 
 def parameter_types(block: Block) -> list[Type]:
     """The types of the parameters of a nested block."""
-    types = [param.type for param in block.params]
-    made = _OF_THE_LOOP if block.node is not None and block.node.kind == LOOP else 0
+    types, node = [param.type for param in block.params], block.node
+    if node is not None and node.kind == SCAN:
+        return list(map(_of_one_rank, types, chain(declared_types(node, DECLARED_INPUTS), repeat(None))))
+    made = _OF_THE_LOOP if node is not None and node.kind == LOOP else 0
     return [_ranked(type) for type in types[:made]] + [generalize(type) for type in types[made:]]
 
 
 def returned_types(block: Block) -> list[Type]:
     """The types of what a nested block returns."""
-    types = [generalize(result_type(value)) for value in block.returns]
-    rows = scanned_rows(block.node) if block.node is not None else []
+    types, node = [generalize(result_type(value)) for value in block.returns], block.node
+    if node is None:
+        return types
+    rows = scanned_rows(node)
+    states = max(0, scan_states(node)) if node.kind == SCAN else 0
+    types[:states] = map(_of_one_rank, [value.type for value in block.returns], parameter_types(block)[:states])
     return [*types[: len(types) - len(rows)], *map(without_names, rows)]
+
+
+def _of_one_rank(type: Type, declared: Type | None) -> Type:
+    """What may be said of ``type`` if its rank is the same in all trips; it may be known as ``declared`` only."""
+    found = settle(type, declared)
+    if not isinstance(found, TensorType) or found.shape is None:
+        return generalize(found)
+    return TensorType(found.dtype, (None,) * len(found.shape))
 
 
 def result_type(value: Value) -> Type:

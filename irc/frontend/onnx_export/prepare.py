@@ -12,7 +12,7 @@ from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.kinds import GROUP
-from irc.ir.ops.scan import scanned_rows
+from irc.ir.ops.scan import known_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager
@@ -37,7 +37,7 @@ def prepare(module: Module) -> dict[str, int]:
         PassManager("remove-mutation").run(module)
     _refuse(module)
     needed = [output_type(value, module.metadata) for value in module.main.outputs]
-    needed += [row for node in _nodes(module) for row in scanned_rows(node)]
+    needed += [row for node in _nodes(module) for row in known_rows(node)]
     if any(map(has_no_shape, needed)):
         PassManager([ShapeInference()]).run(module)
     opsets = choose(_nodes(module), module.metadata)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import chain, repeat, zip_longest
 from typing import TYPE_CHECKING
 
 from irc.ir.declared import told_type
 from irc.ir.kinds import LOOPS
-from irc.ir.types import TensorType
+from irc.ir.text.type_parser import parse_type
+from irc.ir.types import Dim, TensorType
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.value import Value
+
+DECLARED_INPUTS, DECLARED_ROWS = "declared_inputs", "declared_rows"
+"""Attributes, texts of types: what the model declares of each value that the body of a Scan is given in a trip, and of
+each row that the body of a Loop or Scan gives. No pass believes them, as they may be wrong. They are for empty scan
+outputs, which have the declared shape in ONNX Runtime too, and for models that are written, where it wants ranks."""
 
 
 def is_batched(scan: Node) -> bool:
@@ -25,7 +31,22 @@ def scan_states(scan: Node) -> int:
 
 
 def scanned_rows(node: Node) -> list[TensorType]:
-    """The types of rows of the scan outputs of a Loop or Scan, as far as declared; none of any other node."""
+    """As `known_rows`, with what the body declares of the rows where nothing else is known."""
+    declared = declared_types(node, DECLARED_ROWS)
+    return [
+        TensorType(row.dtype or said.dtype, _sizes(row.shape, said.shape))
+        for row, said in zip(known_rows(node), chain(declared, repeat(TensorType())))
+    ]
+
+
+def declared_types(node: Node, key: str) -> list[TensorType]:
+    """What ``node`` has under `DECLARED_INPUTS` or `DECLARED_ROWS`."""
+    types = map(parse_type, node.attributes.get(key, ()))
+    return [type if isinstance(type, TensorType) else TensorType() for type in types]
+
+
+def known_rows(node: Node) -> list[TensorType]:
+    """The types of rows of the scan outputs of a Loop or Scan, as far as known; none of any other node."""
     if node.kind not in LOOPS or len(node.blocks) != 1:
         return []
     is_scan = node.kind == "onnx::Scan"
@@ -48,9 +69,12 @@ def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> Ten
     shape = row.shape
     if whole.shape and -len(whole.shape) <= axis < len(whole.shape):
         at = axis % len(whole.shape)
-        rest = whole.shape[:at] + whole.shape[at + 1 :]
-        if shape is None:
-            shape = rest
-        elif len(shape) == len(rest):
-            shape = tuple(d if isinstance(d, int) else other for d, other in zip(shape, rest))
+        shape = _sizes(shape, whole.shape[:at] + whole.shape[at + 1 :])
     return TensorType(row.dtype or whole.dtype, shape)
+
+
+def _sizes(shape: tuple[Dim, ...] | None, other: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+    """``shape``, with the sizes of ``other`` where it has no numbers, if both have as many."""
+    if shape is None or other is None:
+        return other if shape is None else shape
+    return tuple(d if isinstance(d, int) else o for d, o in zip(shape, other)) if len(shape) == len(other) else shape

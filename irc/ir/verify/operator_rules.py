@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
+from irc.errors import Error
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.node import Node
-from irc.ir.ops.scan import scan_states
+from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, scan_states
+from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_constant
@@ -81,6 +84,21 @@ def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None
         raise node_error("IRC214", message, node)
 
 
+def _has_types(node: Node, key: str, wanted: int) -> None:
+    """Check that attribute ``key``, if there is one, is a list of so many types' texts (IRC215)."""
+    found: Any = node.attributes.get(key)
+    if found is None:
+        return
+    if not isinstance(found, list) or len(found := cast("list[Any]", found)) != wanted:
+        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'type')}, as texts", node)
+    for text in found:
+        try:
+            parse_type(text if isinstance(text, str) else repr(text))
+        except Error as error:
+            reason = error.message.partition("\n")[0]
+            raise node_error("IRC215", f"{key} has {text!r}, which is no type: {reason}", node) from None
+
+
 # -- the operators -----------------------------------------------------------
 
 
@@ -111,6 +129,7 @@ def _onnx_loop(node: Node) -> None:
     _require(node, scans >= 0, f"the block must return the condition and {count(carried, 'carried value')}")
     # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
     _require(node, len(node.outputs) <= carried + scans, f"there are only {count(carried + scans, 'result')}")
+    _has_types(node, DECLARED_ROWS, len(node.outputs) - carried)
     _loop(node, carried, scans)
 
 
@@ -144,6 +163,8 @@ def _scan(node: Node) -> None:
     _block_has(node, block, states + scanned, len(block.returns))
     _require(node, len(block.returns) >= states, f"the block must return {count(states, 'state')}")
     _require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
+    _has_types(node, DECLARED_ROWS, len(node.outputs) - states)
+    _has_types(node, DECLARED_INPUTS, states + scanned)
 
 
 def _group(node: Node) -> None:

@@ -76,4 +76,4 @@ class Stack:
             )
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(axis_in(axis, len(shape) + 1), 0)
-        return np.empty(shape, self._row.dtype.numpy)
+        return np.empty(check_size(shape, self._row.dtype.numpy), self._row.dtype.numpy)
