@@ -297,19 +297,17 @@ def without_names(type: TensorType) -> TensorType:
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
-def map_tensors(type: Type, change: Callable[[TensorType], Type]) -> Type:
-    """``type`` with every type of a tensor in it as ``change`` gives it."""
-    if isinstance(type, TensorType):
-        return change(type)
+def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
+    """``type`` with every type in it, and then itself, as ``change`` gives it."""
     if isinstance(type, ListType | OptionalType | FutureType):
-        return type.__class__(map_tensors(type.elem, change))
-    if isinstance(type, DictType):
-        return DictType(map_tensors(type.key, change), map_tensors(type.value, change))
-    if isinstance(type, TupleType):
-        return TupleType(tuple([map_tensors(elem, change) for elem in type.elems]))
-    if isinstance(type, UnionType):
-        return UnionType(tuple([map_tensors(member, change) for member in type.members]))
-    return type
+        type = type.__class__(rebuilt(type.elem, change))
+    elif isinstance(type, DictType):
+        type = DictType(rebuilt(type.key, change), rebuilt(type.value, change))
+    elif isinstance(type, TupleType):
+        type = TupleType(tuple([rebuilt(elem, change) for elem in type.elems]))
+    elif isinstance(type, UnionType):
+        type = UnionType(tuple([rebuilt(member, change) for member in type.members]))
+    return change(type)
 
 
 def may_be_equal(a: TensorType, b: TensorType) -> bool:

@@ -160,6 +160,39 @@ def test_functions_and_graphs() -> None:
     assert [n.kind() for n in function.graph.nodes()].count("prim::CallFunction") == 1  # left as it was
 
 
+@pytest.mark.parametrize("passes", PIPELINES)
+def test_forks(passes: str) -> None:
+    """Calls in what is forked, and forks in what is called; futures in lists, written through, and in branches."""
+
+    def add(x, y):
+        return torch.add(x, y)
+
+    def forks_again(x):
+        return torch.jit.wait(torch.jit.fork(add, x, torch.jit.wait(torch.jit.fork(add, x, x))))
+
+    class Forks(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x, n: int, again: bool):
+            first = torch.jit.fork(self.linear, x)
+            later: list[torch.jit.Future[torch.Tensor]] = [first]
+            for i in range(n):
+                later.append(torch.jit.fork(add, x, torch.full_like(x, i)))  # noqa: PERF401
+            pair = torch.jit.fork(forks_again, x), first
+            if again:
+                x = torch.jit.wait(pair[0])
+            torch.jit.wait(later[0]).add_(1)
+            for future in later:
+                x = x + torch.jit.wait(future)
+            return x, torch.jit.wait(pair[1])
+
+    model = check(torch.jit.script(Forks()), [torch.randn(2, 3), 3, True], passes)
+    assert not any("Future" in str(value.type) for value in model.graph.values())
+    check(torch.jit.script(forks_again), [torch.randn(2, 3)], passes)
+
+
 def test_graphs_with_weights_of_their_own() -> None:
     script = scripted(lambda: torch.nn.Linear(3, 2))
     x = torch.randn(4, 3)

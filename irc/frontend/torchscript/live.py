@@ -19,7 +19,7 @@ from irc.frontend.torchscript.attributes import Read
 from irc.ir import Graph, Module, Node
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
-from irc.ir.types import TENSOR, DType, TensorType, Type, map_tensors
+from irc.ir.types import TENSOR, DType, FutureType, TensorType, Type, rebuilt
 
 _MAX_CALL_DEPTH = 64
 """How deeply calls are inlined."""
@@ -60,10 +60,10 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     calls = _calls(graph)
     for _ in range(_MAX_CALL_DEPTH):  # usually all at once; functions that ran without optimization one level a time
         torch._C._jit_pass_inline(graph)
+        torch._C._jit_pass_inline_fork_wait(graph)  # what is forked may call, and fork, again
         before, calls = calls, _calls(graph)
         if not calls or calls == before:  # those through an interface stay
             break
-    torch._C._jit_pass_inline_fork_wait(graph)
     for node in _walk(graph):
         if node.kind() == "prim::PythonOp":
             raise Error("IRC140", f"it calls Python, {node.pyname()}(...), which irc cannot", _place(node))
@@ -77,7 +77,7 @@ def is_graph(source: Any) -> bool:
 
 def _calls(graph: Any) -> set[int]:
     """The calls in ``graph``, by the numbers of their results, which are given once: equally many may be others."""
-    calls = ("prim::CallFunction", "prim::CallMethod")
+    calls = ("prim::CallFunction", "prim::CallMethod", "prim::fork")
     return {node.output().unique() for node in _walk(graph) if node.kind() in calls}
 
 
@@ -97,16 +97,34 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
     """
     module = parse_module(str(graph), filename=filename)
     _complete(module.main, graph)
+    _forget_futures(module.main)
     if of_example:
-        inputs = {value: map_tensors(value.type, _without_sizes) for value in module.main.inputs}
+        inputs = {value: rebuilt(value.type, _without_sizes) for value in module.main.inputs}
         for value in module.main.values():
             if value.node is None or value.node.kind != "prim::Constant":
-                value.type = inputs.get(value) or map_tensors(value.type, lambda _: TENSOR)
+                value.type = inputs.get(value) or rebuilt(value.type, _without_shape)
     return module
 
 
-def _without_sizes(type: TensorType) -> TensorType:
-    return TensorType(type.dtype, None if type.shape is None else (None,) * len(type.shape))
+def _without_sizes(type: Type) -> Type:
+    shape = type.shape if isinstance(type, TensorType) else None
+    return type if shape is None else TensorType(type.dtype, (None,) * len(shape))
+
+
+def _without_shape(type: Type) -> Type:
+    return TENSOR if isinstance(type, TensorType) else type
+
+
+def _forget_futures(graph: Graph) -> None:
+    """Make a future the value that it will have: forked calls are inlined, so it has it from the start."""
+    if any(node.kind == "prim::fork" for node in graph.walk()):
+        return
+    for node in list(graph.walk()):
+        if node.kind == "aten::wait":
+            node.output.replace_all_uses_with(node.inputs[0])
+            node.erase()
+    for value in graph.values():
+        value.type = rebuilt(value.type, lambda type: type.elem if isinstance(type, FutureType) else type)
 
 
 def reader_of(script: Any) -> Read:

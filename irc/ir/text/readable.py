@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.types import TENSOR, Type, map_tensors
+from irc.ir.types import TENSOR, TensorType, Type, rebuilt
 
 
 def readable(t: Type) -> Type:
@@ -10,4 +10,8 @@ def readable(t: Type) -> Type:
 
     (``Float`` must have dimensions in brackets there, and ``Tensor`` cannot.)
     """
-    return map_tensors(t, lambda tensor: tensor if (tensor.dtype is None) == (tensor.shape is None) else TENSOR)
+    return rebuilt(t, lambda part: TENSOR if isinstance(part, TensorType) and _is_half_known(part) else part)
+
+
+def _is_half_known(tensor: TensorType) -> bool:
+    return (tensor.dtype is None) != (tensor.shape is None)
