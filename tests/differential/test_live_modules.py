@@ -179,7 +179,7 @@ def test_forks(passes: str) -> None:
             first = torch.jit.fork(self.linear, x)
             later: list[torch.jit.Future[torch.Tensor]] = [first]
             for i in range(n):
-                later.append(torch.jit.fork(add, x, torch.full_like(x, i)))  # noqa: PERF401
+                later.append(torch.jit.fork(add, x, torch.full_like(x, i)))
             pair = torch.jit.fork(forks_again, x), first
             if again:
                 x = torch.jit.wait(pair[0])

@@ -107,8 +107,9 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
 
 
 def _without_sizes(type: Type) -> Type:
-    shape = type.shape if isinstance(type, TensorType) else None
-    return type if shape is None else TensorType(type.dtype, (None,) * len(shape))
+    if not isinstance(type, TensorType) or type.shape is None:
+        return type
+    return TensorType(type.dtype, (None,) * len(type.shape))
 
 
 def _without_shape(type: Type) -> Type:
