@@ -42,7 +42,19 @@ class Negate(torch.nn.Module):
         return -x
 
 
-def through_interface() -> Any:
+Interface: Any = None
+
+
+class Scale(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor
+
+
+def through_interface(which: str = "one") -> Any:
     class Step(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             pass
@@ -55,8 +67,31 @@ def through_interface() -> Any:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.step.forward(x)
 
-    Caller.__annotations__ = {"step": torch.jit.interface(Step)}
-    return Caller()
+    class Chooser(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = torch.nn.ModuleList([Negate(), Scale()])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            step: Interface = self.steps[x.dim()]
+            return step.forward(x)
+
+    class Changer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.step = Negate()
+            self.other = Scale()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.step.forward(x)
+            self.step = self.other
+            return x
+
+    module: Any = {"one": Caller, "either": Chooser, "changed": Changer}[which]
+    globals()["Interface"] = torch.jit.interface(Step)  # where TorchScript looks annotations up
+    if which != "either":
+        module.__annotations__ = {"step": Interface, "other": Interface}
+    return module()
 
 
 class Around(torch.nn.Module):
@@ -74,8 +109,10 @@ class Around(torch.nn.Module):
     [
         (lambda: Around(Negate()), 1, 0),
         (lambda: Around(Around(Around(Negate()))), 3, 0),  # each shows one call, and hides the next
-        (through_interface, 1, 1),
-        (lambda: Around(through_interface()), 2, 1),
+        (through_interface, 1, 0),
+        (lambda: Around(through_interface()), 2, 0),
+        (lambda: through_interface("either"), 1, 1),
+        (lambda: Around(through_interface("either")), 2, 1),
     ],
 )
 def test_calls_are_inlined_until_that_changes_nothing(
@@ -89,6 +126,18 @@ def test_calls_are_inlined_until_that_changes_nothing(
     monkeypatch.setattr(torch._C, "_jit_pass_inline", lambda graph: counted.append(graph) or inline(graph))
     graph, _ = graph_of(script)
     assert (len(counted), str(graph).count("prim::CallMethod")) == (passes, left)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calls_through_interfaces() -> None:
+    x = torch.arange(4.0) - 1
+    for module in (through_interface(), Around(through_interface())):
+        model = irc.compile(torch.jit.script(module))
+        np.testing.assert_array_equal(next(iter(model.run({"x": x.numpy()}).values())), -x.numpy())
+    with pytest.raises(irc.Error, match=r"IRC323(.|\n)*CallMethod.*which method that is"):
+        irc.compile(torch.jit.script(through_interface("either")))
+    with pytest.raises(irc.Error, match=r"IRC140.*interface of 'step'"):
+        irc.compile(torch.jit.script(through_interface("changed")))
 
 
 def test_strings_that_are_no_utf8() -> None:

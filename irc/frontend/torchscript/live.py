@@ -58,21 +58,42 @@ def graph_of(source: Any) -> tuple[Any, Any]:
         graph = source.graph
     graph = graph.copy()
     calls = _calls(graph)
+    behind: set[str] = set()
     for _ in range(_MAX_CALL_DEPTH):  # usually all at once; functions that ran without optimization one level a time
+        behind |= set() if script is None else _look_behind_interfaces(graph, script)
         torch._C._jit_pass_inline(graph)
         torch._C._jit_pass_inline_fork_wait(graph)  # what is forked may call, and fork, again
         before, calls = calls, _calls(graph)
-        if not calls or calls == before:  # those through an interface stay
+        if not calls or calls == before:  # those through an interface of one of several objects stay
             break
     for node in _walk(graph):
         if node.kind() == "prim::PythonOp":
             raise Error("IRC140", f"it calls Python, {node.pyname()}(...), which irc cannot", _place(node))
+        if node.kind() == "prim::SetAttr" and node.s("name") in behind:
+            message = f"it calls methods through the interface of {node.s('name')!r} and changes which object that is"
+            raise Error("IRC140", message, _place(node))
     return graph, script
 
 
 def is_graph(source: Any) -> bool:
     """Whether a live object is a ``torch._C.Graph`` itself."""
     return isinstance(source, sys.modules["torch"]._C.Graph)
+
+
+def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:
+    """Give attributes of a module that are known by an interface the class that they are of; returns their names."""
+    objects = {next(graph.inputs()).unique(): script}
+    found: set[str] = set()
+    for node in _walk(graph):
+        if node.kind() == "prim::GetAttr" and node.input().unique() in objects:
+            name, attribute = node.s("name"), node.output()
+            value = objects[node.input().unique()].getattr(name)
+            if attribute.type().kind() == "InterfaceType":
+                found.add(name)
+                attribute.setType(value._type())
+            if attribute.type().kind() == "ClassType":
+                objects[attribute.unique()] = value
+    return found
 
 
 def _calls(graph: Any) -> set[int]:

@@ -41,6 +41,8 @@ def refusal(node: Node) -> str | None:
     """Why ``node`` cannot be computed by onnx.reference, or None if it can."""
     namespace = node.kind.rpartition("::")[0]
     if namespace not in DOMAINS:
+        if node.kind == "prim::CallMethod":  # of methods that are known, what they do stands in the graph
+            return "which method that is, is not known: of a live module's attributes irc knows the class, if it is one"
         return "there is no kernel for it"
     try:
         from onnx.reference.op_run import RuntimeContextError
