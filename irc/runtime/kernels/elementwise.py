@@ -12,6 +12,7 @@ from irc.runtime.kernels.numerics import negative
 from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
+from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -49,7 +50,7 @@ def neg(x: Array, out: Array | None = None) -> Array:
 
 
 def _not(x: Array, out: Array | None = None) -> Array:
-    _check_truth_values(x)
+    _check_truth_values(x, x)
     return _negation(x, out)
 
 
@@ -64,16 +65,17 @@ def _logic(ufunc: Callable[..., Any]) -> Kernel:
     return run
 
 
-def _check_truth_values(*inputs: Array) -> None:
-    """Of strings, NumPy's functions would give Python objects."""
-    if any(x.dtype.hasobject for x in inputs):
-        raise Error("IRC421", "truth values are computed of truth values, not of strings")
+def _check_truth_values(x: Array, y: Array) -> None:
+    """NumPy takes anything for true or false, and of strings gives Python objects."""
+    if x.dtype.char != "?" or y.dtype.char != "?":
+        other = y if x.dtype.char == "?" else x
+        raise Error("IRC421", f"truth values are computed of truth values, not of {describe(other)}")
 
 
 def divide(x: Array, y: Array, out: Array | None = None) -> Array:
     """Quotient; of integers, rounded towards zero."""
     if x.dtype.kind == "i":
-        x = x - np.fmod(x, y)  # now a multiple of y, so that floor and truncation agree
+        x = x - np.fmod(x, y, casting="equiv")  # now a multiple of y, so that floor and truncation agree
     return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
 
 
@@ -122,6 +124,8 @@ def power(x: Array, y: Array, out: Array | None = None) -> Array:
 
 def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
     """Selection: x where the condition holds, else y."""
+    if x.dtype != y.dtype:
+        raise Error("IRC421", f"what to select from differs in type: {describe(x)} and {describe(y)}")
     try:
         result = np.where(condition, x, y)
     except ValueError as error:
@@ -143,8 +147,10 @@ def mean(*inputs: Array, out: Array | None = None) -> Array:
     return total.astype(dtype, copy=False)
 
 
-def _bound(value: Any) -> Array:
-    """The element of a tensor that has one, as a scalar."""
+def _bound(value: Any, x: Array) -> Array:
+    """The element of a tensor that has one, as a scalar; it must be of the type of ``x``."""
+    if value.dtype != x.dtype:
+        raise Error("IRC421", f"a bound of Clip has the element type of what it bounds, not {describe(value)}")
     try:
         return value.reshape(())
     except ValueError:
@@ -156,13 +162,13 @@ def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = No
     if low is None and high is None:
         return copy(x, out)
     if low is None:
-        return _at_most(x, _bound(high), out)
+        return _at_most(x, _bound(high, x), out)
     if high is None:
-        return _at_least(x, _bound(low), out)
-    largest = _bound(high)
+        return _at_least(x, _bound(low, x), out)
+    largest = _bound(high, x)
     if out is not None:
         largest = largest.copy()  # `out` may be its memory, and is written before it is read
-    result = _at_least(x, _bound(low), out)
+    result = _at_least(x, _bound(low, x), out)
     return _at_most(result, largest, result)
 
 

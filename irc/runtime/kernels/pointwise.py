@@ -3,6 +3,11 @@
 Every pointwise kernel has the form ``run(*inputs, out=None)``: it broadcasts its
 inputs, and with ``out`` (of the result's shape and dtype; it may be one of the
 inputs) writes there instead of into a new array.
+
+NumPy finds a function for any types, with a result of one that holds both, but ONNX's
+operators have operands of certain types, mostly all of one. ``casting="equiv"`` leaves
+only functions of just the types given; else a result would be of another type where
+it is made in a new array than where it overwrites an operand.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ def of_one(ufunc: Callable[..., Any]) -> Kernel:
 
     def run(x: Array, out: Array | None = None) -> Array:
         if out is None:
-            result = ufunc(x, order="C")
+            result = ufunc(x, order="C", casting="equiv")
             return result if type(result) is _NDARRAY else np.asarray(result)  # a ufunc of 0-d arrays returns a scalar
         return ufunc(x, out)
 
@@ -44,9 +49,9 @@ def of_two(ufunc: Callable[..., Any]) -> Kernel:
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         try:
             if out is None:
-                result = ufunc(x, y, order="C")
+                result = ufunc(x, y, order="C", casting="equiv")
                 return result if type(result) is _NDARRAY else np.asarray(result)
-            return ufunc(x, y, out=out)
+            return ufunc(x, y, out=out, casting="equiv")
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
 

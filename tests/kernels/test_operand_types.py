@@ -1,0 +1,83 @@
+"""Operands of types that operators do not have: what a result is does not depend on where it is made."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import parser
+
+import irc
+from irc.ir.ops.pointwise import OTHERS, POINTWISE, RESULT_LIKE, UNARY
+from tests.kernels.helpers import bind
+
+DTYPES = [np.dtype(t) for t in ("?", "i1", "u1", "i4", "u4", "i8", "u8", "e", "f", "d", ml_dtypes.bfloat16, object)]
+
+LIKE_AN_INPUT = sorted(k.removeprefix("onnx::") for k in POINTWISE if RESULT_LIKE.get(k, 0) is not None)
+
+
+def operand(op: str, dtype: np.dtype[Any], number: int) -> np.ndarray:
+    if dtype.hasobject:
+        values = np.array(["a", "b"], object)
+    else:
+        values = np.array([number, 2]).astype(dtype)
+    return values[1:].reshape(()) if op == "Clip" and number else values
+
+
+def outcome(kernel: Any, inputs: list[np.ndarray], **out: np.ndarray) -> Any:
+    """What the kernel gives, in a form that compares NaNs; None if it refuses."""
+    try:
+        with np.errstate(all="ignore"):
+            result = kernel(*inputs, **out)
+    except Exception:  # what a run then says is for others to test
+        return None
+    return str(result.dtype), str(result.tolist())
+
+
+@pytest.mark.parametrize("op", LIKE_AN_INPUT)
+def test_a_result_in_place_is_as_a_new_one(op: str) -> None:
+    count = 1 if op in UNARY else 3 if op in OTHERS else 2
+    kernel = bind(op, {"direction": "LEFT"} if op == "BitShift" else {}, None, count)
+    like = RESULT_LIKE.get(f"onnx::{op}", 0)
+    assert like is not None
+    computed = 0
+    for dtypes in product(DTYPES, repeat=count):
+        if op == "Where" and dtypes[0] != np.bool_:
+            continue
+        inputs = [operand(op, dtype, number) for number, dtype in enumerate(dtypes)]
+        own = [x.copy() for x in inputs]
+        fresh = outcome(kernel, inputs)
+        assert fresh == outcome(kernel, own, out=own[like]), dtypes
+        computed += fresh is not None
+    assert computed
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ("Or(t, t)", "truth values are computed of truth values, not of uint8"),
+        ("And(b, t)", "truth values are computed of truth values, not of uint8"),
+        ("Not(t)", "truth values are computed of truth values, not of uint8"),
+        ("Atan(t)", r"input 0 .* of onnx::Atan cannot be tensor\(uint8\); it can be tensor"),
+        ("Round(t)", r"input 0 .* of onnx::Round cannot be tensor\(uint8\); it can be tensor"),
+        ("Add(t, w)", r"of onnx::Add must be of the same type as A: tensor\(int16\) and tensor\(uint8\)"),
+        ("Where(b, t, w)", r"what to select from differs in type: uint8\[2\] and int16\[2\]"),
+        ("Clip(t, low)", r"a bound of Clip has the element type of what it bounds, not int16\[\]"),
+    ],
+)
+@pytest.mark.parametrize("outputs", ["z", "z, t"])
+def test_a_run_refuses_them(operation: str, message: str, outputs: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 22]>
+    g (uint8[2] x, bool[2] b, int16[2] w, int16 low) => ({outputs}) {{ t = Add(x, x)
+      z = {operation} }}"""
+    feeds = {
+        "x": np.array([1, 2], np.uint8),
+        "b": np.array([True, False]),
+        "w": np.array([1, 2], np.int16),
+        "low": np.array(1, np.int16),
+    }
+    with pytest.raises(irc.Error, match=f"IRC421: .*{message}"):
+        irc.compile(parser.parse_model(text), passes="none").run(feeds)
