@@ -75,6 +75,19 @@ def _complex(x: Any, imaginary: Any = 0) -> complex:
     return complex(item(x), item(imaginary))
 
 
+def _implicit(x: Array) -> Any:
+    """The number that a tensor given in place of one is: it must have no dimensions."""
+    if x.ndim:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} is given where a number is needed")
+    return item(x)
+
+
+def _implicit_int(x: Array) -> int:
+    if x.dtype.kind not in "iu":
+        raise Error("IRC423", f"a tensor of {x.dtype.name} is given where an integer is needed: int(...) converts it")
+    return _implicit(x)
+
+
 def _device(kind: str, index: int | None = None) -> str:
     return kind if index is None else f"{kind}:{index}"
 
@@ -117,9 +130,9 @@ table(
         "Float": _float,
         "Bool": one(lambda x: bool(item(x))),
         "Complex": _complex,
-        "IntImplicit": _int,
-        "FloatImplicit": _float,
-        "ScalarImplicit": item,
+        "IntImplicit": _implicit_int,
+        "FloatImplicit": one(lambda x: _float(_implicit(x))),
+        "ScalarImplicit": _implicit,
         "result_type": _result_type,
         "promote_types": _promoted,
         "can_cast": _can_cast,
