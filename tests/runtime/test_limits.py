@@ -182,6 +182,8 @@ LARGE = {
     "EyeLike": ({"x": np.broadcast_to(np.float32(1), (1024, 1024))}, {}),
     "Relu": ({"x": np.broadcast_to(np.float32(1), (1024, 1024))}, {}),
     "Cast": ({"x": np.broadcast_to(np.float32(1), (1024, 512))}, {"to": TensorProto.DOUBLE}),
+    "CastLike": ({"x": np.ones(1 << 19, np.bool_), "like": np.ones(1)}, {}),
+    "NonZero": ({"x": np.ones((2,) * 16, np.bool_)}, {}),
     "CenterCropPad": ({"x": f32(2, 2), "shape": i64(1 << 10, 1 << 10)}, {}),
     "BlackmanWindow": ({"n": np.array(1 << 20)}, {}),
     "AffineGrid": ({"theta": f32(2, 2, 3), "size": i64(2, 1, 1 << 9, 1 << 10)}, {}),
@@ -198,6 +200,19 @@ LARGE = {
         {},
     ),
 }
+
+
+@pytest.mark.parametrize("type", [np.uint8, np.float32, np.bool_])
+def test_strings_take_more_than_their_numbers(type: Any) -> None:
+    inputs = {"x": np.ones(1 << 16, type)}
+    compiled = node_model("Cast", inputs, to=STRING)
+    tracemalloc.start()
+    try:
+        refused(compiled, inputs, "IRC442", "Cast", bytes=MIB)
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    compiled.run(inputs, limits=Limits(bytes=16 * MIB))
 
 
 @pytest.mark.parametrize("op", LARGE)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.ops.pointwise import POINTWISE
-from irc.runtime.kernels.support import broadcast_shape
+from irc.ir.types import DType
+from irc.runtime.kernels.support import AnyDType, broadcast_shape
 from irc.runtime.values import Array, is_array, is_sequence
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     if estimate is not None:
         try:
             size = max(size, estimate(node, inputs))
-        except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError):
+        except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, KeyError):
             return 0  # the operands are not those that the operator takes
     return size if size > max((_own_bytes(x) for x in arrays), default=0) else 0
 
@@ -67,6 +68,26 @@ def _broadcast(node: Node, inputs: Sequence[Any]) -> int:
     arrays = [x for x in inputs if is_array(x)]
     elements = math.prod(broadcast_shape(*(x.shape for x in arrays)))
     return elements * max(x.itemsize for x in arrays)
+
+
+def _cast(node: Node, inputs: Sequence[Any]) -> int:
+    to = node.attributes["to"]
+    return inputs[0].size * _element_bytes((DType[to] if isinstance(to, str) else DType.from_onnx(to)).numpy)
+
+
+def _cast_like(node: Node, inputs: Sequence[Any]) -> int:
+    x, like = inputs
+    return x.size * _element_bytes(like.dtype)
+
+
+def _element_bytes(dtype: AnyDType) -> int:
+    return STRING_BYTES if dtype.hasobject else dtype.itemsize
+
+
+def _nonzero(node: Node, inputs: Sequence[Any]) -> int:
+    """One position, as many numbers as there are axes, for each element that is not zero."""
+    x = inputs[0]
+    return np.count_nonzero(x) * x.ndim * 8
 
 
 def _gather(node: Node, inputs: Sequence[Any]) -> int:
@@ -163,6 +184,8 @@ def _ngram_counts(node: Node, inputs: Sequence[Any]) -> int:
 
 
 _ESTIMATES: dict[str, Estimate] = {
+    "onnx::Cast": _cast,
+    "onnx::CastLike": _cast_like,
     "onnx::Col2Im": _col2im,
     "onnx::Concat": _joined,
     "onnx::ConcatFromSequence": _joined,
@@ -171,6 +194,7 @@ _ESTIMATES: dict[str, Estimate] = {
     "onnx::GatherElements": _gather_elements,
     "onnx::GatherND": _gather_nd,
     "onnx::MelWeightMatrix": _mel_weights,
+    "onnx::NonZero": _nonzero,
     "onnx::STFT": _spectrogram,
     "onnx::SplitToSequence": _pieces,
     "onnx::StringConcat": _joined_text,
@@ -181,4 +205,6 @@ _ESTIMATES: dict[str, Estimate] = {
     "aten::gather": _gather_elements,
     "aten::index": _advanced_index,
     "aten::index_select": _index_select,
+    "aten::nonzero": _nonzero,
+    "aten::nonzero_numpy": _nonzero,
 }
