@@ -143,7 +143,7 @@ def size(text: str) -> int:
     """A number of bytes; K, M, G and T stand for the powers of 1024."""
     power = "KMGT".find(text[-1:].upper()) + 1 if text else 0
     digits = text[:-1] if power else text
-    if not digits.isdecimal() or len(digits) > 18 or not int(digits):
+    if not _is_number(digits, 18) or not int(digits):
         raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 500000000 or 500M, not {text!r}")
     return int(digits) << (10 * power)
 
@@ -161,16 +161,21 @@ def seconds(text: str) -> float:
 
 def whole_number(text: str) -> int:
     """A number from 1 on."""
-    if not text.isdecimal() or not 1 <= int(text) < 2**31:
+    if not _is_number(text, 10) or not 1 <= int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, not {text!r}")
     return int(text)
 
 
 def seed(text: str) -> int:
     """The seed of a random generator."""
-    if not text.isdecimal() or len(text) > 30:
+    if not _is_number(text, 30):
         raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, not {text!r}")
     return int(text)
+
+
+def _is_number(text: str, digits: int) -> bool:
+    """Whether ``text`` is a number of at most so many digits: Python reads none of thousands."""
+    return text.isdecimal() and len(text) <= digits
 
 
 def _array_file(text: str) -> str:
@@ -182,7 +187,7 @@ def _array_file(text: str) -> str:
 
 def _dimension(text: str) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal() or int(size) >= 2**31:
+    if not name or not _is_number(size, 10) or int(size) >= 2**31:
         raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number, not {text!r}")
     return name, int(size)
 

@@ -320,6 +320,15 @@ def test_wrong_usage(argv: list[str], irc: Command) -> None:
     assert "irc" in result.err.splitlines()[-1] and "error: " in result.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("option", ["--max-steps", "--max-bytes", "--threads", "--seed", "--dim"])
+def test_numbers_of_thousands_of_digits(option: str, irc: Command) -> None:
+    """Python refuses to read them, with an error that argparse words by the name of a function."""
+    irc.write("m.onnx", small_model())
+    digits = "9" * 5000
+    result = irc("run", "m.onnx", "--seed", "0", option, f"batch={digits}" if option == "--dim" else digits)
+    assert result.status == 2 and "error: " in result.err and "expected " in result.err.splitlines()[-1]
+
+
 def test_control_characters_in_names_do_not_reach_the_terminal(irc: Command) -> None:
     evil = "x\x1b]0;owned\x07\x1b[2J"
     irc.write("x.onnx", model([node("Relu", "nowhere", "y", name=evil)], {"x": [1]}, ["y"]))

@@ -54,6 +54,7 @@ leaf_types = st.one_of(
         [types.INT, types.FLOAT, types.BOOL, types.STR, types.COMPLEX, types.SCALAR, types.NONE, types.ANY]
     ),
     st.sampled_from([types.DEVICE, types.FUNCTION, types.PrimType("Generator"), types.TypeVar("t")]),
+    st.sampled_from([types.TypeVar("infj"), types.TypeVar("nanj"), types.TypeVar("nan"), types.PrimType("True")]),
     st.sampled_from([types.ClassType("__torch__.a.___torch_mangle_3.B"), types.ClassType("Enum<__torch__.Color>")]),
 )
 all_types: st.SearchStrategy[Type] = st.recursive(

@@ -86,6 +86,25 @@ def test_white_space_and_comments_do_not_matter_between_tokens() -> None:
     assert [v.name for v in node.inputs] == ["x", "y"]
 
 
+TOKENS = """
+graph "a+b" ( %x : Tensor , %"y+z" : Float ( 2 , "n+m" , strides = [3,1] ) [ ] ) :
+  %c : Dict ( str , int ) , %d : NamedTuple ( a : int ) = my::op
+    [ a = 1 , "b+c" = [ 1 , 2 ] , d = { "k" : 1 } , e = tensor < Float ( ) > ( [ 1. ] ) , f = <Type : int > ]
+    ( %x , %"y+z" )
+  my::op ( )
+    block0 ( %i : int ) :
+      -> ( %i )
+  return ( %c )
+"""
+
+
+def test_a_comment_may_stand_between_any_two_tokens() -> None:
+    lines = [line.split() for line in TOKENS.splitlines()]
+    expected = parse_graph(TOKENS)
+    spaced = parse_graph("\n".join(' # %x ( ), "\n '.join(line) for line in lines))
+    assert structurally_equal(spaced, expected) is None
+
+
 def test_module_prints_main_first_and_functions_by_name() -> None:
     module = Module()
     x = module.main.add_input(types.TENSOR, "x")

@@ -44,7 +44,11 @@ def read(text: str) -> tuple[Error | None, Graph | None]:
         (body("%y : Tensor = my::op[a=<Graph_0>]()"), "IRC111", "2:17", "'with Graph_0 = graph(...)' is missing"),
         (body("%y : Tensor = my::op[a=[<Graph_0>]]()"), "IRC110", "2:27", "expected a value"),
         (body("%y : Tensor = my::op[a=<Graph_0>, b=<Graph_0>]()"), "IRC112", "2:17", "Graph_0 is referred to twice"),
-        (body("%y : Tensor = my::op[a={[1]: 2}]()"), "IRC110", "2:32", "cannot be a key"),
+        (body("%y : Tensor = my::op[a={[1]: 2}]()"), "IRC110", "2:27", "[1] cannot be a key"),
+        (body("%y : Tensor = my::op[a={1: 2, [1]: 2}]()"), "IRC110", "2:33", "[1] cannot be a key"),
+        (body('%y : Tensor = my::op[a={"b": 2, "c": 3, "b": 2}]()'), "IRC112", "2:43", "the key 'b' is given twice"),
+        (body("%y : Tensor = my::op[a={1: 2, True: 3}]()"), "IRC112", "2:33", "the key True is given twice"),
+        (body("my::op(%x # %y\n, %z)", "%x : int"), "IRC111", "3:3", "%z is not defined before this"),
         (body("%y : Tensor = my::op(%x)"), "IRC111", "2:24", "%x is not defined before this"),
         (body("%y : Tensor = my::op(%y)"), "IRC111", "2:24", "%y is not defined before this"),
         (body("my::op(x)"), "IRC110", "2:9", "expected values in brackets"),
@@ -183,8 +187,13 @@ N = 50_000
         "graph():\n  " + "a" * N,
         "graph():\n  " + "a::" * N,
         "graph():\n  a::" + "_1" * N,
+        "graph" + "#\n" * N + "!",
+        body("my::op(" + "%x #\n," * N + "!)", "%x : int"),
+        body("my::op[a=1" + "#\n" * N + "!]()"),
+        body("my::op[a=[" + "1 #\n," * N + "!]]()"),
+        body("%y : Float(2" + ", 2 #\n" * N + "! = my::op()"),
     ],
-    ids=range(14),
+    ids=range(19),
 )
 def test_bad_text_is_refused_in_linear_time(text: str) -> None:
     # No clock here: an expression that backtracks over these would take minutes to hours.

@@ -8,7 +8,7 @@ from typing import Any, cast
 from irc.ir import types
 from irc.ir.limits import MAX_LITERAL_DEPTH
 from irc.ir.tensor import WeightTable
-from irc.ir.text.lexer import Scanner, terminal
+from irc.ir.text.lexer import WS, Scanner, terminal
 from irc.ir.text.literals import Opaque
 from irc.ir.text.scalar_parser import SCALAR, scalar_value
 from irc.ir.text.tensor_parser import TensorParser
@@ -17,10 +17,10 @@ from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 
 _INTS = terminal(r"\[(-?\d{1,18}(?>(?:,[ ]?-?\d{1,18})*))?\]")
 _GRAPH = terminal(r"<(Graph_\d+)>")
-_TYPE = terminal(r"<Type\s*:")
+_TYPE = terminal(rf"<Type{WS}:")
 _TENSORS = terminal(r"<Tensors>")
 _MEMBER = terminal(r"__torch__\.[\w.]+")
-_ANNOTATE = terminal(r"annotate\s*\(")
+_ANNOTATE = terminal(rf"annotate{WS}\(")
 
 
 @dataclass(frozen=True)
@@ -111,19 +111,23 @@ class AttributeParser:
         scan = self._scan
         if scan.accept("}"):
             return {}
+        pos = scan.skip()
         key = self._value(None, depth + 1)
         if scan.accept("}"):
             return self._tensors.braces(key, declared, start)
         items: dict[Any, Any] = {}
         while True:
-            scan.expect(":", "a key")
-            pos = scan.skip()
             try:
-                items[key] = self._value(None, depth + 1)
+                is_known = key in items
             except TypeError:
                 scan.fail(f"{key!r} cannot be a key", pos)
+            if is_known:
+                scan.fail(f"the key {key!r} is given twice", pos, "IRC112")
+            scan.expect(":", "a key")
+            items[key] = self._value(None, depth + 1)
             if not scan.more("}", "a value"):
                 return items
+            pos = scan.skip()
             key = self._value(None, depth + 1)
 
 

@@ -12,21 +12,22 @@ from irc.ir.graph import Graph
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
-from irc.ir.text.lexer import STRING_BODY, VALUE_NAME, Scanner, terminal
+from irc.ir.text.lexer import BARE_VALUE_NAME, STRING_BODY, VALUE_NAME, WS, Scanner, terminal
 from irc.ir.text.readable import readable
 from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
 from irc.ir.value import Value
 
-_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?>(?:::\w[\w.]*+)+)|"{STRING_BODY}"(?>(?:_\d+)?)))(?=\s*+(?:(?P<open>\[)|\())'
+_KIND = rf'(?P<kind>(?:[A-Za-z_][\w.]*+(?>(?:::\w[\w.]*+)+)|"{STRING_BODY}"(?>(?:_\d+)?)))(?={WS}(?:(?P<open>\[)|\())'
 _TYPED_VALUE = rf"(?P<value>{VALUE_NAME})(?>(?:[ ]:[ ](?P<type>{SIMPLE_TYPE}){SIMPLE_TYPE_END})?)"
 
-_LINE = terminal(rf"(?:{_TYPED_VALUE}|(?P<end>->|return\b)|(?:=\s*)?{_KIND}|(?P<label>[A-Za-z_]\w*)(?=\s*\())")
+_LINE = terminal(rf"(?:{_TYPED_VALUE}|(?P<end>->|return\b)|(?:={WS})?{_KIND}|(?P<label>[A-Za-z_]\w*)(?={WS}\())")
 _DEFINITION = terminal(_TYPED_VALUE)
-_OPERATOR = terminal(rf"=\s*+{_KIND}")
-_VALUES = terminal(rf"\(\s*+((?>(?:{VALUE_NAME}(?:\s*+,\s*+{VALUE_NAME})*)?))\s*+\)")
-_VALUE = re.compile(VALUE_NAME)
-_KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})")\s*=')
+_OPERATOR = terminal(rf"={WS}{_KIND}")
+_VALUES = terminal(rf"\({WS}((?>(?:{VALUE_NAME}(?:{WS},{WS}{VALUE_NAME})*)?)){WS}\)")
+_BARE_VALUE = re.compile(f"%({BARE_VALUE_NAME})")
+_VALUE = re.compile(rf"{WS}(?:,{WS})?({VALUE_NAME})")
+_KEY = terminal(rf'(?:(?P<bare>[A-Za-z_]\w*)|"(?P<quoted>{STRING_BODY})"){WS}=')
 _NOTES = re.compile(
     rf'[ \t]*+(?>(?:[,\#][ \t]*+scope:[ \t]*+(?:"(?P<quoted_scope>{STRING_BODY})"|(?P<scope>[^"\#\n][^\#\n]*+)))?)'
     rf'[ \t]*+(?>(?:\#[ \t]*+(?:"(?P<quoted_name>{STRING_BODY})"[ \t]*+(?=\r?(?:\n|\Z))|(?P<name>[^\n]*)))?)'
@@ -237,19 +238,19 @@ class GraphParser:
         if match is None:
             scan.fail(f"expected values in brackets after {after}, such as (%x, %y)")
         visible = self._visible
-        if '"' not in match[1]:
+        if '"' not in match[1] and "#" not in match[1]:
             try:
-                return [visible[text[1:]] for text in _VALUE.findall(match[1])]
+                return [visible[name] for name in _BARE_VALUE.findall(match[1])]
             except KeyError:
                 pass
         return [self._value(found) for found in _VALUE.finditer(scan.text, match.start(1), match.end(1))]
 
     def _value(self, match: re.Match[str]) -> Value:
-        name = self._scan.name(match[0][1:], match.start() + 1)
+        name = self._scan.name(match[1][1:], match.start(1) + 1)
         value = self._visible.get(name)
         if value is None:
             why = "is not visible here" if self.graph.has_value(name) else "is not defined before this"
-            self._scan.fail(f"{match[0]} {why}", match.start(), "IRC111")
+            self._scan.fail(f"{match[1]} {why}", match.start(1), "IRC111")
         return value
 
     def _notes(self, node: Node) -> None:

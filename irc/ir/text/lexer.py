@@ -18,11 +18,14 @@ from typing import NoReturn
 from irc.errors import Error
 from irc.ir.text.names import unquote
 
-WS = r"(?>(?:[ \t\r\n]++|\#[^\n]*+)*)"
-"""White space and comments."""
+_SPACES = r"[ \t\r\n]*+"
+_COMMENT = rf"\#[^\n]*+{_SPACES}"
+WS = rf"{_SPACES}(?:{_COMMENT}(?>(?:{_COMMENT})*)|)"
+"""White space and comments. (A choice that begins with a character costs least where there is no comment.)"""
 
 STRING_BODY = r'(?>(?:[^"\\\n]++|\\.)*)'
-VALUE_NAME = rf'%(?:[\w./-]++(?>(?:::[\w./-]++)*)|"{STRING_BODY}")'
+BARE_VALUE_NAME = r"[\w./-]++(?>(?:::[\w./-]++)*)"
+VALUE_NAME = rf'%(?:{BARE_VALUE_NAME}|"{STRING_BODY}")'
 """A value's name. Dumps of ``torch.onnx`` hold bare ones such as ``%onnx::Conv_5`` and ``%/conv/out``."""
 
 _SPACE = re.compile(WS)

@@ -13,6 +13,7 @@ import numpy as np
 
 from irc.ir.tensor import Tensor
 from irc.ir.text.names import quote
+from irc.ir.text.scalar_parser import SCALAR
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type
 
 
@@ -61,11 +62,8 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
 def _type_text(value: Type, declared: Type | None) -> str:
     """A type as a value; bare where it reads as nothing else."""
     text = str(value)
-    read_otherwise = text[0] == "(" or text in _WORDS or (declared is not None and text.startswith("__torch__."))
-    return f"<Type : {text}>" if read_otherwise else text
-
-
-_WORDS = frozenset({"True", "False", "None", "inf", "nan"})
+    is_member = declared is not None and text.startswith("__torch__.")
+    return f"<Type : {text}>" if text[0] == "(" or is_member or SCALAR.match(f"{text},") else text
 
 
 def float_text(value: float) -> str:

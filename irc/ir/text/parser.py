@@ -16,13 +16,13 @@ from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.tensor import Array, Tensor, WeightTable
 from irc.ir.text.attribute_parser import AttributeParser
 from irc.ir.text.graph_parser import GraphParser, Refs
-from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.text.type_parser import TypeParser
 
 _GRAPH_NAME = rf'[A-Za-z_][\w.]*|"{STRING_BODY}"'
 # TorchScript's own parser takes any word in place of "graph"; irc reads it as the graph's name.
-_GRAPH = terminal(rf"(?:graph\b(?>(?:\s+(?P<name>{_GRAPH_NAME}))?)|(?P<only>{_GRAPH_NAME}))(?=\s*\()")
-_WITH = terminal(rf'with\s+(?P<name>(?:[A-Za-z_][\w.]*(?:::[\w.]+)*|"{STRING_BODY}"_\d+))\s*=')
+_GRAPH = terminal(rf"(?:graph\b(?>(?:{WS}(?P<name>{_GRAPH_NAME}))?)|(?P<only>{_GRAPH_NAME}))(?={WS}\()")
+_WITH = terminal(rf'with\b{WS}(?P<name>(?:[A-Za-z_][\w.]*(?:::[\w.]+)*|"{STRING_BODY}"_\d+)){WS}=')
 
 Weights = Mapping[str, "Tensor | Array"]
 

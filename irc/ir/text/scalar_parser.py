@@ -7,10 +7,10 @@ import re
 import struct
 from typing import Any, cast
 
-from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.text.tensor_elements import NanBits
 
-_END = r"(?=\s*[,\])}:>])"
+_END = rf"(?={WS}[,\])}}:>])"
 # Possessive, as digits without end must not take quadratic time to refuse.
 _MAGNITUDE = r"(?:(?:\d++(?>(?:\.\d*+)?)|\.\d++)(?>(?:[eE][+-]?\d++)?)|inf|nan(?>(?:\(0x[0-9a-f]{1,16}\))?))"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Array, Tensor, WeightTable
-from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.text.literals import Opaque
 from irc.ir.text.scalar_parser import SCALAR, element_value
 from irc.ir.text.tensor_elements import array_of
@@ -18,7 +18,7 @@ from irc.ir.types import DType, TensorType, Type
 from irc.wording import count
 
 _TENSOR = terminal(
-    rf'(?:@"(?P<weight>{STRING_BODY})"|(?P<form>tensor|splat)(?=\s*[<(])|(?P<typed><Tensor\s*:)|(?P<unknown><Tensor>))'
+    rf'(?:@"(?P<weight>{STRING_BODY})"|(?P<form>tensor|splat)(?={WS}[<(])|(?P<typed><Tensor{WS}:)|(?P<unknown><Tensor>))'
 )
 _LABELS = "|".join(sorted((re.escape(d.label) for d in DType), key=len, reverse=True))
 # PyTorch displays up to ten elements, with line ends turned to spaces:

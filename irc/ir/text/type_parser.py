@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from irc.ir import types
 from irc.ir.limits import MAX_TYPE_DEPTH
-from irc.ir.text.lexer import STRING_BODY, Scanner, terminal
+from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 from irc.wording import count
 
@@ -33,12 +33,12 @@ SIMPLE_TYPE_END = r"(?=[ \t]*+(?:[=,)>]|\r?\n|\Z))"
 
 _SIMPLE = terminal(f"({SIMPLE_TYPE}){SIMPLE_TYPE_END}")
 _WORD = terminal(r"((?:Enum|InterfaceType)<[\w.]+>|[A-Za-z_]\w*(?:\.\w+)*)")
-_FIELD = terminal(r"[A-Za-z_]\w*\s*:")
-_SUFFIX = terminal(r"(?:\[\s*(\d*|Undefined)\s*\]|(\?))")
+_FIELD = terminal(rf"[A-Za-z_]\w*{WS}:")
+_SUFFIX = terminal(rf"(?:\[{WS}(\d*|Undefined){WS}\]|(\?))")
 _DIM = terminal(
-    r"(?:(?P<size>\d+)|(?P<unknown>\*)|(?P<name>SS\(-\d+\)|[A-Za-z_]\w*+(?!\s*=))"
+    rf"(?:(?P<size>\d+)|(?P<unknown>\*)|(?P<name>SS\(-\d+\)|[A-Za-z_]\w*+(?!{WS}=))"
     + rf'|"(?P<quoted>{STRING_BODY})"'
-    + r"|(?P<layout>strides\s*=\s*\[[^\]\n]*\]|requires_grad\s*=\s*[01]|(?:device|layout)\s*=\s*[\w:]+))"
+    + rf"|(?P<layout>strides{WS}={WS}\[[^\]\n]*\]|requires_grad{WS}={WS}[01]|(?:device|layout){WS}={WS}[\w:]+))"
 )
 _MAX_SIZE = 2**63
 
