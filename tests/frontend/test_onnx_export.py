@@ -17,7 +17,7 @@ import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx.opsets import LOWEST_OPSET
 from irc.frontend.onnx_export import export_model
-from irc.frontend.onnx_export.operators import last_alike, newest_opset
+from irc.frontend.onnx_export.operators import FOREVER, last_alike, newest_opset
 from irc.ir import Module, parse_module, structurally_equal
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import find_binder
@@ -261,6 +261,45 @@ def test_versions_that_no_operator_set_has_together() -> None:
     refused("IRC351", module, "onnx::Softmax", "up to version 12", "from version 13", "%t", "%y")
 
 
+@pytest.mark.parametrize(
+    ("node", "opset"),
+    [
+        ("onnx::Neg[since_version=13](%x)", 17),
+        ("onnx::Identity[since_version=25](%x)", 17),
+        ("onnx::Transpose[since_version=25, perm=[0]](%x)", 17),
+        ("onnx::Cast[since_version=25, to=1](%x)", 17),
+        ("onnx::Pad[since_version=24](%x, %i)", 17),
+        ('onnx::Pad[since_version=24, mode="wrap"](%x, %i)', None),
+        ('onnx::Cast[since_version=25, to=1, round_mode="up"](%x)', None),
+        ("onnx::Pad[since_version=24](%x, %i, %none, %i)", None),
+    ],
+)
+def test_newer_versions_that_are_given_nothing_new_may_be_older_ones(node: str, opset: int | None) -> None:
+    module = from_text(
+        "graph(%x : Float(2), %i : Long(2)):\n"
+        "  %none : NoneType = prim::Constant()\n"
+        f"  %n : Float(2) = {node}\n"
+        "  %y : Float(1) = onnx::ReduceMean[since_version=13, axes=[0]](%n)\n"
+        "  return (%y)\n"
+    )
+    if opset is None:
+        refused("IRC351", module, "onnx::ReduceMean", "up to version 17")
+    else:
+        after = export_model(module)
+        onnx.checker.check_model(after, full_check=True)
+        assert [o.version for o in after.opset_import] == [opset]
+
+
+def test_element_types_that_older_versions_do_not_have() -> None:
+    module = from_text(
+        "graph(%x : Float(2)):\n"
+        "  %n : UInt2(2) = onnx::Cast[since_version=25, to=25](%x)\n"
+        "  %y : Float(1) = onnx::ReduceMean[since_version=13, axes=[0]](%x)\n"
+        "  return (%y, %n)\n"
+    )
+    refused("IRC351", module, "onnx::Cast", "from version 25")
+
+
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_versions_that_differ_in_types_alone_become_one(passes: str) -> None:
     """Relu and Add of opset 13, from a function, are in opset 18 what they were; the model stays at its own."""
@@ -272,7 +311,7 @@ def test_versions_that_differ_in_types_alone_become_one(passes: str) -> None:
 
 
 def test_versions_that_are_alike_are_so_for_the_kernels() -> None:
-    """Newer versions have all types of older ones, and one kernel computes both."""
+    """Newer versions have all types and attributes of older ones, and one kernel computes both."""
     alike = 0
     for schema in onnx.defs.get_all_schemas_with_history():
         kind, version = f"onnx::{schema.name}", schema.since_version
@@ -284,11 +323,44 @@ def test_versions_that_are_alike_are_so_for_the_kernels() -> None:
             continue
         alike += 1
         assert find_binder(kind, version) is find_binder(kind, newer.since_version), (kind, version)
-        for before, after in zip([*schema.inputs, *schema.outputs], [*newer.inputs, *newer.outputs], strict=True):
+        pairs = [*zip(schema.inputs, newer.inputs), *zip(schema.outputs, newer.outputs, strict=True)]
+        for before, after in pairs:
+            assert (before.name, before.option) == (after.name, after.option), (kind, version)
             assert before.types <= after.types, (kind, version)
-    assert alike > 100
+        assert schema.attributes.keys() <= newer.attributes.keys(), (kind, version)
+        assert (schema.min_input, len(schema.outputs)) == (newer.min_input, len(newer.outputs)), (kind, version)
+    assert alike > 150
     assert (last_alike("onnx::Softmax", 1), last_alike("onnx::Clip", 6)) == (12, 10)
-    assert last_alike("onnx::PRelu", 6) == 6
+    assert [last_alike(f"onnx::{name}", 6) for name in ("PRelu", "Relu")] == [6, FOREVER]
+    assert last_alike("onnx::Cast", 13) == last_alike("onnx::Pad", 13) == FOREVER
+    assert [last_alike(f"onnx::{name}", 13) for name in ("RoiAlign", "Split", "Resize")] == [15, 17, 18]
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("opset", [19, 21, newest_opset("")])
+@pytest.mark.parametrize(
+    ("body", "inputs", "output"),
+    [
+        ("w = HannWindow(n)  z = Mul(w, x)  y = Cast<to = 10>(z)", "int64 n, float[8] x", "float16[N] y"),
+        ("z = NegativeLogLikelihoodLoss(p, t)  y = Identity(z)", "float[3,5] p, int64[3] t", "float y"),
+        ("z = SoftmaxCrossEntropyLoss(p, t)  y = Identity(z)", "float[3,5] p, int64[3] t", "float y"),
+    ],
+)
+def test_operators_that_were_expanded_by_older_bodies(
+    body: str, inputs: str, output: str, opset: int, passes: str
+) -> None:
+    """The body of HannWindow is of opset 17, where Cast had no attribute `saturate`."""
+    before = model(body, inputs, output, opset)
+    feeds = {
+        "n": np.array(8),
+        "x": np.ones(8, np.float32),
+        "p": np.linspace(-1, 1, 15, dtype=np.float32).reshape(3, 5),
+        "t": np.array([0, 2, 4]),
+    }
+    feeds = {name: feeds[name] for name in (info.name for info in before.graph.input)}
+    after = exported(before, passes)
+    found = irc.compile(after).run(feeds)["y"]
+    np.testing.assert_array_equal(found, irc.compile(before).run(feeds)["y"])
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])

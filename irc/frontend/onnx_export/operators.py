@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irc.ir.ops import schemas
-from irc.ir.types import ListType, OptionalType, Type
+from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
+from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from irc.ir import Node
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""
@@ -77,40 +81,100 @@ def opsets_of(kind: str, version: int | None) -> tuple[int, int]:
     return bound, later[0] - 1 if later else FOREVER
 
 
-_CHANGED_MEANING = {("onnx::PRelu", 7), ("onnx::OneHot", 11), ("onnx::Resize", 19)}
-"""Versions that compute something else than the ones before, although their schemas differ in types alone: slopes are
-broadcast otherwise, negative indices count from the end, sizes are rounded otherwise."""
+_CHANGED_MEANING = {
+    ("onnx::PRelu", 7),  # slopes are broadcast otherwise
+    ("onnx::OneHot", 11),  # negative indices count from the end
+    ("onnx::RoiAlign", 16),  # coordinates are shifted by half a pixel, unless an attribute says no
+    ("onnx::Split", 18),  # without sizes, an attribute must say how many parts there are
+    ("onnx::Resize", 19),  # sizes are rounded otherwise
+    ("onnx::GroupNormalization", 21),  # scale and bias are those of channels
+}
+"""Versions that compute something else than the ones before, although their schemas only take more."""
 
 
 @cache
 def last_alike(kind: str, version: int | None) -> int:
-    """The last opset in which ``kind`` means what its ``version`` does: newer versions only took more element types."""
+    """The last opset in which ``kind`` means what its ``version`` does: newer versions only took more."""
     _, last = opsets_of(kind, version)
-    while last != FOREVER and (kind, last + 1) not in _CHANGED_MEANING and _only_takes_more(kind, last + 1):
+    while last != FOREVER and _is_alike(kind, last + 1):
         _, last = opsets_of(kind, last + 1)
     return last
 
 
+_UNIFORM_SINCE = 13
+"""From this opset on, indices and axes may be negative everywhere: what takes more since takes no other values."""
+
+
+def first_alike(node: Node) -> int:
+    """The first opset in which ``node`` could be written as a version that newer ones only took more than."""
+    first, _ = opsets_of(node.kind, node.version)
+    while first > _UNIFORM_SINCE and _is_alike(node.kind, first) and _fits(node, first - 1):
+        first = max(_UNIFORM_SINCE, *(version for version in versions(node.kind) if version < first))
+    return first
+
+
+def _fits(node: Node, opset: int) -> bool:
+    """Whether the operator surely takes in ``opset`` what ``node`` has; words among its attributes might be newer."""
+    from onnx import defs
+
+    domain, name = split_kind(node.kind)
+    schema: Any = defs.get_schema(name, opset, domain)
+    attributes = {key: value for key, value in node.attributes.items() if key not in (DECLARED_INPUTS, DECLARED_ROWS)}
+    if len(node.inputs) > schema.max_input or not attributes.keys() <= schema.attributes.keys():
+        return False
+    return not any(isinstance(value, str) for value in attributes.values()) and all(
+        _takes(formals[min(i, len(formals) - 1)], value.type)
+        for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs))
+        for i, value in enumerate(values)
+    )
+
+
+def _takes(formal: Any, type: Type) -> bool:
+    if type == NONE:
+        return True
+    return (
+        isinstance(type, TensorType) and type.dtype is not None and f"tensor({type.dtype.name.lower()})" in formal.types
+    )
+
+
+def _is_alike(kind: str, opset: int) -> bool:
+    return (kind, opset) not in _CHANGED_MEANING and _only_takes_more(kind, opset)
+
+
 def _only_takes_more(kind: str, opset: int) -> bool:
-    """Whether the operator differs in ``opset`` from before in that it takes more element types, at most."""
+    """Whether the operator differs in ``opset`` from before in more that it takes: element types and what is optional.
+
+    Optional are attributes, and inputs after those that there were.
+    """
     from onnx import defs
 
     domain, name = split_kind(kind)
     old, new = (defs.get_schema(name, n, domain) for n in (opset - 1, opset))
-    if new.deprecated or _interface(old) != _interface(new):
+    if new.deprecated or (old.min_input, _outputs(old)) != (new.min_input, _outputs(new)):
         return False
-    before, after = ([*schema.inputs, *schema.outputs] for schema in (old, new))
-    return all(a.types <= b.types for a, b in zip(before, after, strict=True))
+    before, after = _attributes(old), _attributes(new)
+    inputs = list(zip(old.inputs, new.inputs))
+    optional: Any = defs.OpSchema.FormalParameterOption.Optional
+    return (
+        len(inputs) == len(old.inputs)
+        and [_input(a) for a, _ in inputs] == [_input(b) for _, b in inputs]
+        and all(added.option == optional for added in new.inputs[len(inputs) :])
+        and all(after.get(key) == attribute for key, attribute in before.items())
+        and not any(new.attributes[key].required for key in after.keys() - before.keys())
+        and all(a.types <= b.types for a, b in [*inputs, *zip(old.outputs, new.outputs, strict=True)])
+    )
 
 
-def _interface(schema: Any) -> tuple[Any, ...]:
-    """All that a schema says but types and prose."""
-    attributes = {
-        key: (a.type, a.required, a.default_value.SerializeToString()) for key, a in schema.attributes.items()
-    }
-    inputs = [(i.name, i.option, i.is_homogeneous) for i in schema.inputs]
-    outputs = [(o.name, o.option) for o in schema.outputs]
-    return inputs, outputs, attributes, schema.min_input, schema.max_input, schema.min_output, schema.max_output
+def _attributes(schema: Any) -> dict[str, tuple[Any, ...]]:
+    return {key: (a.type, a.required, a.default_value.SerializeToString()) for key, a in schema.attributes.items()}
+
+
+def _input(formal: Any) -> tuple[Any, ...]:
+    return formal.name, formal.option, formal.is_homogeneous
+
+
+def _outputs(schema: Any) -> tuple[Any, ...]:
+    return [(o.name, o.option) for o in schema.outputs], schema.min_output, schema.max_output
 
 
 @cache

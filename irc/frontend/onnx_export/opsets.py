@@ -1,7 +1,8 @@
 """The operator sets of a model that is being written: in them, every node means the version it is bound to.
 
 Where no operator set has all of them, as after a function that imports another one was inlined, those that newer
-versions replaced which only take more types may mean these.
+versions replaced which only take more (types, attributes, inputs) may mean these, and newer ones those, if the node has
+nothing of what they take more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import (
     FOREVER,
+    first_alike,
     identity_since,
     last_alike,
     newest_opset,
@@ -57,8 +59,15 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
     for found in bounds.values():
         if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
-            found[:] = [(first, max(last, _last_alike(node)), node) for first, last, node in found]
+            found[:] = [
+                (min(first, _first_alike(node)), max(last, _last_alike(node)), node) for first, last, node in found
+            ]
     return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
+
+
+def _first_alike(node: Node) -> int:
+    """The first opset in which ``node`` could be written, if as another version that means the same; else no limit."""
+    return first_alike(node) if versions(node.kind) else FOREVER
 
 
 def _last_alike(node: Node) -> int:
