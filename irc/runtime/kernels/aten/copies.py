@@ -12,7 +12,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, element_of, promote, tensor
 from irc.runtime.kernels.aten.registering import aten, one, table, two
-from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
 from irc.runtime.values import is_array
 
@@ -222,8 +222,11 @@ def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
         return flat.reshape(x.shape)
     if len(by) != len(along):
         raise Error("IRC420", f"{len(by)} shifts for {len(along)} dimensions")
-    rolled: Array = np.roll(x, by, [axis_in(d, x.ndim) for d in along])
-    return np.asarray(rolled, order="C")
+    for shift, dim in zip(by, along):
+        axis = axis_in(dim, x.ndim)
+        middle = -shift % max(x.shape[axis], 1)
+        x = concatenate([part(x, axis, middle, None), part(x, axis, 0, middle)], axis)
+    return x
 
 
 def _rotate(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
@@ -238,12 +241,10 @@ def _triangle(upper: bool) -> Callable[..., Array]:
     def run(x: Array, diagonal: int = 0) -> Array:
         if x.ndim < 2:
             raise Error("IRC421", f"a triangle needs at least 2 dimensions; the shape is {list(x.shape)}")
-        out = layout.empty(x.shape, x.dtype, (x,))
         rows, columns = x.shape[-2:]
         offset = counting(columns) - counting(rows)[:, None]
         kept = offset >= diagonal if upper else offset <= diagonal
-        np.copyto(out, np.where(kept, x, x.dtype.type(0)))
-        return out
+        return np.ascontiguousarray(np.where(kept, x, x.dtype.type(0)))
 
     return run
 

@@ -76,11 +76,11 @@ def _is_mask(indices: Sequence[Any]) -> bool:
     return all(index is None or index.dtype.kind == "b" or index.dtype == np.uint8 for index in indices)
 
 
-def copying(write: Callable[..., Array]) -> Callable[..., Array]:
-    """The functional form of an operator that writes into its first argument."""
+def copying(write: Callable[..., Array], in_order: bool = False) -> Callable[..., Array]:
+    """The functional form of an operator that writes into its first argument; the copy lies as that, or in order."""
 
     def run(x: Array, *rest: Any) -> Array:
-        return write(layout.copy(x), *rest)
+        return write(x.copy() if in_order else layout.copy(x), *rest)
 
     return run
 
@@ -260,7 +260,7 @@ def _without(x: Array, axis: int) -> tuple[int, ...]:
 def _nonzero(x: Array) -> Array:
     if not x.ndim:
         return np.empty((int(bool(x)), 0), np.int64)
-    return np.ascontiguousarray(np.argwhere(x), np.int64)
+    return np.array(np.nonzero(x), np.int64).T  # in this order in memory, as torch has them
 
 
 def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
@@ -278,7 +278,7 @@ def _one_hot(x: Array, num_classes: int = -1) -> Array:
     if x.size and x.max() >= count:
         raise Error("IRC424", f"class {int(x.max())} is not below the number of classes, {count}")
     check_size((*x.shape, count), INT64)
-    return (x[..., None] == counting(count)).astype(np.int64)
+    return (x[..., None] == counting(count)).astype(np.int64, "C")
 
 
 # -- parts replaced ------------------------------------------------------------
@@ -323,15 +323,15 @@ table(
         "index_fill_": _index_fill,
         "index_fill": copying(_index_fill),
         "index_copy_": _index_copy,
-        "index_copy": copying(_index_copy),
+        "index_copy": copying(_index_copy, in_order=True),
         "index_add_": _index_add,
-        "index_add": copying(_index_add),
+        "index_add": copying(_index_add, in_order=True),
         "gather": _gather,
         "scatter_": _scatter,
-        "scatter": copying(_scatter),
+        "scatter": copying(_scatter, in_order=True),
         "scatter_add_": _scatter_add,
-        "scatter_add": copying(_scatter_add),
-        "scatter_reduce": copying(_scatter_reduce),
+        "scatter_add": copying(_scatter_add, in_order=True),
+        "scatter_reduce": copying(_scatter_reduce, in_order=True),
         "take": _take_flat,
         "take_along_dim": _take_along,
         "nonzero": _nonzero,

@@ -164,7 +164,7 @@ def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None 
     check_real(dtype, "cdist")
     check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
-    return _lengths(difference, p).astype(dtype)
+    return _lengths(difference, p).astype(dtype, "C")
 
 
 table(

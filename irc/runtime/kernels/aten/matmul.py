@@ -35,7 +35,7 @@ def product(a: Array, b: Array) -> Array:
         raise Error("IRC423", f"matrices of {a.dtype.name} and {b.dtype.name} cannot be multiplied; convert one")
     if not a.ndim or not b.ndim:
         raise Error("IRC421", f"both must have dimensions; the shapes are {list(a.shape)} and {list(b.shape)}")
-    return matrix_product(a, b)
+    return np.asarray(matrix_product(a, b), order="C")
 
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:

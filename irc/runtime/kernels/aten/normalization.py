@@ -92,7 +92,7 @@ def instance_norm(
 ) -> Array:
     """As `batch_norm`, each channel of each sample by itself."""
     if not use_input_stats:
-        return batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps)
+        return np.ascontiguousarray(batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps))
     n, c = x.shape[:2]
     if x.ndim < 3:
         raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, spatial...)")
@@ -105,7 +105,7 @@ def instance_norm(
             running[...] = each.reshape(n, c).mean(0)
     within = wide(x.dtype)
     factor, shift = _by_channel(weight, x, within, 1), _by_channel(bias, x, within, 0)
-    return layout.in_format((found * factor + shift).astype(x.dtype, copy=False), layout.format_of(x))
+    return (found * factor + shift).astype(x.dtype, copy=False)
 
 
 def _standardized(x: Array, rows: tuple[int, int], eps: float) -> tuple[Array, Array, Array]:
@@ -193,8 +193,7 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
         if not x.ndim:
             return np.asarray(compute(x.reshape(1).astype(wide(element)), 0)).reshape(()).astype(element)
         axis = axis_in(dim, x.ndim)
-        found = compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)
-        return layout.in_format(found, layout.format_of(x))
+        return compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)
 
     return run
 
