@@ -193,6 +193,12 @@ def test_pad_by_less_than_nothing():
         check_against_ort("Pad", [x, ints(-1, 1, 0, 0)], {"mode": mode}, 13)
 
 
+@pytest.mark.parametrize("pads", [(-4, 4), (4, -4), (-5, 3), (-3, 0), (2, -4), (-4, 1)])
+def test_pad_that_takes_away_more_at_one_end_than_there_is(pads):
+    for value in (None, np.array(7, np.float32)):
+        check_against_ort("Pad", [ramp(3).astype(np.float32), ints(*pads), value], {}, 13)
+
+
 def test_pad_of_some_axes():
     check_against_ort("Pad", [ramp(2, 3, 4), ints(1, 2, 3, 0), None, ints(2, 0)], {}, 18)
     check_against_ort("Pad", [ramp(2, 3, 4), ints(1, 1), None, ints(-2)], {"mode": "edge"}, 18)

@@ -173,6 +173,14 @@ def test_arg_of_nothing():
         run_kernel("ArgMax", [np.empty((2, 0))], {"axis": 1}, 13)
 
 
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_arg_of_nothing_for_no_results(op, keep):
+    for axis in (0, 2, 1):
+        x = np.empty((0, 2, 0), np.float32)
+        check_against_ort(op, [x], {"axis": axis, "keepdims": keep, "select_last_index": 1}, 13)
+
+
 # -- CumSum, CumProd ----------------------------------------------------------------
 
 

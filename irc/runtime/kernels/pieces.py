@@ -211,14 +211,12 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     amounts = [(0, 0)] * x.ndim
     for i, axis in enumerate(along):
         amounts[axis] = (pads[i], pads[len(along) + i])
-    check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
-    for d, (b, e) in zip(x.shape, amounts, strict=True):
-        if min(b, 0) + min(e, 0) < -d:
-            raise Error("IRC421", f"pads {list(pads)} remove more than the shape {list(x.shape)} has")
-    kept = x[tuple(slice(max(0, -b), d - max(0, -e)) for d, (b, e) in zip(x.shape, amounts, strict=True))]
+    sizes = check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
+    # One end may lose more than the axis has, and the other get it back: then nothing is kept.
+    ends = [max(0, d + min(e, 0)) for d, (_, e) in zip(x.shape, amounts, strict=True)]
+    kept = x[tuple(slice(max(0, -b), end) for end, (b, _) in zip(ends, amounts, strict=True))]
     added = [(max(0, b), max(0, e)) for b, e in amounts]
     if mode == "constant":
-        sizes = [d + b + e for d, (b, e) in zip(kept.shape, added, strict=True)]
         out = np.full(sizes, blank(x.dtype) if value is None else value, x.dtype)
         out[tuple(slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True))] = kept
         return out

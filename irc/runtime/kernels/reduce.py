@@ -159,7 +159,10 @@ def _arg(node: Node, find: Callable[..., Any]) -> Kernel:
     def run(x: Array) -> Array:
         along = axis_in(axis, x.ndim)
         if x.shape[along] == 0:
-            raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
+            sizes = (*x.shape[:along], *(1,) * keep, *x.shape[along + 1 :])
+            if 0 not in sizes:
+                raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
+            return np.empty(sizes, np.int64)
         if last:
             found = x.shape[along] - 1 - find(np.flip(x, along), along, keepdims=keep)
         else:
