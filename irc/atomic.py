@@ -64,11 +64,14 @@ def _real(path: str) -> str:
 @contextmanager
 def _beside(target: Path) -> Generator[BinaryIO]:
     temporary = target.with_name(f".irc-{os.urandom(6).hex()}")  # short: the target's name may be as long as can be
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # At no time may more people read it than the file that it replaces.
+    first = 0o666 if mode is None else 0o600  # new files are the umask's to restrict
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, first)) as file:
             yield file
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -46,8 +46,8 @@ def test_if_the_block_fails_the_old_file_stays(tmp_path: Path, error: type[BaseE
 
 
 def test_an_interrupt_when_the_file_has_just_been_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def opened(*arguments: str) -> BinaryIO:
-        open(*arguments).close()
+    def opened(*arguments: Any, **options: Any) -> BinaryIO:
+        open(*arguments, **options).close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(atomic, "open", opened, raising=False)
@@ -65,6 +65,16 @@ def test_links_are_followed_and_permissions_kept(tmp_path: Path):
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_few_may_read_is_never_open_to_more(tmp_path: Path):
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    with replacing(path) as file:
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+        file.write(b"new")
+    assert path.read_bytes() == b"new" and stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_name_of_the_greatest_length(tmp_path: Path):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from irc.cli.output import say
@@ -25,10 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     _replace_closed_streams()
     model = ""
     try:
-        options = _parsed(argv)
-        model = options.model.path
-        status: int = options.run(options)
-        sys.stdout.flush()
+        with _ended_by_signals():
+            options = _parsed(argv)
+            model = options.model.path
+            status: int = options.run(options)
+            sys.stdout.flush()
     except Error as error:
         return _fail(str(error))
     except BrokenPipeError:  # whoever reads our results has seen enough
@@ -41,7 +44,39 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"cannot write the results: {error.strerror or error}")
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
+    except _Ended as ended:
+        return _fail(f"ended by {ended.by.name}", 128 + ended.by)
     return status
+
+
+class _Ended(BaseException):
+    """A signal has asked the program to end."""
+
+    def __init__(self, by: signal.Signals) -> None:
+        self.by = by
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """What would end the program at once, SIGTERM or SIGHUP, ends it by way of `_Ended`: no temporary file is left.
+
+    Where a signal is ignored, as under nohup, or handled by the program that runs a command, it stays so.
+    """
+
+    def end(number: int, _: object) -> None:
+        raise _Ended(signal.Signals(number))
+
+    taken: list[signal.Signals] = []
+    try:
+        if threading.current_thread() is threading.main_thread():  # no other may
+            for each in signal.Signals:
+                if each.name in ("SIGTERM", "SIGHUP") and signal.getsignal(each) is signal.SIG_DFL:
+                    signal.signal(each, end)
+                    taken.append(each)
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -142,6 +143,34 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(step, interrupt)
         result = irc("print", "g.ir")
         assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_ended_in_the_middle_of_writing(name: str, irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    number = signal.Signals[name]
+    code = f"""
+import os, signal, sys
+import irc.runtime.files.file
+from irc.cli import main
+ignored = len(sys.argv) > 1
+if ignored:
+    signal.signal({number}, signal.SIG_IGN)
+write = irc.runtime.files.file.write_tensor
+def ended(*arguments):
+    os.kill(os.getpid(), {number})
+    write(*arguments)
+irc.runtime.files.file.write_tensor = ended
+status = main(["compile", "m.onnx", "-o", "m.irc"])
+assert signal.getsignal({number}) is (signal.SIG_IGN if ignored else signal.SIG_DFL)
+sys.exit(status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr.decode()) == (128 + number, f"irc: ended by {name}\n")
+    assert os.listdir() == ["m.onnx"]
+    done = subprocess.run([sys.executable, "-c", code, "ignored"], capture_output=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir()) == ["m.irc", "m.onnx"]
 
 
 def test_stdout_that_is_no_file_and_fails(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:

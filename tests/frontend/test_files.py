@@ -328,7 +328,7 @@ def outside(folder: Path) -> str:
         ("missing.bin", {}, ["cannot read its external data 'missing.bin': No such file"]),
         ("", {}, ["location"]),
         ("a\0b", {}, ["location"]),
-        (".", {}, ["regular file"]),
+        (".", {}, ["cannot read", "directory"]),
         ("x" * 5000, {}, ["cannot read", "xxx: File name too long"]),
         ("../secret", {}, ["leaves"]),
         ("a/../../secret", {}, ["leaves"]),
