@@ -65,7 +65,7 @@ class Attributes(Heap):
         if not has_memory(type):
             return NOTHING
         owner = self.facts.site(location)
-        site = Site(Kind.ATTRIBUTE, owner.key, type, (*owner.path, step))
+        site = owner._replace(kind=Kind.ATTRIBUTE, type=type, path=(*owner.path, step))
         if isinstance(attribute, Object):
             return self._object(attribute, site)
         made = self.facts.location(site)

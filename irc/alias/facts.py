@@ -13,9 +13,10 @@ Language", 1994), with allocation sites as locations.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from irc.alias.locations import Kind
+from irc.alias.locations import Kind, Location
 from irc.ir import types
 from irc.ir.objects import Object
 from irc.ir.types import ClassType, TensorType, TupleType, Type
@@ -35,6 +36,17 @@ RANDOM: Element = 3
 WORLD: Element = 4
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Inside:
+    """The call that made a location: where that is, and the call inside of it, if there is one, that did.
+
+    Chains of calls share their ends: each adds one of these, however long it is.
+    """
+
+    step: str
+    further: Inside | None
+
+
 class Site(NamedTuple):
     """What a location is, where the value it was made for does not say it all."""
 
@@ -42,6 +54,16 @@ class Site(NamedTuple):
     key: Value | str | None
     type: Type
     path: tuple[str, ...] = ()
+    inside: Inside | None = None
+
+    def location(self) -> Location:
+        """It as queries report it."""
+        steps: list[str] = []
+        inside = self.inside
+        while inside is not None:
+            steps.append(inside.step)
+            inside = inside.further
+        return Location(self.kind, self.key, self.type, (*steps, *self.path))
 
 
 class Load(NamedTuple):

@@ -175,7 +175,7 @@ class Heap(ABC):
                 found = location
             else:
                 type = _held(site.type)
-                found = facts.location(Site(site.kind, site.key, type, (*site.path, "[*]")))
+                found = facts.location(site._replace(type=type, path=(*site.path, "[*]")))
             facts.private[location] = found
         return found
 

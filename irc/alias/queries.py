@@ -245,7 +245,7 @@ class Queries:
 
     def describe(self, location: int) -> Location:
         """``location`` as queries report it."""
-        return Location(*self._solver.facts.site(location))
+        return self._solver.facts.site(location).location()
 
     def any_writes(self) -> bool:
         """Whether anything in the graph writes at all."""

@@ -12,11 +12,12 @@ calls among themselves are not told apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Constraint, Element, Facts, Site
+from irc.alias.condense import Condensed, components
+from irc.alias.facts import NOTHING, Constraint, Element, Facts, Inside, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Noting, Recorder
@@ -33,12 +34,14 @@ _FIXED = (NOTHING, f.ESCAPED, f.OUTSIDE, f.RANDOM, f.WORLD)
 
 @dataclass(frozen=True)
 class Summary:
-    """What calls of one function do.
+    """What calls of one function do, in condensed facts.
 
     Attributes:
         facts: the facts of the function's body (and of those it calls in a cycle).
         params, returns: the elements of its parameters and of what it returns.
-        visible: the elements that its caller can see, in order of creation.
+        called: those parameters that calls from within the cycle give something too.
+        visible: the elements that its caller can see, in order of creation -> what they point to.
+        escaping: what unknown code may hold.
         constraints: those among visible elements.
         written: the elements it writes, as far as they are visible.
     """
@@ -47,7 +50,9 @@ class Summary:
     facts: Facts
     params: tuple[Element, ...]
     returns: tuple[Element, ...]
-    visible: tuple[Element, ...]
+    called: frozenset[Element]
+    visible: dict[Element, list[Element]]
+    escaping: list[Element]
     constraints: tuple[Constraint, ...]
     written: tuple[Element, ...]
 
@@ -57,18 +62,27 @@ class Functions:
 
     def __init__(self, module: Module | None) -> None:
         self._graphs = {} if module is None else module.graphs
+        self._bodies: dict[str, _Body | None] = {}
         self._summaries: dict[str, Summary | None] = {}
 
     def summary(self, name: str) -> Summary | None:
         """The summary of the function called ``name``; None if it is opaque: not known, or too large."""
         if name not in self._summaries:
-            for cycle in _cycles(name, self._graphs):
-                self._summaries.update(_summarise(cycle, self._graphs, self))
+            if name not in self._bodies:
+                self._record(name)
+            body = self._bodies[name]
+            self._summaries[name] = body and body.summary(name)
         return self._summaries[name]
 
-    def has(self, name: str) -> bool:
-        """Whether the summary of ``name`` has been made."""
-        return name in self._summaries
+    def _record(self, name: str) -> None:
+        """Record the function called ``name`` and those that it leads to, callees first."""
+        for cycle in components([name], self._callees):
+            if cycle[0] not in self._bodies:
+                known = cycle[0] in self._graphs
+                self._bodies.update(dict.fromkeys(cycle, _Body(self, cycle, self._graphs) if known else None))
+
+    def _callees(self, name: str) -> Iterable[str]:
+        return called(self._graphs[name]) if name in self._graphs and name not in self._bodies else ()
 
 
 class _Body(Noting):
@@ -89,6 +103,7 @@ class _Body(Noting):
             for value, element in zip(graph.outputs, self.returns[name]):
                 if element != NOTHING:
                     self.point(element, self.element(value))
+        self._condense()
 
     def call(self, node: Node, name: str) -> bool:
         """Record a call of a function of this cycle; False if it is none."""
@@ -100,6 +115,76 @@ class _Body(Noting):
         for output, element in zip(node.outputs, self.returns[name]):
             self.bind(output, element)
         return True
+
+    def _condense(self) -> None:
+        facts = self.facts
+        params = {e for elements in self.params.values() for e in elements}
+        loaded = {c.target for c in facts.constraints if isinstance(c, f.Load)}
+        returns = {e for elements in self.returns.values() for e in elements}
+        bases = {c.base for c in facts.constraints}
+        written = {element for _, element in self.writes.entries}
+        self._condensed = Condensed(facts, params | loaded, params | returns | bases, written)
+        same = self._condensed.same
+        self._called = frozenset(same[e] for e in params if facts.targets_of(e))
+        renamed = [_renamed(c, same) for c in facts.constraints]
+        self._constraints = tuple({(c.__class__, c): c for c in renamed}.values())  # a load equals a store, as tuples
+        self._written = dict.fromkeys(same[element] for _, element in self.writes.entries)
+        self._involved = [*self._condensed.targets[f.ESCAPED]]
+        self._involved += [e for c in self._constraints for e in _elements(c)]
+        facts.elements.clear()  # nobody will ask for the values in here
+        facts.made_for.clear()
+
+    def summary(self, name: str) -> Summary | None:
+        """The summary of one of these functions; None if it is too large."""
+        condensed = self._condensed
+        params = tuple(condensed.same[e] for e in self.params[name])
+        returns = tuple(condensed.same[e] for e in self.returns[name])
+        visible = self._visible([*params, *returns, *self._involved])
+        if visible is None:
+            return None
+        written: tuple[Element, ...] = ()
+        if self._written:
+            leading = condensed.above([*visible, *self.facts.unknown_of, *self.facts.wild_types, *_FIXED])
+            written = tuple(e for e in self._written if e in leading)
+            visible = self._visible([*visible, *written])
+        if visible is None:
+            return None
+        seen = {e: condensed.targets[e] for e in sorted(visible.difference(_FIXED))}
+        escaping = condensed.targets[f.ESCAPED]
+        return Summary(name, self.facts, params, returns, self._called, seen, escaping, self._constraints, written)
+
+    def _visible(self, roots: list[Element]) -> set[Element] | None:
+        """What ``roots`` lead to, and what objects there hold; None if that is too much."""
+        facts, targets = self.facts, self._condensed.targets
+        found: set[Element] = set()
+        pending = roots
+        while pending:
+            e = pending.pop()
+            if e in found:
+                continue
+            found.add(e)
+            if len(found) > _LARGEST:
+                return None
+            if e not in facts.unknown_of:
+                pending += targets[e]
+                pending += facts.contents.get(e, {}).values()
+                if e in facts.private:
+                    pending.append(facts.private[e])
+        return found
+
+
+def _elements(constraint: Constraint) -> tuple[Element, ...]:
+    if isinstance(constraint, f.Load):
+        return constraint.base, constraint.target
+    return (constraint.base, constraint.source) if isinstance(constraint, f.Store) else (constraint.base,)
+
+
+def _renamed(constraint: Constraint, same: dict[Element, Element]) -> Constraint:
+    if isinstance(constraint, f.Load):
+        return constraint._replace(base=same[constraint.base], target=same[constraint.target])
+    if isinstance(constraint, f.Store):
+        return constraint._replace(base=same[constraint.base], source=same[constraint.source])
+    return constraint._replace(base=same[constraint.base])
 
 
 def call(rec: Recorder, node: Node, name: str) -> bool:
@@ -117,19 +202,21 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
     body, facts = summary.facts, rec.facts
     to: dict[Element, Element] = {e: e for e in _FIXED}
     for param, value in zip(summary.params, node.inputs[1:]):
-        argument = rec.element(value)
-        if body.targets_of(param):  # calls from within the cycle give it more
-            to[param] = facts.new()
-            rec.point(to[param], argument)
-        else:
-            to[param] = argument
+        if param == NOTHING:
+            continue
+        if param not in summary.called:
+            to[param] = rec.element(value)
+        else:  # of several arguments, where those that are passed on in turn count as one
+            if param not in to:
+                to[param] = facts.new()
+            rec.point(to[param], rec.element(value))
     for e in summary.visible:
         if e not in to:
             to[e] = _copy(rec, node, summary, e)
-    for e in summary.visible:
+    for e, targets in summary.visible.items():
         if e in body.unknown_of:
             continue
-        for target in body.targets_of(e):
+        for target in targets:
             rec.point(to[e], to[target])
         for field, held in body.contents.get(e, {}).items():
             facts.contents.setdefault(to[e], {})[field] = to[held]
@@ -138,8 +225,8 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
             facts.constructed.add(to[e])
         if e in body.private:
             facts.private[to[e]] = to[body.private[e]]
-    for target in body.targets_of(f.ESCAPED):
-        rec.escape(to[target])
+    for e in summary.escaping:
+        rec.escape(to[e])
     for constraint in summary.constraints:
         if isinstance(constraint, f.Load):
             rec.point(to[constraint.target], rec.load(to[constraint.base], constraint.type, constraint.field))
@@ -165,68 +252,9 @@ def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
         return rec.constant(site.key, site.type)
     inner = "" if site.key is None or isinstance(site.key, str) else f".%{site.key.name}"
     key = node.outputs[0] if node.outputs else summary.name
-    return rec.facts.location(Site(site.kind, key, site.type, (f" in {summary.name}{inner}", *site.path)))
-
-
-# -- making summaries --------------------------------------------------------
-
-
-def _summarise(cycle: list[str], graphs: dict[str, Graph], functions: Functions) -> dict[str, Summary | None]:
-    if any(name not in graphs for name in cycle):
-        return dict.fromkeys(cycle)
-    body = _Body(functions, cycle, graphs)
-    facts = body.facts
-    written = list(dict.fromkeys(element for _, element in body.writes.entries))
-    found: dict[str, Summary | None] = {}
-    for name in cycle:
-        params, returns = tuple(body.params[name]), tuple(body.returns[name])
-        visible = _visible(facts, [*params, *returns])
-        if len(visible) > _LARGEST:
-            found[name] = None
-            continue
-        constraints = [c for c in facts.constraints if c.base in visible]
-        seen = tuple(e for e in written if e in _FIXED or _reaches(facts, e, visible))
-        everything = _visible(facts, [*visible, *seen])
-        order = tuple(sorted(everything - set(_FIXED)))
-        found[name] = Summary(name, facts, params, returns, order, tuple(constraints), seen)
-    return found
-
-
-def _visible(facts: Facts, roots: list[Element]) -> set[Element]:
-    """What follows from ``roots``, from what escapes, and from what is stored or loaded through constraints."""
-    found: set[Element] = set()
-    pending = [*roots, *facts.targets_of(f.ESCAPED)]
-    for constraint in facts.constraints:
-        pending.append(constraint.base)
-        if isinstance(constraint, f.Store):
-            pending.append(constraint.source)
-        elif isinstance(constraint, f.Load):
-            pending.append(constraint.target)
-    while pending:
-        e = pending.pop()
-        if e in found:
-            continue
-        found.add(e)
-        if e not in facts.unknown_of:
-            pending += facts.targets_of(e)
-            pending += facts.contents.get(e, {}).values()
-            if e in facts.private:
-                pending.append(facts.private[e])
-    return found
-
-
-def _reaches(facts: Facts, element: Element, visible: set[Element]) -> bool:
-    seen = {element}
-    pending = [element]
-    while pending:
-        e = pending.pop()
-        if e in visible or e in facts.unknown_of or e in facts.wild_types:
-            return True
-        for target in facts.targets_of(e):
-            if target not in seen:
-                seen.add(target)
-                pending.append(target)
-    return False
+    return rec.facts.location(
+        Site(site.kind, key, site.type, site.path, Inside(f" in {summary.name}{inner}", site.inside))
+    )
 
 
 def called(graph: Graph) -> Iterator[str]:
@@ -235,37 +263,3 @@ def called(graph: Graph) -> Iterator[str]:
         name = callee(node)
         if name is not None:
             yield name
-
-
-def _cycles(start: str, graphs: dict[str, Graph]) -> list[list[str]]:
-    """The functions that ``start`` leads to, those that call each other together, callees first (Tarjan)."""
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    found: list[list[str]] = []
-    stack: list[tuple[str, Iterator[str]]] = []
-
-    def enter(name: str) -> None:
-        order[name] = low[name] = len(order)
-        open_.append(name)
-        stack.append((name, called(graphs[name]) if name in graphs else iter(())))
-
-    enter(start)
-    while stack:
-        name, callees = stack[-1]
-        further = next(callees, None)
-        if further is not None:
-            if further not in order:
-                enter(further)
-            elif further in open_:
-                low[name] = min(low[name], order[further])
-            continue
-        stack.pop()
-        if stack:
-            caller = stack[-1][0]
-            low[caller] = min(low[caller], low[name])
-        if low[name] == order[name]:
-            at = open_.index(name)
-            found.append(open_[at:])
-            del open_[at:]
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Module, Node, Value, parse_graph
@@ -43,3 +43,43 @@ class Case:
     def order(self) -> str:
         """The names of the first outputs of the top block's nodes, in order."""
         return " ".join(n.outputs[0].name if n.outputs else n.kind for n in self.graph.nodes)
+
+
+def nested(shape: str, n: int) -> Iterator[str]:
+    """The text of a module with ``n`` functions f0, f1, ..., the first of which the main graph calls.
+
+    In a ``chain`` each returns what the next does; in a ``join``, that or memory
+    of its own, the last of them what it was given; so do those of a ``ring``, in
+    which the last one calls the first; in a ``tree``, what either of two others does.
+    """
+    yield "graph main(%x : Tensor):"
+    yield from _call(0, "%y")
+    yield "  return (%y)"
+    for i in range(n):
+        yield f"graph f{i}(%x : Tensor):"
+        callees = {"ring": [(i + 1) % n], "tree": [2 * i + 1, 2 * i + 2]}.get(shape, [i + 1])
+        if callees[-1] >= n:
+            if shape != "join":
+                yield "  %y : Tensor = aten::relu(%x)"
+            yield f"  return ({'%x' if shape == 'join' else '%y'})"
+            continue
+        if shape == "chain":
+            yield from _call(callees[0], "%y")
+        else:
+            yield "  %c : bool = prim::Constant[value=1]()"
+            yield "  %y : Tensor = prim::If(%c)"
+            yield "    block0():"
+            yield from ("    " + line for line in _call(callees[0], "%a"))
+            yield "      -> (%a)"
+            yield "    block1():"
+            own = _call(callees[1], "%b") if shape == "tree" else ["  %b : Tensor = aten::relu(%x)"]
+            yield from ("    " + line for line in own)
+            yield "      -> (%b)"
+        yield "  return (%y)"
+
+
+def _call(function: int, result: str) -> list[str]:
+    return [
+        f'  %f{result[1:]} : Function = prim::Constant[name="f{function}"]()',
+        f"  {result} : Tensor = prim::CallFunction(%f{result[1:]}, %x)",
+    ]

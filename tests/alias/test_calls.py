@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze
-from irc.ir import Module, Value, parse_module, types
+from irc.ir import Graph, Module, Value, parse_module, types
 from irc.ir.builder import Builder
+from tests.alias.helpers import nested
 from tests.alias.programs import TENSOR, choices, program
 
 FUNCTIONS = """
@@ -228,23 +230,100 @@ def test_thirty_functions_that_double_each_other(kind: str) -> None:
         assert not db.may_alias(result, module.main.inputs[0])
 
 
-@given(choices)
+def test_what_functions_hand_on_takes_one_element_however_many_hands() -> None:
+    """Longer than the limit on the elements of a summary: what only hands on adds none."""
+    module = parse_module("\n".join(nested("chain", 1100)))
+    x, (y,) = module.main.inputs[0], module.main.outputs
+    db = analyze(module.main)
+    assert not db.may_alias(x, y)
+    assert not db.has_writers(x)
+    (location,) = db.locations(y)
+    assert len(location.path) == 1100, "the calls that led to it"
+    assert db.counters()["elements"] < 50
+
+
+@pytest.mark.parametrize("shape", ["join", "ring", "tree"])
+def test_memory_that_callers_cannot_tell_apart_is_one(shape: str) -> None:
+    module = parse_module("\n".join(nested(shape, 1100)))
+    x, (y,) = module.main.inputs[0], module.main.outputs
+    db = analyze(module.main)
+    assert db.may_alias(x, y) == (shape == "join")
+    assert not db.has_side_effects(y.node), "as it would be if the functions were opaque"
+    assert db.counters()["elements"] < 50
+
+
+def test_memory_that_callers_can_tell_apart_stays_apart() -> None:
+    text = """
+graph main(%x : Tensor, %l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Tensor, %b : Tensor, %c : Tensor = prim::CallFunction(%f, %x, %l)
+  %w : Tensor = aten::relu_(%b)
+  return (%a, %b, %c)
+
+graph f(%x : Tensor, %l : Tensor[]):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %d : Tensor = aten::relu(%x)
+  %t : bool = prim::Constant[value=1]()
+  %c : Tensor = prim::If(%t)
+    block0():
+      -> (%b)
+    block1():
+      -> (%d)
+  %s : Tensor[] = aten::append(%l, %d)
+  return (%a, %b, %c)
+"""
+    module = parse_module(text)
+    a, b, c = module.main.outputs
+    db = analyze(module.main)
+    assert not db.may_alias(a, b)
+    assert not db.may_alias(a, c)
+    assert db.may_alias(b, c)
+    held = module.main.inputs[1]
+    assert db.may_contain_alias(held, c)
+    assert not db.may_contain_alias(held, b)
+    assert db.has_writers(c)
+    assert not db.has_writers(a)
+
+
+def test_loading_what_is_stored_is_not_storing_it() -> None:
+    """A load and a store of one element, through one parameter."""
+    text = """
+graph main(%x : Tensor, %l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = prim::CallFunction(%f, %l)
+  return (%y)
+
+graph f(%l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %u : Tensor = prim::CallFunction(%f, %l)
+  %s : Tensor[] = aten::append(%l, %u)
+  %z : int = prim::Constant[value=0]()
+  %e : Tensor = aten::__getitem__(%l, %z)
+  return (%e)
+"""
+    main = parse_module(text).main
+    assert analyze(main).may_alias(main.outputs[0], main.inputs[0])
+
+
+@given(choices, st.integers(1, 3))
 @settings(max_examples=80, deadline=None)
-def test_a_call_is_the_function_inlined(numbers: list[int]) -> None:
-    """The same program, once as the main graph and once called by it."""
+def test_a_call_is_the_function_inlined(numbers: list[int], depth: int) -> None:
+    """The same program, once as the main graph and once called by it, or through others that do nothing else."""
     direct = program(numbers)
-    function = program(numbers)
     module = Module()
-    function.name, function.module = "f", module
-    module.graphs["f"] = function
-    main = module.main
-    inputs = [main.add_input(v.type, v.name) for v in direct.inputs]
-    b = Builder(main)
-    constant = b.op("prim::Constant", type=types.FUNCTION, attributes={"name": "f"})
-    call = b.node("prim::CallFunction", [constant, *inputs], [v.type for v in direct.outputs])
-    main.set_outputs(call.outputs)
-    expected, found = analyze(direct), analyze(main)
-    outside = [*direct.inputs, *direct.outputs], [*inputs, *call.outputs]
+    graph = program(numbers)
+    for i in range(depth):
+        graph.name, graph.module = f"f{i}", module
+        module.graphs[f"f{i}"] = graph
+        graph = Graph() if i + 1 < depth else module.main
+        inputs = [graph.add_input(v.type, v.name) for v in direct.inputs]
+        b = Builder(graph)
+        constant = b.op("prim::Constant", type=types.FUNCTION, attributes={"name": f"f{i}"})
+        call = b.node("prim::CallFunction", [constant, *inputs], [v.type for v in direct.outputs])
+        graph.set_outputs(call.outputs)
+    expected, found = analyze(direct), analyze(graph)
+    outside = [*direct.inputs, *direct.outputs], [*graph.inputs, *graph.outputs]
     for a, x in zip(*outside):
         assert expected.has_writers(a) == found.has_writers(x), (str(direct), a)
         for b_, y in zip(*outside):

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Module, Value, types
+from irc.ir import Builder, Graph, Module, Value, parse_module, types
 from irc.ir.types import ListType
+from tests.alias.helpers import nested
 from tests.alias.test_upstream_bugs import chained_branches
 
 TENSORS = ListType(types.TENSOR)
@@ -114,6 +115,31 @@ def test_work_is_linear(step: Callable[[Chain, Value], Value]) -> None:
     counts = []
     for n in (250, 1000):
         counts.append(lines(partial(ask, *grown(step, n))))
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
+@pytest.mark.parametrize("shape", ["chain", "join", "ring", "tree"])
+def test_functions_that_call_functions_are_linear(shape: str) -> None:
+    counts = []
+    for n in (100, 400):
+        main = parse_module("\n".join(nested(shape, n))).main
+        counts.append(lines(partial(analyze, main)))
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
+def test_functions_that_are_called_one_after_the_other_are_looked_at_once() -> None:
+    """Callees first: whoever calls them next finds what is known of them."""
+    counts = []
+    for n in (100, 400):
+        main = parse_module("\n".join(nested("chain", n))).main
+        b = Builder(main)
+        for i in reversed(range(n)):
+            function = b.op("prim::Constant", type=types.FUNCTION, attributes={"name": f"f{i}"})
+            b.node("prim::CallFunction", [function, main.inputs[0]], [types.TENSOR])
+        first = next(n for n in main.nodes if n.kind == "prim::CallFunction")
+        first.output.replace_all_uses_with(main.inputs[0])
+        first.erase()
+        counts.append(lines(partial(analyze, main)))
     assert counts[1] <= 4.3 * counts[0], counts
 
 

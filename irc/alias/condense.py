@@ -1,0 +1,174 @@
+"""The facts of a function without the elements that denote just what others do.
+
+Elements that lead to each other denote the same, and so does one that points
+to a single other and to nothing else. Chains of calls consist of little but
+these: without them, a summary says how memory is passed on, not through how
+many hands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+from irc.alias.facts import ESCAPED, NOTHING, OUTSIDE, Element, Facts, Store
+from irc.alias.locations import Kind
+from irc.ir.types import TensorType
+
+_T = TypeVar("_T")
+
+
+def components(roots: Iterable[_T], below: Callable[[_T], Iterable[_T]]) -> Iterator[list[_T]]:
+    """What ``roots`` lead to, things that lead to each other together, those that others lead to first.
+
+    Tarjan, "Depth-first search and linear graph algorithms", 1972; iterative.
+    """
+    order: dict[_T, int] = {}
+    low: dict[_T, int] = {}
+    open_: list[_T] = []
+    closed: set[_T] = set()
+    stack: list[tuple[_T, Iterator[_T]]] = []
+    for root in roots:
+        following: _T | None = None if root in order else root
+        while following is not None or stack:
+            if following is not None:
+                order[following] = low[following] = len(order)
+                open_.append(following)
+                stack.append((following, iter(below(following))))
+            top, rest = stack[-1]
+            following = None
+            for other in rest:
+                if other not in order:
+                    following = other
+                    break
+                if other not in closed:
+                    low[top] = min(low[top], order[other])
+            if following is not None:
+                continue
+            stack.pop()
+            if stack:
+                caller = stack[-1][0]
+                low[caller] = min(low[caller], low[top])
+            if low[top] == order[top]:
+                found: list[_T] = []
+                while not found or found[-1] != top:
+                    found.append(open_.pop())
+                closed.update(found)
+                yield found
+
+
+class Condensed:
+    """What the elements of ``facts`` point to, with one element for all that denote the same.
+
+    Of what facts name (locations, contents, unknown memory) only tensors are
+    merged, those that nothing tells apart: whatever leads to one leads to all.
+
+    Args:
+        facts: recorded, and not solved.
+        growing: elements that callers will let denote more.
+        used: elements that callers refer to.
+        written: elements that they write.
+
+    Attributes:
+        same: element -> the one that stands for it.
+        targets: each of these -> those that it points to.
+    """
+
+    def __init__(self, facts: Facts, growing: set[Element], used: set[Element], written: set[Element]) -> None:
+        self._facts = facts
+        self.same: dict[Element, Element] = {}
+        self.targets: dict[Element, list[Element]] = {}
+        self._condense(growing, {})
+        stored = {c.source for c in facts.constraints if isinstance(c, Store)}
+        kept = growing | used | written | stored
+        self._splice(kept)
+        twins = self._twins({self.same[e] for e in used})
+        if twins:
+            self._condense(growing, twins)
+            self._splice(kept)
+
+    def _condense(self, growing: set[Element], twins: dict[Element, Element]) -> None:
+        """Find `same` and `targets`, with one location for all ``twins``."""
+        below, every, same = self._facts.targets_of, range(len(self._facts.targets)), self.same
+        named: list[Element] = []
+        self.targets.clear()
+        same.update(zip(every, every))
+        same.update(twins)
+        for cycle in components(every, lambda e: () if self._is_named(e) else map(same.__getitem__, below(e))):
+            first = min(cycle)
+            if self._is_named(first):
+                named.append(first)
+                continue
+            same.update(dict.fromkeys(cycle, first))
+            targets = self._outside(cycle, first)
+            if len(targets) == 1 and growing.isdisjoint(cycle):
+                same.update(dict.fromkeys(cycle, targets[0]))
+            else:
+                self.targets[first] = targets
+        self.targets.update((e, self._outside([e], e)) for e in named)
+
+    def _is_named(self, e: Element) -> bool:
+        facts = self._facts
+        return e in facts.sites or e in facts.content_type or e in facts.unknown_of or e in (ESCAPED, OUTSIDE)
+
+    def _outside(self, cycle: list[Element], first: Element) -> list[Element]:
+        """What the elements of a cycle, for which ``first`` stands, point to but themselves."""
+        targets = dict.fromkeys(self.same[t] for e in cycle for t in self._facts.targets_of(e))
+        targets.pop(first, None)
+        return list(targets)
+
+    def _splice(self, kept: set[Element]) -> None:
+        """Leave out elements that nothing but one other points to: that points to what they do."""
+        keep = {self.same[e] for e in kept}
+        counts = Counter(t for targets in self.targets.values() for t in targets)
+        spliced = {e for e in self.targets if counts[e] == 1 and e not in keep and not self._is_named(e)}
+        for e in [e for e in self.targets if e not in spliced]:
+            found: dict[Element, None] = {}
+            pending = self.targets[e][::-1]
+            while pending:
+                t = pending.pop()
+                if t in spliced:
+                    pending += self.targets.pop(t)[::-1]
+                elif t != e:
+                    found[t] = None
+            self.targets[e] = list(found)
+
+    def _twins(self, used: set[Element]) -> dict[Element, Element]:
+        """Fresh tensors that callers cannot tell apart -> the first of them.
+
+        The same elements point to them, and they are stored in the same places.
+        """
+        facts, same = self._facts, self.same
+        used = used.union(facts.private.values())
+        sources: dict[Element, list[Hashable]] = {}
+        for source, targets in self.targets.items():
+            for t in targets:
+                if t in facts.sites and t not in used:
+                    sources.setdefault(t, []).append(source)
+        stores = [c for c in facts.constraints if isinstance(c, Store)]
+        for store in dict.fromkeys(c._replace(base=same[c.base], source=same[c.source]) for c in stores):
+            if store.source in facts.sites and store.source not in used:
+                sources.setdefault(store.source, []).append(store._replace(source=NOTHING))
+        found: dict[Element, Element] = {}
+        first: dict[frozenset[Hashable], Element] = {}
+        for t, leading in sources.items():
+            if isinstance(facts.type_of(t), TensorType) and facts.site(t).kind is Kind.TEMPORARY:
+                twin = first.setdefault(frozenset(leading), t)
+                if twin != t:
+                    found[t] = twin
+        return found
+
+    def above(self, elements: Iterable[Element]) -> set[Element]:
+        """``elements`` and all that lead to them."""
+        sources: dict[Element, list[Element]] = {}
+        for source, targets in self.targets.items():
+            for target in targets:
+                sources.setdefault(target, []).append(source)
+        found = set(elements)
+        pending = list(found)
+        while pending:
+            new = [e for e in sources.get(pending.pop(), ()) if e not in found]
+            found.update(new)
+            pending += new
+        return found
