@@ -53,7 +53,8 @@ def compile(
     Args:
         model: path of an ONNX file, ``onnx.ModelProto``, ``torch.jit`` module or function, ``irc.ir.Module`` or
             ``irc.ir.Graph``. It is not changed. Large weights of a ``ModelProto``, and external data, are read by
-            the first run, which fails (IRC130) if they were changed meanwhile.
+            the first run, which fails (IRC130) if they were changed meanwhile; external data stays mapped, and must
+            not be changed in place while the model lives.
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes, ``irc.passes.Repeat`` groups
             and pieces of such text: ``["default", Square()]``.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).

@@ -48,6 +48,8 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
 
     Names of values survive. Large weights are read when they are first used:
     a file must not be changed, nor a ``ModelProto``, before that (IRC130).
+    External data stays mapped: changed in place later, it changes the weights,
+    and cut short, it ends the process. Other files may take its place.
 
     Args:
         model: the model or its path.

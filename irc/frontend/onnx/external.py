@@ -3,7 +3,8 @@
 Files are memory-mapped when the model is imported and read when a weight is
 first used. The map stays valid when the file is renamed or deleted; when it
 was changed in place meanwhile, reading fails with IRC130 rather than giving
-other weights than the ones imported.
+other weights than the ones imported. Once read, a weight is a view of the map
+and is not looked after any more: callers must leave the file as it is.
 
 A process may have few files open, and some models have hundreds: one with a
 map, which Python keeps a descriptor for, is not kept open besides. So it is
