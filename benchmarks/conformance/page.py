@@ -40,8 +40,11 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   refuses to pool so, and lets convolutions begin and end inside the input, by padding of less than nothing.
 - Slice backwards with an end of `INT_MAX`: irc clamps it to the last element, as the specification says, so nothing is
   taken. ONNX Runtime goes on to the first.
-- TreeEnsembleClassifier, three classes or more, one of which has no votes in a row: its score of 0 counts for irc, as
-  for onnx.reference, so it is the likeliest if all others are negative. ONNX Runtime takes the best of the others.
+- TreeEnsembleClassifier, a class of which has no votes in a row: its score of 0 counts for irc, as for onnx.reference,
+  so it is the likeliest if all others are negative. ONNX Runtime takes the best of the others; of two classes, it takes
+  the votes of the first for votes of the second if that has none.
+- Clip from version 11 on without a bound: irc keeps an infinity there, as onnx.reference does. ONNX Runtime makes it
+  the largest number, as the specification says and irc does from version 6 to 10.
 """
 
 
