@@ -12,8 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.guards.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.kernels import convolution, matmul, recurrent, signal
+from tests.kernels.helpers import bind
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
 
@@ -319,6 +321,63 @@ def test_work_that_cannot_be_in_time_is_refused_before_it_starts() -> None:
         start = time.monotonic()
         refused(compiled, feeds, "IRC443", "it", "multiplications", seconds=0.5)
         assert time.monotonic() - start < 60
+
+
+class Clock:
+    """A guard that lets kernels do as they like, and counts how often they look at the clock."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def allocate(self, size: int) -> None: ...
+
+    def work(self, products: int) -> None: ...
+
+    def pace(self) -> None:
+        self.looks += 1
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+
+
+LONG: dict[str, tuple[list[np.ndarray], dict[str, Any], int]] = {
+    "RNN": ([numbers(12, 3, 2), numbers(1, 4, 2), numbers(1, 4, 4)], {"hidden_size": 4}, 12),
+    "GRU": ([numbers(12, 3, 2), numbers(1, 12, 2), numbers(1, 12, 4)], {"hidden_size": 4}, 12),
+    "LSTM": ([numbers(12, 3, 2), numbers(1, 16, 2), numbers(1, 16, 4)], {"hidden_size": 4}, 12),
+    "Conv": ([numbers(1, 6, 40), numbers(12, 2, 5)], {"group": 3}, 3),
+    "MatMul": ([numbers(2, 1, 9, 5, dtype=np.int32), numbers(3, 5, 7, dtype=np.int32)], {}, 2 * 3 * 9 * 7 // 2),
+    "STFT": ([numbers(2, 64, 1), np.array(4), np.ones(8, np.float32)], {}, 15),
+}
+"""Operands, attributes, and how often a kernel looks at least if all its blocks are as small as they can be."""
+
+
+@pytest.mark.parametrize("op", LONG)
+def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, attributes, least = LONG[op]
+    kernel = bind(op, attributes, None, len(inputs))
+    with np.errstate(all="ignore"):
+        wanted = kernel(*inputs)
+    monkeypatch.setattr(recurrent, "PACE_ELEMENTS", 0)
+    monkeypatch.setattr(convolution, "PACE_ELEMENTS", 0)
+    monkeypatch.setattr(matmul, "PIECE", 10)
+    monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)
+    clock = Clock()
+    with Guarded(clock), np.errstate(all="ignore"):
+        found = kernel(*inputs)
+    assert clock.looks >= least
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == wanted.dtype
+
+
+def test_products_of_integers_end_in_time() -> None:
+    """NumPy makes them at a hundredth of the pace of others: by their number, there would be time."""
+    inputs = {"x": np.ones((2000, 2000), np.int64), "y": np.ones((2000, 2000), np.int64)}
+    start = time.monotonic()
+    refused(node_model("MatMul", inputs), inputs, "IRC443", "it", "the time is over", seconds=0.5)
+    assert time.monotonic() - start < 10
+    with pytest.raises(irc.Error, match=f"IRC443.* {8 * 2000**3} multiplications"):
+        node_model("Einsum", inputs, equation="ij,jk->ik").run(inputs, limits=Limits(seconds=0.5))
 
 
 def test_limits_that_make_no_sense() -> None:

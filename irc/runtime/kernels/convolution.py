@@ -30,6 +30,10 @@ from irc.runtime.kernels.windows import Axes, Sizes, outputs, pairing
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
 
+PACE_ELEMENTS = 16 * COLUMN_ELEMENTS
+"""A block of at least `COLUMNS` columns may be larger than this. Then it is one of fewer groups at a time, and of a
+single group one that takes so long that a run under limits looks at the clock after each tap."""
+
 TAP_BYTES = 256
 """What is kept for one tap of a kernel in a `Layout`."""
 
@@ -172,19 +176,28 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     weights = w.reshape(group, features // group, depth // group)
     bias = None if b is None else b.reshape(group, features // group, 1)
     step = share(rows, max(COLUMN_ELEMENTS // max(1, depth), COLUMNS) // max(1, width))
-    for image, result in zip(x, out.reshape(x.shape[0], group, features // group, rows * width), strict=True):
+    most = PACE_ELEMENTS // max(1, depth // group * min(step, rows) * width)
+    together = min(group, max(1, most))
+    results = out.reshape(x.shape[0], group, features // group, rows * width)
+    for (image, result), first in itertools.product(zip(x, results, strict=True), range(0, group, together)):
+        groups = slice(first, first + together)
+        source = image[first * channels // group : (first + together) * channels // group]
+        filters, target, shift = weights[groups], result[groups], None if bias is None else bias[groups]
         for start in range(0, rows, step):
             count = min(step, rows - start)
             pace()
-            stored = by_phases(image, axes, plan, start, count)
-            columns = scratch("columns", (channels, taps, count, *inner), x.dtype)
+            stored = by_phases(source, axes, plan, start, count)
+            columns = scratch("columns", (len(source), taps, count, *inner), x.dtype)
+            is_long = columns.size > PACE_ELEMENTS
             for t, (phase, offset) in enumerate(plan.taps):
+                if is_long:
+                    pace()
                 window = tuple(slice(o, o + n) for o, n in zip(offset, (count, *inner), strict=True))
                 np.copyto(columns[:, t], stored[phase][(slice(None), *window)])
-            block = result[..., start * width : (start + count) * width]
-            np.matmul(weights, columns.reshape(group, depth // group, count * width), out=block)
-            if bias is not None:
-                block += bias
+            block = target[..., start * width : (start + count) * width]
+            np.matmul(filters, columns.reshape(len(filters), depth // group, count * width), out=block)
+            if shift is not None:
+                block += shift
 
 
 def share(total: int, most: int) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.guards.bounds import check_work, pace
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel, kernel
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 State = tuple[Array, ...]
 Step = Callable[[Array, State], State]
 """``(inputs' share of the gates [B, gates H], state)`` -> the next state; the first of a state is the output."""
+
+PACE_ELEMENTS = 1 << 12
+"""Elements of gates after which a run under limits looks at the clock: of a tenth of a millisecond or so."""
 
 
 def _affine(alpha: float, beta: float) -> Function:
@@ -165,10 +169,14 @@ def _run(
         time = counting(steps)[:, None]
         order = (np.where(time < lengths, lengths - 1 - time, time), counting(batch))
     source = x[order] if backward else x
+    check_work(steps * batch * (weights.w.size + weights.r_transposed.size))
     share = source.reshape(steps * batch, x.shape[2]) @ weights.w.T + bias
     share = share.reshape(steps, batch, len(bias))
     out = np.empty((steps, batch, weights.hidden), x.dtype)
+    paced = 1 + PACE_ELEMENTS // max(1, share[0].size if steps else 0)
     for t in range(steps):
+        if not t % paced:
+            pace()
         following = step(share[t], state)
         if lengths is None:
             out[t], state = following[0], following
