@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
 from irc.alias.locations import Kind
-from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap, parts
+from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, meet, overlap, parts
 from irc.ir import types
 from irc.ir.types import ClassType, TensorType, TupleType, Type, UnionType
 
@@ -229,14 +229,14 @@ class Heap(ABC):
         return found
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def _held(type: Type) -> Type:
     """The one type of all that an object of ``type`` may hold, as far as it has memory; Any if there are several."""
     held = dict.fromkeys(t for atom in atoms(type) for t in content_types(atom) if has_memory(t))
     return next(iter(held)) if len(held) == 1 else types.ANY
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def _part(atom: Type, field: Field, type: Type) -> Type:
     """The type of a field of an unknown object, as far as its own type tells; ``type`` where it does not."""
     if isinstance(field, str):

@@ -9,7 +9,7 @@ and list, dictionary, tuple, future and class types.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from irc.ir import types
 from irc.ir.types import (
@@ -37,7 +37,11 @@ _SYNONYMS = {
 }
 
 
-@cache
+REMEMBERED = 1 << 14
+"""Of so many types, the last ones asked about, answers are kept: types keep their sizes, so there is no end of them."""
+
+
+@lru_cache(maxsize=REMEMBERED)
 def parts(type: Type) -> tuple[Type, ...]:
     """What a value of ``type`` may be: never an optional or a union, tensors without shape."""
     found: dict[Type, None] = {}
@@ -68,7 +72,7 @@ def parts(type: Type) -> tuple[Type, ...]:
     return (types.ANY,) if types.ANY in found else tuple(sorted(found, key=str))
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def atoms(type: Type) -> tuple[Type, ...]:
     """The parts of ``type`` whose values have memory that could be written to."""
     return tuple(p for p in parts(type) if not _is_immutable(p))
@@ -84,7 +88,7 @@ def overlap(a: Type, b: Type) -> bool:
     return any(meet(s, t) is not None for s in atoms(a) for t in atoms(b))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=REMEMBERED)
 def meet(a: Type, b: Type) -> Type | None:
     """The part whose values are of both parts ``a`` and ``b``; None if there are none."""
     if a == b or b == types.ANY:
@@ -106,7 +110,7 @@ def meet(a: Type, b: Type) -> Type | None:
     return None
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def content_types(type: Type) -> tuple[Type, ...]:
     """The types of what an object of atom ``type`` may hold; empty for tensors. Field i of a tuple has type i."""
     if isinstance(type, ListType | FutureType):

@@ -28,8 +28,7 @@ _BITS = 2048
 """Bits a leaf: 256 bytes."""
 
 _FAN_BITS = 5
-_FAN = 1 << _FAN_BITS
-"""Most parts of a tree."""
+"""A tree has at most 2 to this many parts."""
 
 EMPTY: frozenset[int] = frozenset()
 

@@ -117,8 +117,6 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
     if len(programs) > 1:
         return _by_overload(rows)
     program = programs.pop()
-    if not program.writes and not program.escapes and not program.stores and not program.results:
-        return None
     if all(r == _Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
         return None
     simple = not (program.escapes or program.stores or any(row.is_varret for row in rows))
