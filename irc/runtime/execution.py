@@ -76,7 +76,7 @@ class Counters:
         for name, value in vars(other).items():
             if name == "breaks":
                 self.add_breaks(value)
-            elif name in ("arena_bytes", "tile_bytes"):
+            elif name in ("arena_bytes", "arena_bound", "tile_bytes"):
                 setattr(self, name, max(getattr(self, name), value))
             else:
                 setattr(self, name, getattr(self, name) + value)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import irc
 from irc.ir import parse_graph
 from irc.runtime import lowering
+from irc.runtime.execution import Counters
 from irc.runtime.memory import arena
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
@@ -395,3 +396,9 @@ def test_recorders_see_what_is_made() -> None:
     recorder = Recorder()
     model._runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
     assert {v.name for v in recorder.forms} == set("abcde")
+
+
+def test_parts_of_a_run_bound_their_arenas_together() -> None:
+    counters = Counters(arena_bytes=512, arena_bound=448)
+    counters.add(Counters(arena_bytes=256, arena_bound=256))
+    assert (counters.arena_bytes, counters.arena_bound) == (512, 448)
