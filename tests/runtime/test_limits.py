@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.runtime.guards.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
-from irc.runtime.kernels import convolution, matmul, recurrent, signal
+from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal
 from tests.kernels.helpers import bind
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
@@ -347,6 +347,7 @@ LONG: dict[str, tuple[list[np.ndarray], dict[str, Any], int]] = {
     "LSTM": ([numbers(12, 3, 2), numbers(1, 16, 2), numbers(1, 16, 4)], {"hidden_size": 4}, 12),
     "Conv": ([numbers(1, 6, 40), numbers(12, 2, 5)], {"group": 3}, 3),
     "MatMul": ([numbers(2, 1, 9, 5, dtype=np.int32), numbers(3, 5, 7, dtype=np.int32)], {}, 2 * 3 * 9 * 7 // 2),
+    "Cast": ([numbers(3, 4)], {"to": STRING}, 12),
     "STFT": ([numbers(2, 64, 1), np.array(4), np.ones(8, np.float32)], {}, 15),
 }
 """Operands, attributes, and how often a kernel looks at least if all its blocks are as small as they can be."""
@@ -361,6 +362,7 @@ def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.M
     monkeypatch.setattr(recurrent, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(convolution, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(matmul, "PIECE", 10)
+    monkeypatch.setattr(cast, "PACE_ELEMENTS", 1)
     monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)
     clock = Clock()
     with Guarded(clock), np.errstate(all="ignore"):

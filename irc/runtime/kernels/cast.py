@@ -14,11 +14,15 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, numpy_dtype
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
+PACE_ELEMENTS = 1 << 16
+"""Numbers that are written as strings before a run under limits looks at the clock."""
 
 Conversion = Callable[[Array], Array]
 
@@ -131,7 +135,11 @@ def _to_string(x: Array) -> Array:
         x = x.astype(np.int8)
     as_text: Callable[[Any], str] = str if x.dtype.kind in "iu" else _float_text
     out = np.empty(x.shape, object)
-    out.reshape(-1)[:] = [as_text(v) for v in x.reshape(-1).tolist()]
+    numbers, texts = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, PACE_ELEMENTS):
+        pace()
+        part = slice(start, start + PACE_ELEMENTS)
+        texts[part] = [as_text(v) for v in numbers[part].tolist()]
     return out
 
 
