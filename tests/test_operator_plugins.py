@@ -8,11 +8,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+
+from irc.alias import register_rule
+from irc.errors import Error
+from irc.passes.shapes import context
+from irc.passes.shapes.context import shape_rule
+from irc.runtime.kernels.registry import kernel
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
@@ -141,3 +148,46 @@ def test_a_package_that_cannot_be_imported(folder: Path) -> None:
     assert result.returncode == 1
     assert "IRC304: m.onnx, example_that_is_not_there: the plug-in of the operators com.example::" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def nothing(*_: Any) -> Any:
+    """Whatever is asked for: this is never called."""
+
+
+@pytest.mark.parametrize("register", [kernel, shape_rule], ids=["kernel", "shape_rule"])
+def test_decorators_of_operators_refuse_what_is_no_function_and_no_kind(register: Any) -> None:
+    with pytest.raises(Error, match=r"IRC304.*must be a function, not 3"):
+        register("com.example::Refused")(3)
+    with pytest.raises(Error, match=r"IRC304.*such as 'com.example::Scale', not for <function nothing"):
+        register(nothing)  # the brackets are forgotten
+    with pytest.raises(Error, match=r"IRC304.*not for 'com.example::'"):
+        register("com.example::")
+
+
+def test_kernels_need_the_namespace_of_their_kind() -> None:
+    with pytest.raises(Error, match=r"IRC304.*not for 'Scale'"):
+        kernel("Scale")
+
+
+def test_alias_rules_are_checked_when_they_are_registered() -> None:
+    with pytest.raises(Error, match=r"IRC304.*must be a function, not 42"):
+        register_rule("com.example::Refused", 42)  # type: ignore[arg-type]
+    with pytest.raises(Error, match=r"IRC304.*not for 'Refused'"):
+        register_rule("Refused", None)
+
+
+def test_two_shape_rules_for_a_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_RULES", dict(context._RULES))
+    with pytest.raises(Error, match=rf"IRC304.*irc\.passes\.shapes\.\w+ and {__name__}"):
+        shape_rule("Relu")(nothing)
+
+
+def test_kernels_of_others_come_before_those_of_irc_whenever_these_are_loaded() -> None:
+    """In a process of its own: nothing was bound yet."""
+    text = """
+from irc.runtime.kernels.registry import find_binder, kernel
+@kernel("onnx::Gelu", since=20)
+def mine(node): return None
+assert find_binder("onnx::Gelu", 20) is mine
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)

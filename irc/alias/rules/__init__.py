@@ -14,7 +14,7 @@ from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_sc
 from irc.ir import ops
 from irc.ir.graph import Graph
 from irc.ir.node import Node
-from irc.ir.ops.plugins import load_for
+from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
@@ -24,7 +24,13 @@ _KEEPING: dict[str, bool] = {}
 
 
 def register(kind: str, rule: Rule | None) -> None:
-    """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh."""
+    """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh.
+
+    The last one registered for a kind counts. IRC304 if it is no function, or ``kind`` no kind.
+    """
+    check_kind("an alias rule", kind)
+    if rule is not None:
+        check_callable("an alias rule", kind, rule)
     _BY_HAND[kind] = rule
     _forget(kind)
 

@@ -33,6 +33,21 @@ def load_for(kind: str) -> None:
             _loading.discard(namespace)
 
 
+def check_kind(what: str, kind: object, default: str = "") -> str:
+    """``kind``, for which ``what`` is registered: a namespace (or else ``default``), ``::`` and a name; else IRC304."""
+    if isinstance(kind, str):
+        namespace, _, name = kind.rpartition("::")
+        if (namespace or (default and "::" not in kind)) and name:
+            return f"{namespace or default}::{name}"
+    raise Error("IRC304", f"{what} is registered for a kind such as 'com.example::Scale', not for {kind!r}")
+
+
+def check_callable(what: str, kind: str, function: object) -> None:
+    """IRC304 unless ``function``, registered for ``kind``, can be called."""
+    if not callable(function):
+        raise Error("IRC304", f"{what} must be a function, not {function!r}", kind)
+
+
 def _load(namespace: str) -> None:
     from importlib.metadata import entry_points  # slow to import, and few models have operators of others
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.plugins import load_for
+from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type, without_names
 
@@ -34,13 +34,18 @@ _MAX_CONTENTS = 64
 
 
 def shape_rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds."""
+    """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds.
+
+    IRC304 if what is registered is no function, or there is another rule for one of the kinds.
+    """
+    kinds = [check_kind("a shape rule", name, "onnx") for name in names]
 
     def register(rule: Rule) -> Rule:
-        for name in names:
-            kind = name if "::" in name else f"onnx::{name}"
-            assert kind not in _RULES, f"two shape rules for {kind}"
-            _RULES[kind] = rule
+        for kind in kinds:
+            check_callable("a shape rule", kind, rule)
+            if _RULES.setdefault(kind, rule) is not rule:
+                both = " and ".join(str(getattr(r, "__module__", r)) for r in (_RULES[kind], rule))
+                raise Error("IRC304", f"two shape rules, of {both}", kind)
         return rule
 
     return register

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.ops.plugins import load_for
+from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.runtime.kernels.families import all_modules, modules_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,15 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
     """Register a binder for ``kind``, for operator versions from ``since`` on.
 
     It serves every version up to the next registered ``since`` of that kind.
-    For ONNX operators versions are ``since_version`` numbers.
+    For ONNX operators versions are ``since_version`` numbers. Of two with the same ``since`` the later
+    counts, and irc's own always come first. IRC304 if what is registered is no function, or ``kind`` no kind.
     """
+    check_kind("a kernel", kind)
 
     def register(binder: Binder) -> Binder:
+        check_callable("a kernel's binder", kind, binder)
+        if str(getattr(binder, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]:
+            _load(modules_of(kind))
         sinces, binders = _BINDERS.setdefault(kind, ([], []))
         at = bisect_right(sinces, since)
         sinces.insert(at, since)
