@@ -178,7 +178,7 @@ def _reduced(c: Call) -> Shape | None:
     return tuple(d for i, d in enumerate(x) if i not in axes)
 
 
-@torch_rule("sum", "prod", "mean")
+@torch_rule("sum", "prod", "mean", "nansum", "nanmean")
 def total(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()

@@ -25,11 +25,11 @@ _SAME_IF_FLOAT = (
 
 _REAL_FUNCTION = (
     "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logit "
-    "reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+    "rad2deg deg2rad reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
 ).split()
 """Of integers, these give float32."""
 
-_PREDICATE = "isfinite isinf isnan logical_not".split()
+_PREDICATE = "isfinite isinf isnan logical_not signbit".split()
 
 _ARITHMETIC = "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where".split()
 _BITWISE = "bitwise_and bitwise_or bitwise_xor".split()
@@ -50,7 +50,7 @@ KEEPS_METADATA = frozenset(
         for name in (
             "copy fill zero index_put index_fill index_add index_copy scatter scatter_add scatter_reduce "
             "masked_scatter clamp clip dropout feature_dropout detach requires_grad uniform normal bernoulli "
-            "random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod fill_diagonal put"
+            "rad2deg deg2rad gcd random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod fill_diagonal put"
         ).split()
     }
 )

@@ -130,4 +130,9 @@ ROWS = """
     aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)
     aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::logaddexp(Tensor self, Tensor other) -> Tensor
+    aten::logaddexp2(Tensor self, Tensor other) -> Tensor
+    aten::gcd(Tensor self, Tensor other) -> Tensor
+    aten::gcd.int(int a, int b) -> int
+    aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)
     """

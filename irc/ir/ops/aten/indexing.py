@@ -66,4 +66,6 @@ ROWS = """
     aten::diag(Tensor self, int diagonal=0) -> Tensor
     aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
     aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor
+    aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)
+    aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor
     """

@@ -149,6 +149,16 @@ ROWS = """
     aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor
     aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor
     aten::one_hot(Tensor self, int num_classes=-1) -> Tensor
+    aten::inner(Tensor self, Tensor other) -> Tensor
+    aten::vdot(Tensor self, Tensor other) -> Tensor
+    aten::kron(Tensor self, Tensor other) -> Tensor
+    aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)
+    aten::linalg_inv(Tensor A) -> Tensor
+    aten::inverse(Tensor self) -> Tensor
+    aten::linalg_det(Tensor A) -> Tensor
+    aten::det(Tensor self) -> Tensor
+    aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
+    aten::cholesky(Tensor self, bool upper=False) -> Tensor
     """
 
 RANDOM_UNLESS_FALSE = {

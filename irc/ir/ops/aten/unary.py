@@ -209,4 +209,14 @@ ROWS = """
     aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)
     aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)
     aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)
+    aten::angle(Tensor self) -> Tensor
+    aten::angle.Scalar(Scalar a) -> Scalar
+    aten::angle.complex(complex a) -> float
+    aten::angle.float(float a) -> float
+    aten::angle.int(int a) -> float
+    aten::rad2deg(Tensor self) -> Tensor
+    aten::rad2deg_(Tensor(a!) self) -> Tensor(a!)
+    aten::deg2rad(Tensor self) -> Tensor
+    aten::deg2rad_(Tensor(a!) self) -> Tensor(a!)
+    aten::signbit(Tensor self) -> Tensor
     """

@@ -16,6 +16,7 @@ FAMILIES = (
     "copies",
     "creation",
     "indexing",
+    "linear_algebra",
     "logic",
     "losses",
     "matmul",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -255,9 +256,18 @@ for _name, _planner in (
     ("fmax", of_two(np.fmax)),
     ("fmin", of_two(np.fmin)),
     ("hypot", of_two(np.hypot)),
+    ("logaddexp", of_two(np.logaddexp)),
+    ("logaddexp2", of_two(np.logaddexp2)),
     ("xlogy", of_two(_xlogy, to_float=True)),
 ):
     register(_name, _planner, in_place=False)
+
+
+def _common_divisor(x: int, y: int) -> int:
+    return math.gcd(x, y)
+
+
+register("gcd", of_two(np.gcd), python=_common_divisor)
 table({"floordiv": _floor_of_quotient})
 
 

@@ -234,6 +234,23 @@ def _rotate(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     return np.array(np.rot90(x, k, (first, second)))
 
 
+@aten("diff")
+def difference(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+    """Neighbours' differences along a dimension, taken ``n`` times."""
+    if not x.ndim or n < 0:
+        raise Error("IRC421", f"no differences of order {n} of a tensor of shape {list(x.shape)}")
+    axis = axis_in(dim, x.ndim)
+    if n == 0:
+        return layout.copy(x)
+    joined = [v for v in (prepend, x, append) if v is not None]
+    x = concatenate(joined, axis) if len(joined) > 1 else x
+    subtract = np.not_equal if x.dtype.kind == "b" else np.subtract
+    for _ in range(min(n, x.shape[axis])):
+        later, earlier = part(x, axis, 1, None), part(x, axis, 0, -1)
+        x = subtract(later, earlier, out=layout.empty(later.shape, x.dtype, (later, earlier)))
+    return x
+
+
 # -- triangles and diagonals ---------------------------------------------------
 
 

@@ -331,6 +331,7 @@ table(
         "scatter": copying(_scatter, in_order=True),
         "scatter_add_": _scatter_add,
         "scatter_add": copying(_scatter_add, in_order=True),
+        "scatter_reduce_": _scatter_reduce,
         "scatter_reduce": copying(_scatter_reduce, in_order=True),
         "take": _take_flat,
         "take_along_dim": _take_along,

@@ -123,6 +123,7 @@ table(
         "addmm_": _plus_in_place,
         "addmv": _plus,
         "baddbmm": _plus_of_type,
+        "baddbmm_": _plus_in_place,
         "addbmm": _sum_of_products,
         "tensordot": _tensordot,
         "bilinear": _bilinear,

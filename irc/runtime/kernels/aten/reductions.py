@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, counting
 from irc.runtime.values import is_array, is_sequence
 
 Axes = tuple[int, ...]
@@ -273,6 +273,13 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
 
 
+def _distance(x: Array, y: Array, p: Any = 2) -> Array:
+    return vector_norm(run(_DIFFERENCE(x, y)), p)
+
+
+_DIFFERENCE = of_two(np.subtract)
+
+
 def _log_sum_exp(x: Array, axes: Axes) -> Any:
     double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     largest = np.maximum.reduce(double.real, axes, keepdims=True, initial=-np.inf)
@@ -297,13 +304,56 @@ def _running(ufunc: np.ufunc) -> Callable[..., Array]:
     return compute
 
 
-_cumsum = _running(np.add)
+_cumsum, _cumprod = _running(np.add), _running(np.multiply)
 
 
-def _cumsum_in_place(x: Array, dim: int, dtype: int | None = None) -> Array:
-    check_writable(x)
-    np.copyto(x, _cumsum(x, dim, dtype), casting="unsafe")
-    return x
+def _in_place(running: Callable[..., Array]) -> Callable[..., Array]:
+    def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
+        check_writable(x)
+        np.copyto(x, running(x, dim, dtype), casting="unsafe")
+        return x
+
+    return compute
+
+
+def _running_extreme(ufunc: np.ufunc) -> Callable[..., tuple[Array, Array]]:
+    """The extreme of what came so far, and where its last one was; not-a-number stays."""
+
+    def compute(x: Array, dim: int) -> tuple[Array, Array]:
+        axis = axis_in(dim, max(x.ndim, 1))
+        if not x.ndim:
+            return x.copy(), np.zeros((), np.int64)
+        values: Array = ufunc.accumulate(x, axis)
+        place = counting(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+        last = np.where((x == values) | (x != x), place, 0)
+        return np.ascontiguousarray(values), np.ascontiguousarray(np.maximum.accumulate(last, axis))
+
+    return compute
+
+
+def _log_of_running_sum(x: Array, dim: int) -> Array:
+    _require_floats(x, "a running sum of exponentials")
+    axis = axis_in(dim, max(x.ndim, 1))
+    found = np.logaddexp.accumulate(x.astype(np.float64), axis) if x.ndim else x
+    return np.array(found, x.dtype, order="C")
+
+
+# -- without what is not a number ----------------------------------------------
+
+
+def _numbers(x: Array) -> Array:
+    return x if is_integral(x.dtype) else np.where(np.isnan(x), x.dtype.type(0), x)
+
+
+def _sum_of_numbers(x: Array, *arguments: Any) -> Array:
+    return sum_(_numbers(x), *arguments)
+
+
+def _mean_of_numbers(x: Array, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
+    _require_floats(x, "a mean")
+    counts = reduced(x, dim, keepdim, INT64, lambda v, axes: np.count_nonzero(~np.isnan(v), axes, keepdims=True))
+    total = sum_(_numbers(x), dim, keepdim, dtype)
+    return np.asarray(np.divide(total, counts), total.dtype)
 
 
 def _trace(x: Array) -> Array:
@@ -332,8 +382,15 @@ table(
         "count_nonzero": _count_nonzero,
         "logsumexp": _log_of_sum,
         "cumsum": _cumsum,
-        "cumsum_": _cumsum_in_place,
-        "cumprod": _running(np.multiply),
+        "cumsum_": _in_place(_cumsum),
+        "cumprod": _cumprod,
+        "cumprod_": _in_place(_cumprod),
+        "cummax": _running_extreme(np.maximum),
+        "cummin": _running_extreme(np.minimum),
+        "logcumsumexp": _log_of_running_sum,
+        "nansum": _sum_of_numbers,
+        "nanmean": _mean_of_numbers,
+        "dist": _distance,
         "trace": _trace,
     }
 )

@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, table
+from irc.runtime.kernels.aten.registering import by_node, one, table
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, comparable
 from irc.runtime.values import is_array
@@ -211,8 +211,14 @@ def _kth(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array,
     return _ranked(x, k - 1, dim, keepdim)
 
 
+def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Array:
+    return np.array(np.isin(elements, among, invert=invert), order="C")
+
+
 table(
     {
+        "isin": _is_in,
+        "msort": one(lambda x: _sort(x, 0)[0]),
         "argsort": _argsort,
         "topk": _top_k,
         "kthvalue": _kth,

@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
-from irc.runtime.kernels.aten.element_types import BOOL, INT64, element_of, is_integral, result_type
+from irc.runtime.kernels.aten.element_types import BOOL, INT64, as_float, element_of, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Plan,
@@ -110,6 +110,13 @@ def _whole(rounding: np.ufunc) -> Kernel:
     return run
 
 
+def _by_factor(factor: float) -> Planner:
+    def compute(x: Array, out: Array | None = None) -> Any:
+        return np.multiply(x, x.dtype.type(factor), out=out)
+
+    return of_one(compute, to_float=True)
+
+
 # name -> its ufunc, on integers too: the result is floating-point
 _TO_FLOAT: dict[str, np.ufunc] = {
     "exp": np.exp,
@@ -138,6 +145,26 @@ for _name, _ufunc in _TO_FLOAT.items():
 for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", np.reciprocal)):
     register(_name, of_one(_compute, to_float=True))
 
+
+def _angle(x: Array) -> Plan:
+    """0 or pi, and not-a-number, of real numbers."""
+    if x.dtype.kind == "c":
+        return Plan(np.angle, (x,), x.dtype, x.real.dtype)
+
+    def compute(a: Array, out: Array | None = None) -> Any:
+        return np.positive(np.where(np.isnan(a), a, np.less(a, 0) * a.dtype.type(np.pi)), out=out)
+
+    return Plan(compute, (x,), as_float(x.dtype))
+
+
+def _is_negative(x: Array, out: Array | None = None) -> Any:
+    return np.less(x, 0, out=out) if is_integral(x.dtype) else np.signbit(x, out=out)
+
+
+register("angle", _angle, python=one(lambda x: float(np.angle(x))), in_place=False)
+register("deg2rad", _by_factor(math.pi / 180))
+register("rad2deg", _by_factor(180 / math.pi))
+register("signbit", _to_bool(_is_negative), in_place=False)
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
