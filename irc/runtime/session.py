@@ -101,9 +101,9 @@ class Session:
             threads: as for `CompiledModel.run`.
 
         Raises:
-            Error: as `CompiledModel.run`; IRC418 a cache is not given, and more than one of its sizes is open; IRC422
-                there cannot be so much memory as the capacity asks for; IRC436 this very thread is in the middle of a
-                step. The caches are then what they were.
+            Error: as `CompiledModel.run`; IRC403 there is not so much memory as the capacity asks for, and IRC422
+                no array can be so large; IRC418 a cache is not given, and more than one of its sizes is open; IRC436
+                this very thread is in the middle of a step. The caches are then what they were.
         """
         with self._lock:
             self._check_idle()

@@ -211,7 +211,10 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     amounts = [(0, 0)] * x.ndim
     for i, axis in enumerate(along):
         amounts[axis] = (pads[i], pads[len(along) + i])
-    sizes = check_size([d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)], x.dtype)
+    sizes = [d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)]
+    if min(sizes, default=0) < 0:
+        raise Error("IRC421", f"pads {list(pads)} remove more than the shape {list(x.shape)} has")
+    check_size(sizes, x.dtype)
     # One end may lose more than the axis has, and the other get it back: then nothing is kept.
     ends = [max(0, d + min(e, 0)) for d, (_, e) in zip(x.shape, amounts, strict=True)]
     kept = x[tuple(slice(max(0, -b), end) for end, (b, _) in zip(ends, amounts, strict=True))]
