@@ -121,3 +121,54 @@ def test_square_matrices(name: str) -> None:
             compare(f"aten::{name}", x.astype(np.float32), *rest, tolerance=2e-4)
     for wrong in (np.zeros((2, 2)), X, X[0], INTS[:3, :3], -np.eye(2)):
         compare(f"aten::{name}", wrong, *upper[0])
+
+
+STRINGS = ["", "a", "Ab c", "abcabc", "ABC", "12", "a1", "  x\t\n", "Title Case", "two  words", "-12", "+3", "_id"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    "isalnum isalpha isdecimal isdigit islower isnumeric isprintable isspace istitle isupper "
+    "capitalize swapcase title".split(),
+)
+def test_of_strings(name: str) -> None:
+    for text in STRINGS:
+        compare(f"aten::{name}", text)
+
+
+def test_in_strings() -> None:
+    for text in STRINGS:
+        for sought in ("a", "bc", "c", "zz", ""):
+            for name in ("find", "rfind", "rindex"):
+                for start, end in ((0, -1), (1, -1), (1, 4), (0, -2)):
+                    if start <= len(text):  # beyond, torch fails inside
+                        compare(f"aten::{name}", text, sought, start, end)
+            if sought and text:  # of nothing, and in nothing, torch seeks for ever
+                compare("aten::replace", text, sought, "-+", -1)
+                compare("aten::replace", text, sought, "", 1)
+                for name in ("partition", "rpartition"):
+                    compare(f"aten::{name}", text, sought, outputs=3)
+        for name in ("strip", "lstrip", "rstrip"):
+            compare(f"aten::{name}", text, " \n\t\f\v")
+            compare(f"aten::{name}", text, "aA1")
+        for width in (0, 5, 6, 20):
+            for name in ("center", "ljust", "rjust"):
+                compare(f"aten::{name}", text, width, "*")
+            compare("aten::zfill", text, width)
+    compare("aten::center", "a", 4, "**")
+
+
+def test_of_numbers() -> None:
+    for n in (0, 1, -1, 255, -4096, 2**63 - 1):
+        for name in ("hex", "bin", "oct"):
+            compare(f"aten::{name}", n)
+    for a in (7, -7, 7.5, -7.5, 0, 0.0):
+        for b in (2, -2, 2.5, -2.5, 0, 0.0):
+            compare("aten::divmod", a, b, outputs=2)
+        for name in ("degrees", "radians", "fabs"):
+            compare(f"aten::{name}", a)
+    for n in (-1, 0, 1, 5, 20):
+        compare("aten::factorial", n)
+    for x in (0.0, 1.5, -3.25, 1e300):
+        compare("aten::frexp", x, outputs=2)
+        compare("aten::modf", x, outputs=2)

@@ -219,6 +219,12 @@ def where_extreme(c: Call) -> Type:
     return TensorType(DType.INT64, _reduced(c))
 
 
+@torch_rule("cummax", "cummin")
+def cumulative_extreme(c: Call) -> tuple[Type, ...]:
+    x = c.tensor(0)
+    return x, TensorType(DType.INT64, x.shape)
+
+
 @torch_rule("cumsum", "cumprod")
 def cumulative(c: Call) -> Type:
     x, given = c.tensor(0), c.arg("dtype")

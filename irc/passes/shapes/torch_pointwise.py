@@ -14,13 +14,13 @@ from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
 
 _SAME = (
-    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout".split()
-)
+    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout msort"
+).split()
 """The result has the type of the input."""
 
 _SAME_IF_FLOAT = (
     "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu6 selu silu "
-    "softplus softshrink threshold frac nan_to_num"
+    "logcumsumexp softplus softshrink threshold frac nan_to_num"
 ).split()
 
 _REAL_FUNCTION = (
@@ -31,8 +31,10 @@ _REAL_FUNCTION = (
 
 _PREDICATE = "isfinite isinf isnan logical_not signbit".split()
 
-_ARITHMETIC = "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where".split()
-_BITWISE = "bitwise_and bitwise_or bitwise_xor".split()
+_ARITHMETIC = (
+    "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2"
+).split()
+_BITWISE = "bitwise_and bitwise_or bitwise_xor gcd".split()
 _DIVISION = "div divide true_divide atan2".split()
 _COMPARISON = "eq ne lt le gt ge not_equal logical_and logical_or logical_xor".split()
 _THREE = "addcmul addcdiv lerp".split()

@@ -74,6 +74,48 @@ ROWS = """
     aten::startswith(str self, str substr, int start=0, int end=-1) -> bool
     aten::endswith(str self, str substr, int start=0, int end=-1) -> bool
     aten::Complex.Scalar(Scalar a) -> complex
+    aten::isalnum(str self) -> bool
+    aten::isalpha(str self) -> bool
+    aten::isdecimal(str self) -> bool
+    aten::isdigit(str self) -> bool
+    aten::islower(str self) -> bool
+    aten::isnumeric(str self) -> bool
+    aten::isprintable(str self) -> bool
+    aten::isspace(str self) -> bool
+    aten::istitle(str self) -> bool
+    aten::isupper(str self) -> bool
+    aten::capitalize(str self) -> str
+    aten::swapcase(str self) -> str
+    aten::title(str self) -> str
+    aten::find(str self, str substr, int start=0, int end=-1) -> int
+    aten::rfind(str self, str substr, int start=0, int end=-1) -> int
+    aten::rindex(str self, str substr, int start=0, int end=-1) -> int
+    aten::center(str self, int width, str fillchar=" ") -> str
+    aten::ljust(str self, int width, str fillchar=" ") -> str
+    aten::rjust(str self, int width, str fillchar=" ") -> str
+    aten::zfill(str self, int width) -> str
+    aten::replace(str self, str old, str new, int max=-1) -> str
+    aten::partition(str self, str separator) -> (str, str, str)
+    aten::rpartition(str self, str separator) -> (str, str, str)
+    aten::hex(int i) -> str
+    aten::bin(int i) -> str
+    aten::oct(int i) -> str
+    aten::divmod.float(float x, float y) -> (float, float)
+    aten::divmod.float_int(float x, int y) -> (float, float)
+    aten::divmod.int(int x, int y) -> (int, int)
+    aten::divmod.int_float(int x, float y) -> (float, float)
+    aten::degrees.Scalar(Scalar a) -> Scalar
+    aten::degrees.float(float a) -> float
+    aten::degrees.int(int a) -> float
+    aten::radians.Scalar(Scalar a) -> Scalar
+    aten::radians.float(float a) -> float
+    aten::radians.int(int a) -> float
+    aten::factorial.int(int a) -> int
+    aten::fabs.Scalar(Scalar a) -> Scalar
+    aten::fabs.float(float a) -> float
+    aten::fabs.int(int a) -> float
+    aten::frexp(float a) -> (float, int)
+    aten::modf(float a) -> (float, float)
     """
 
 SIDE_EFFECT = frozenset({"aten::warn"})

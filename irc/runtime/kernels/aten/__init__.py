@@ -28,6 +28,7 @@ FAMILIES = (
     "reductions",
     "sampling",
     "sorting",
+    "strings",
     "summation",
     "unary",
     "views",

@@ -148,20 +148,21 @@ def _warn(message: str, stacklevel: int = 2) -> None:
     warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def _part(value: str, start: int, end: int) -> str:
+def part_of(value: str, start: int, end: int) -> str:
+    """A slice of a string; -1 as its end is the string's."""
     return value[start : len(value) + 1 + end if end < 0 else end]
 
 
 def _starts_with(value: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return _part(value, start, end).startswith(part)
+    return part_of(value, start, end).startswith(part)
 
 
 def _ends_with(value: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return _part(value, start, end).endswith(part)
+    return part_of(value, start, end).endswith(part)
 
 
 def _find(value: str, part: str, start: int = 0, end: int = -1) -> int:
-    found = _part(value, start, end).find(part)
+    found = part_of(value, start, end).find(part)
     if found < 0:
         raise Error("IRC420", f"{part!r} is not in the string")
     return found + start
@@ -177,7 +178,7 @@ def index(x: Any, *arguments: Any) -> Any:
 
 def _count(x: Any, item: Any, start: int = 0, end: int = -1) -> int:
     """How often something is in a list, or in a part of a string."""
-    return _part(x, start, end).count(item) if isinstance(x, str) else count(x, item)
+    return part_of(x, start, end).count(item) if isinstance(x, str) else count(x, item)
 
 
 by_node("warn")(discard(_warn))
