@@ -148,6 +148,7 @@ def is_normal(t: Type, in_dict: bool = False) -> bool:
 @given(strategies.all_types.filter(is_normal))
 @example(types.TensorType(None, (2, None)))
 @example(types.UnionType((types.INT, types.STR)))
+@example(types.PrimType("True"))
 @example(types.ListType(types.tensor(types.DType.FLOAT, ("SS(-1)", None, 3))))
 def test_types(of_type: Type) -> None:
     graph = Graph()

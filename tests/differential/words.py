@@ -50,6 +50,8 @@ def of_type(t: Type) -> Iterator[str]:
             yield "class type"
         case PrimType(name="Function"):
             yield "function type"
+        case PrimType(name=name) if name in RESERVED:
+            yield "reserved word"
         case TensorType(dtype=dtype, shape=shape) if dtype is not None and shape is not None:
             if dtype in _UNKNOWN_DTYPES:
                 yield "element type"
