@@ -337,6 +337,16 @@ def test_sizes_that_no_tensor_has_are_not_inferred(declared, call, shape, tmp_pa
     assert str(irc.load(tmp_path / "m.irc").graph) == str(compiled.graph)
 
 
+def test_truth_values_are_no_sizes():
+    text = """graph():
+      %true : Bool(1) = prim::Constant[value=tensor([True])]()
+      %y : Tensor = onnx::ConstantOfShape[since_version=9](%true)
+      return (%y)"""
+    graph = parse_graph(text)
+    PassManager("shape-inference,canonicalize").run(graph)
+    assert graph.outputs[0].type == TensorType(DType.FLOAT, (None,))
+
+
 def test_more_memory_than_there_can_be_is_no_peak(tmp_path):
     text = "graph(%x : Float(1099511627776, 2097152)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)"
     irc.compile(parse_graph(text)).save(tmp_path / "m.irc")

@@ -145,7 +145,9 @@ class NodeTypes:
     def dims(self, index: int) -> list[Dim] | None:
         """The elements of a small integer input (a shape, axes...), named or unknown ones included."""
         found = self.contents_of(index)
-        return None if found is None else list(found.reshape(-1))
+        if found is None or any(isinstance(d, bool) for d in found.flat):  # truth values are tracked, too
+            return None
+        return list(found.flat)
 
     def ints(self, index: int) -> list[int] | None:
         """The elements of a small integer input if all are known."""
