@@ -292,7 +292,7 @@ def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> Te
 
 def without_names(type: TensorType) -> TensorType:
     """``type`` with no names of sizes, which are those of one value or graph: elsewhere they may be others'."""
-    if type.shape is None:
+    if type.shape is None or not any(isinstance(d, str) for d in type.shape):
         return type
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 

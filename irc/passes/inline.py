@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.errors import Error
@@ -11,7 +11,7 @@ from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
 from irc.ir.functions import callee, function_name
 from irc.ir.kinds import CALL
-from irc.ir.types import ListType, OptionalType, TensorType, Type
+from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.registry import register
 from irc.passes.walking import with_subgraphs
 
@@ -141,15 +141,11 @@ def _forget_named_sizes(copies: list[Node]) -> None:
         for node in (copy, *copy.nested()):
             params = [param for block in node.blocks for param in block.params]
             for value in [*node.outputs, *params]:
-                value.type = _without_names(value.type)
+                value.type = rebuilt(value.type, _without_names)
 
 
 def _without_names(type: Type) -> Type:
-    if isinstance(type, ListType | OptionalType):
-        return replace(type, elem=_without_names(type.elem))
-    if isinstance(type, TensorType) and type.shape is not None and any(isinstance(d, str) for d in type.shape):
-        return TensorType(type.dtype, tuple(None if isinstance(d, str) else d for d in type.shape))
-    return type
+    return without_names(type) if isinstance(type, TensorType) else type
 
 
 def _drop_unused(module: Module, ctx: PassContext) -> bool:

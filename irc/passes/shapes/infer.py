@@ -13,7 +13,7 @@ from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.scan import is_batched, scan_states
-from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
+from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join, rebuilt
 from irc.passes.base import describe
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable
@@ -97,7 +97,7 @@ class Inference:
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
-        value.type = refine(_possible(type), self._declared.setdefault(value, value.type))
+        value.type = refine(rebuilt(type, _possible), self._declared.setdefault(value, value.type))
 
     def _is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value``."""
@@ -261,10 +261,6 @@ def _forget(type: Type, rounds: int) -> Type:
 
 def _possible(type: Type) -> Type:
     """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
-    if isinstance(type, ListType):
-        return ListType(_possible(type.elem))
-    if isinstance(type, OptionalType):
-        return OptionalType(_possible(type.elem))
     if not isinstance(type, TensorType) or not type.shape:
         return type
     shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
