@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,16 +40,21 @@ class Argument:
     type: Type
     optional: bool = False
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any] | None:
         """Element type of a tensor; None for anything else, or if it is not known."""
         tensor = self.type
         return tensor.dtype.numpy if isinstance(tensor, TensorType) and tensor.dtype else None
 
-    @property
+    @cached_property
     def shape(self) -> Shape | None:
         """Sizes of a tensor: numbers, names, or None where unknown; None for anything else."""
         return self.type.shape if isinstance(self.type, TensorType) else None
+
+    @cached_property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"input {self.name!r}"
 
 
 def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
@@ -63,7 +69,10 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
         Error: IRC403 not enough memory to convert it, IRC412 wrong type, IRC413 wrong shape, IRC414 a named dimension
             with two sizes, IRC415 a Python value that the type cannot hold.
     """
-    where = f"input {argument.name!r}"
+    where = argument.where
+    if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:
+        check_shape(value.shape, argument, sizes)  # there is nothing else to be checked, and most are like that
+        return value
     try:
         return _accept(value, argument.type, where, sizes)
     except MemoryError as error:  # to convert it takes a copy
@@ -122,7 +131,7 @@ def _wrong_type(expected: str, value: Any, where: str) -> Error:
 def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Array:
     array = _array(value, type, where)
     if type.shape is not None:
-        _check_shape(array.shape, type, where, sizes)
+        _check_shape(array.shape, type.shape, type, where, sizes)
     return array
 
 
@@ -247,13 +256,11 @@ def _convert(array: Array, dtype: DType) -> Array | None:
 
 def check_shape(shape: tuple[int, ...], argument: Argument, sizes: Sizes) -> None:
     """Errors as of `accept` unless a tensor of ``shape`` has the sizes of ``argument``."""
-    if isinstance(argument.type, TensorType) and argument.type.shape is not None:
-        _check_shape(shape, argument.type, f"input {argument.name!r}", sizes)
+    if argument.shape is not None:
+        _check_shape(shape, argument.shape, argument.type, argument.where, sizes)
 
 
-def _check_shape(shape: tuple[int, ...], type: TensorType, where: str, sizes: Sizes | None) -> None:
-    declared = type.shape
-    assert declared is not None
+def _check_shape(shape: tuple[int, ...], declared: Shape, type: Type, where: str, sizes: Sizes | None) -> None:
     if len(shape) != len(declared):
         raise Error("IRC413", f"expected {len(declared)} dimensions, {type}; got shape {list(shape)}", where)
     for axis, (size, dim) in enumerate(zip(shape, declared)):

@@ -24,7 +24,7 @@ from irc.runtime.values import Array, arrays_once, describe, is_array, map_array
 
 def borrow(value: Any) -> Any:
     """``value`` with every array replaced by a read-only view, and every list and dict by a new one."""
-    return map_arrays(value, _read_only)
+    return _read_only(value) if is_array(value) else map_arrays(value, _read_only)
 
 
 def copy(value: Any, counters: Counters) -> Any:
@@ -54,12 +54,19 @@ class Exit:
         """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
         return map_arrays(value, self._release)
 
-    def keep(self, values: Iterable[Any]) -> list[Array]:
-        """The tensors ``values``, read-only from now on; if they have reserve, that may be used nevertheless.
+    def keep(self, values: list[Any], places: Iterable[int]) -> list[Array]:
+        """The tensors at ``places``, read-only from now on; if they have reserve, that may be used nevertheless.
 
-        Those that are of that kind already are not copied, though they may share: nobody can change them.
+        In ``values``, too, they are what is returned. Those that are of that kind already are not copied, though they
+        may share: nobody can change them.
         """
-        return [value if is_append_only(value) else self._keep(value) for value in values]
+        kept: list[Array] = []
+        for place in places:
+            value = values[place]
+            if not is_append_only(value):
+                value = values[place] = self._keep(value)
+            kept.append(value)
+        return kept
 
     def _keep(self, value: Any) -> Array:
         if not is_array(value):
@@ -84,9 +91,10 @@ class Exit:
 class _Ranges:
     """Disjoint ranges of bytes of one array that are taken, in order: a Split may have thousands of results."""
 
-    __slots__ = ("_ends", "_starts")
+    __slots__ = ("_ends", "_first", "_starts")
 
     def __init__(self) -> None:
+        self._first: Array | None = None
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -94,6 +102,14 @@ class _Ranges:
         """Take the bytes from the first to the last of ``array``; return whether all of them were free."""
         if not array.size:
             return True
+        if self._first is None:  # most arrays have one result: it need not be known where that lies
+            self._first = array
+            return True
+        if not self._starts:
+            self._insert(self._first)
+        return self._insert(array)
+
+    def _insert(self, array: Array) -> bool:
         low, high = np.lib.array_utils.byte_bounds(array)
         first = bisect_right(self._ends, low)  # the first range that ends after the array's begin
         last = bisect_left(self._starts, high)  # the first that begins at or after its end
@@ -124,7 +140,7 @@ def _read_only(array: Array) -> Array:
     if not array.flags.writeable:
         return array
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(False)  # half as long as by `flags`
     return view
 
 

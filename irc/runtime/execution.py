@@ -164,6 +164,11 @@ class Code:
             frame[s] = None
         return values
 
+    def located(self, error: Exception, step: Step, frame: Frame) -> Error:
+        """``error``, which ``step`` has raised, with its place."""
+        node, ins, _ = self.nodes[self.steps.index(step)]
+        return located(error, node, [frame[s] for s in ins])
+
 
 def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
     """Put ``values`` into ``slots``, then empty ``dead``."""
@@ -198,10 +203,14 @@ def execute(code: Code, frame: Frame) -> None:
                 step(frame)
                 run.watch.after(node, frame, outs)
     except Exception as error:
-        if step is None or (isinstance(error, Error) and error.where):
-            raise  # located by an inner block
-        node, ins, _ = code.nodes[code.steps.index(step)]
-        raise located(error, node, [frame[s] for s in ins]) from error
+        if step is None or is_located(error):
+            raise
+        raise code.located(error, step, frame) from error
+
+
+def is_located(error: Exception) -> bool:
+    """Whether ``error`` says where it comes from: from an inner block."""
+    return isinstance(error, Error) and bool(error.where)
 
 
 def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:

@@ -13,19 +13,19 @@ from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.declared import completed, declared_type
 from irc.runtime import boundary
-from irc.runtime.arguments import Argument, Sizes, accept, check_shape
+from irc.runtime.arguments import Argument
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
+from irc.runtime.intake import Intake
 from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.memory.arena import PlannedRuns
-from irc.runtime.memory.growable import plain
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.threads import blas
-from irc.runtime.values import Array, describe, is_array, is_mapping
+from irc.runtime.values import Array, describe
 from irc.runtime.writes import written_inputs
 
 Feeds = Mapping[str, Any]
@@ -65,15 +65,14 @@ class CompiledModel:
         self._order = tuple(v.name for v in self.graph.inputs)
         given = [v for v in self.graph.inputs if v.name not in self._state.objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
-        self._arguments = {i.name: i for i in self.inputs}
-        self._alike = _by_shape(self.inputs)
         said = self.module.metadata if self.graph is self.module.main else {}
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
         self._output_places = {output.name: i for i, output in enumerate(self.outputs)}
         self.counters = Counters()
         with no_collection():
             self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
-        self._written = written_inputs(self.graph)
+        written = written_inputs(self.graph)
+        self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, written)
 
     def run(
         self,
@@ -171,7 +170,7 @@ class CompiledModel:
             check_limits(limits)
         if threads is not None:
             check_threads(threads)
-        values = self._accept(feeds, donate, held, counters)
+        values = self._intake.take(feeds, donate, held, counters)
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
@@ -199,9 +198,7 @@ class CompiledModel:
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
             out = boundary.Exit(run.counters, self._state.arrays(contents))
-            kept = out.keep([results[i] for i in keep])
-            for i, array in zip(keep, kept):
-                results[i] = array
+            kept = out.keep(results, keep)
             released = {
                 self.outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i])
                 for i in wanted
@@ -241,58 +238,6 @@ class CompiledModel:
                 raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, places)}")
         return [places[name] for name in dict.fromkeys(chosen)]
 
-    def _accept(
-        self, feeds: Feeds, donate: Collection[str], held: Mapping[str, Array], counters: Counters
-    ) -> list[Any]:
-        if not is_mapping(feeds):
-            raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
-        for name in feeds:
-            if name not in self._arguments:
-                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, self._arguments)}")
-        arguments = [a for name, a in self._arguments.items() if name not in held or name in feeds]
-        if absent := [a for a in arguments if not a.optional and a.name not in feeds]:
-            each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
-            raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
-        if donate:
-            feeds = {name: plain(value) for name, value in feeds.items()}
-            _check_donation(feeds, donate)
-        sizes: Sizes = {}
-        values: dict[str, Any] = {**self._state.objects, **held}
-        for name in self._written & held.keys():
-            values[name] = boundary.copy(held[name], counters)
-        for argument in arguments:
-            name = argument.name
-            given = feeds[name] if name in feeds else self._defaults[name].numpy()
-            value = accept(given, argument, sizes)
-            if name in donate:
-                values[name] = value
-            elif name in self._written:
-                values[name] = boundary.copy(value, counters)
-            else:
-                values[name] = boundary.borrow(value)
-        if held:
-            self._check_held(held if held.keys().isdisjoint(feeds) else _without(held, feeds), sizes)
-        return [values[name] for name in self._order]
-
-    def _check_held(self, held: Mapping[str, Array], sizes: Sizes) -> None:
-        """Check sizes. Many are alike (a decoder's caches): of those with equal ones, one is looked at."""
-        for names in self._alike:
-            shapes = {held[name].shape: name for name in names if name in held}
-            for shape, name in shapes.items():
-                check_shape(shape, self._arguments[name], sizes)
-
-
-def _by_shape(arguments: Iterable[Argument]) -> list[list[str]]:
-    """The names of those whose declared shapes are equal, in lists."""
-    names: dict[Any, list[str]] = {}
-    for argument in arguments:
-        names.setdefault(argument.shape, []).append(argument.name)
-    return list(names.values())
-
-
-def _without(held: Mapping[str, Array], feeds: Feeds) -> dict[str, Array]:
-    return {name: array for name, array in held.items() if name not in feeds}
-
 
 def _names(names: Iterable[str], what: str, code: str) -> list[str]:
     """``names``, the argument ``what``, as a list; Error ``code`` if they are none."""
@@ -310,20 +255,3 @@ def _names(names: Iterable[str], what: str, code: str) -> list[str]:
 
 def _donated(donate: Iterable[str]) -> frozenset[str]:
     return frozenset(_names(donate, "donate", "IRC416"))
-
-
-def _check_donation(feeds: Feeds, donate: Collection[str]) -> None:
-    for name in sorted(donate):
-        if name not in feeds:
-            raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
-        array = feeds[name]
-        where = f"input {name!r}"
-        if not is_array(array):
-            raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
-        if not array.flags.writeable:
-            raise Error("IRC416", "a read-only array cannot be donated", where)
-        if boundary.overlaps_itself(array):
-            raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
-        for other, value in feeds.items():
-            if other != name and boundary.overlaps(array, value):
-                raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)

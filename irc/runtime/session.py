@@ -24,6 +24,7 @@ from irc.runtime.options import check_number
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
+    from irc.ir import Value
     from irc.runtime.arguments import Argument
     from irc.runtime.execution import Counters
     from irc.runtime.guards.limits import Limits
@@ -65,9 +66,12 @@ class Session:
         self._keep = tuple(places[output] for output in self.pairs.values())
         inputs = {a.name: a for a in model.inputs}
         self._arguments = tuple(inputs[name] for name in self.pairs)
-        self._dtypes = tuple(a.dtype for a in self._arguments)
+        self._unsure = tuple(
+            (i, a, a.dtype, None if a.shape is None else len(a.shape))
+            for i, (a, place) in enumerate(zip(self._arguments, self._keep))
+            if not _only_grows(model.graph.outputs[place], a.name)
+        )
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
-        self._ranks = tuple(None if a.shape is None else len(a.shape) for a in self._arguments)
         self._caches: dict[str, Array] = {}
         self._lock = RLock()
         self._is_stepping = False
@@ -136,9 +140,9 @@ class Session:
         results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
             feeds, held, outputs, self._keep, limits=limits, threads=threads, again=not self._grows
         )
-        for array, argument, dtype, rank in zip(kept, self._arguments, self._dtypes, self._ranks):
-            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
-                _check_fit(array, argument)
+        for i, argument, dtype, rank in self._unsure:
+            if (kept[i].dtype is not dtype and kept[i].dtype != dtype) or kept[i].ndim != rank:
+                _check_fit(kept[i], argument)
         if self.capacity is not None and not self._caches:
             given = {**self._model.module.defaults, **held, **feeds}
             kept = [
@@ -165,7 +169,7 @@ class Session:
 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
-    where = f"input {argument.name!r}"
+    where = argument.where
     if argument.dtype is None or argument.shape is None:
         raise Error("IRC418", "the first step needs this cache: its type is not known", where)
     shape = [dim if isinstance(dim, int) else sizes.get(dim or "") for dim in argument.shape]
@@ -179,6 +183,13 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     return np.full(
         check_size([n or 0 for n in shape], argument.dtype), "" if argument.dtype.hasobject else 0, argument.dtype
     )
+
+
+def _only_grows(output: Value, name: str) -> bool:
+    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
+    while output.node is not None and output.node.kind == "irc::append_":
+        output = output.node.inputs[0]
+    return output.node is None and output.name == name
 
 
 def _grown_axis(given: Any, array: Array) -> int | None:
@@ -195,7 +206,7 @@ def _check_fit(array: Array, argument: Argument) -> None:
         raise Error(
             "IRC417",
             f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
-            f"input {argument.name!r}",
+            argument.where,
         )
 
 

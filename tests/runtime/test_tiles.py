@@ -229,16 +229,16 @@ def _fails_in_the_fifth_block(plan: Plan, x: np.ndarray, threads: int, calls: li
 
 def _tilings(plan: Plan) -> list[Any]:
     """The tilings that the only group of ``plan`` has found, through the closures of its step."""
-    found: list[Any] = []
+    tails: set[tiles.Tail] = set()
     pending: list[Any] = list(plan.code.steps)
     while pending:
         function = pending.pop()
         for cell in getattr(function, "__closure__", None) or ():
             if isinstance(cell.cell_contents, tiles.Tail):
-                found += cell.cell_contents._tilings.values()
+                tails.add(cell.cell_contents)
             elif callable(cell.cell_contents):
                 pending.append(cell.cell_contents)
-    return found
+    return [tiling for tail in tails for tiling in tail._tilings.values()]
 
 
 def test_tilings_are_kept_for_few_kinds_of_inputs():

@@ -8,7 +8,7 @@ from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, is_located, label, put
 from irc.runtime.fused.tiles import Operation, Tail
 
 if TYPE_CHECKING:
@@ -61,17 +61,39 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
     own = {*code.params, *(slot for _, _, outs in head.nodes for slot in outs)}
     dead = tuple(own.intersection(tail.slots).difference(code.returns))
 
-    def step(frame: Frame) -> None:
-        watch = frame[0].watch
-        if watch is not None and not watch.in_blocks:
+    def watched(frame: Frame, watch: Watch) -> None:
+        if not watch.in_blocks:
             execute(code, frame)
             return
         if head.steps:
             execute(head, frame)
-        if tail.may_pay(frame) and (found := tail.run(frame)) is not None:
-            put(frame, results, found, dead)
-        else:
+        found = tail.run(frame)
+        if found is None:
             execute(rest, frame)
+        else:
+            put(frame, results, found, dead)
+
+    def step(frame: Frame) -> None:
+        run: Run = frame[0]
+        if run.watch is not None:
+            watched(frame, run.watch)
+            return
+        kernels, member = code.kernels, None
+        try:  # as `execute` would, without calls of it: small groups are half as fast with them
+            for member in head.steps:
+                member(frame)
+            found = tail.run(frame)
+            if found is None:
+                for member in rest.steps:
+                    member(frame)
+            else:
+                put(frame, results, found, dead)
+                kernels = head.kernels  # the others are counted
+        except Exception as error:
+            if member is None or is_located(error):
+                raise
+            raise code.located(error, member, frame) from error
+        run.counters.kernels += kernels
 
     return step
 

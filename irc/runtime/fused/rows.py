@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.runtime.execution import Frame, Run, Slots, Step
+from irc.runtime.execution import Frame, Run, Slots, Step, kernel_step, placed_step, put
 from irc.runtime.fused import tiles
 from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
@@ -52,22 +52,23 @@ def rows_step(
     if since is None or (node.version is not None and node.version < since):
         return None
     axis = int(node.attributes.get("axis", -1))
+    operand = ins[0]
 
     def fill_in(dead: Slots) -> Step:
+        whole = placed_step(kernel, ins, outs[0], dead) if placed else kernel_step(kernel, ins, outs, dead)
+
         def step(frame: Frame) -> None:
-            inputs = [frame[s] for s in ins]
-            blocks = _blocks(inputs, axis, frame[0])
-            if placed:
-                if blocks is None:
-                    kernel(*inputs, out=frame[outs[0]])
-                else:
-                    blocks.fill(kernel, frame[outs[0]])
+            x = frame[operand]
+            blocks = None
+            if is_array(x) and x.nbytes >= WORTH_BYTES:
+                blocks = _blocks([frame[s] for s in ins], axis, frame[0])
+            if blocks is None:
+                whole(frame)
+            elif placed:
+                blocks.fill(kernel, frame[outs[0]])
+                put(frame, (), (), dead)
             else:
-                results = kernel(*inputs) if blocks is None else blocks.results(kernel)
-                for s, value in zip(outs, _several(results), strict=True):
-                    frame[s] = value
-            for s in dead:
-                frame[s] = None
+                put(frame, outs, blocks.results(kernel), dead)
 
         return step
 
@@ -124,7 +125,7 @@ class _Blocks:
 def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
     """The blocks of the first of ``inputs``; None if it is nothing for blocks."""
     x, others = inputs[0], inputs[1:]
-    if not is_array(x) or x.nbytes < WORTH_BYTES or not x.flags.c_contiguous or not -x.ndim <= axis < x.ndim:
+    if not x.flags.c_contiguous or not -x.ndim <= axis < x.ndim:
         return None
     threads = run.threads or min(workers.usable_processors(), tiles.THREADS)
     if threads == 1:

@@ -96,16 +96,15 @@ class Tail:
         self._tilings: OrderedDict[Any, Tiling | None] = OrderedDict()
         self._lock = RLock()
 
-    def may_pay(self, frame: Frame) -> bool:
-        """Whether some input is so large that blocks are worth looking for."""
+    def run(self, frame: Frame) -> list[Any] | None:
+        """The results, or None if this is nothing for tiles: then nothing was done."""
         for s in self.slots:
             x = frame[s]
             if isinstance(x, np.ndarray) and x.size >= WORTH:  # not by a function: decoders ask at each step
-                return True
-        return False
+                return self._run(frame)
+        return None
 
-    def run(self, frame: Frame) -> list[Any] | None:
-        """The results, or None if this is nothing for tiles: then nothing was done."""
+    def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
         inputs = [frame[s] for s in self.slots]
         if not all(x is None or is_array(x) for x in inputs):

@@ -113,14 +113,16 @@ class Room:
             if end > self.capacity or (self._latest() is not old and not self._shows(old)):
                 return None
             face: Any = old.base
-            both: Array = face[(*self._before, slice(end))]
+            both: Array = face[self._before + (slice(end),)]  # noqa: RUF005  unpacking takes a third longer
             if self._is_raw:
                 both = both.view(self._dtype)
             self._latest = ref(both)  # first: interrupted, an append leaves `used` as it is
             self.used = end
         finally:
             self._turn.append(turn)
-        self._whole[(*self._before, slice(start, end))] = new
+        # A number and a new axis of one element are the same place as a slice of one, which takes longer to make.
+        place = (start, None) if end - start == 1 else (slice(start, end),)
+        self._whole[self._before + place] = new
         return both
 
     def _may_take(self, new: Array) -> bool:
@@ -168,8 +170,11 @@ def room_of(value: Any) -> Room | None:
 
 def is_append_only(value: Any) -> bool:
     """Whether ``value`` is an array that nobody can change, in a room that may be appended to nevertheless."""
-    room = room_of(value)
-    return room is not None and room.append_only and not value.flags.writeable
+    try:  # as `room_of`, without the call: sessions ask for each cache at each step
+        room = value.base.base
+    except AttributeError:
+        return False
+    return type(room) is Room and room.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
@@ -185,14 +190,9 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
             if the result would be larger than any may be.
     """
     axis = axis_in(axis, old.ndim)
-    both = _extended(old, new, axis)
-    return (_moved(old, new, axis), False) if both is None else (both, True)
-
-
-def _extended(old: Array, new: Array, axis: int) -> Array | None:
-    """Both, ``old`` where it is; None if it cannot stay."""
     room = room_of(old)
-    return room.extend(old, new) if room is not None and room.axis == axis else None
+    both = room.extend(old, new) if room is not None and room.axis == axis else None
+    return (_moved(old, new, axis), False) if both is None else (both, True)
 
 
 def _moved(old: Array, new: Array, axis: int) -> Array:
@@ -252,14 +252,18 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
             start, rows = frame[old], frame[new]
-            both = _extended(start, rows, axis if axis >= 0 else axis + start.ndim)
             counters: Counters = frame[0].counters
-            if both is None:
+            room = room_of(start)
+            if (
+                room is not None
+                and room.axis == (axis if axis >= 0 else axis + start.ndim)
+                and (both := room.extend(start, rows)) is not None
+            ):
+                counters.in_place += 1
+            else:
                 both = _moved(start, rows, axis_in(axis, start.ndim))
                 counters.copies += 1
                 counters.copied_bytes += start.nbytes
-            else:
-                counters.in_place += 1
             frame[out] = both
             for s in dead:
                 frame[s] = None

@@ -1,0 +1,151 @@
+"""What a caller passes to a model, made into what its plan takes.
+
+Which names may be passed together, and where their values go, is found out once
+for each set of names (`_Recipe`): a decoder passes the same ones at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error, suggestion
+from irc.runtime import boundary
+from irc.runtime.arguments import Argument, Sizes, accept, check_shape
+from irc.runtime.memory.growable import plain
+from irc.runtime.values import Array, describe, is_array, is_mapping
+
+if TYPE_CHECKING:
+    from irc.ir import Tensor
+    from irc.runtime.execution import Counters
+
+KEPT = 16
+"""Sets of names that recipes are kept for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """Where values go that come under certain names.
+
+    Attributes:
+        fresh: what the caller passes, or what has a default that is taken instead: arguments in the model's order.
+        alike: of the arrays that are held, and not passed: the positions of those whose declared shapes are equal.
+        copied: positions of arrays that are held and may be written to.
+        order: for each input of the graph its position among all values: those held, the objects, then `fresh`.
+    """
+
+    fresh: tuple[Argument, ...]
+    alike: tuple[tuple[int, ...], ...]
+    copied: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+class Intake:
+    """Checks what is passed to a model and puts it in order.
+
+    Args:
+        order: the names of the graph's inputs, in order.
+        arguments: those that a caller may pass.
+        defaults: of optional ones.
+        objects: those that the model has itself.
+        written: the names of those that a run may write to.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[str],
+        arguments: Iterable[Argument],
+        defaults: Mapping[str, Tensor],
+        objects: Mapping[str, Any],
+        written: Collection[str],
+    ) -> None:
+        self._order = order
+        self._arguments = {a.name: a for a in arguments}
+        self._defaults = defaults
+        self._objects = objects
+        self._written = written
+        self._recipe = lru_cache(KEPT)(self._found)
+
+    def take(
+        self, feeds: Mapping[str, Any], donate: Collection[str], held: Mapping[str, Array], counters: Counters
+    ) -> list[Any]:
+        """The values for the graph's inputs, in order.
+
+        Args:
+            feeds: what the caller passes.
+            donate: names of those that may be overwritten.
+            held: what inputs are that are not in ``feeds``.
+            counters: where copies are counted.
+
+        Raises:
+            Error: IRC410, IRC412 to IRC416, as `CompiledModel.run`.
+        """
+        if not is_mapping(feeds):
+            raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
+        recipe = self._recipe(tuple(feeds), tuple(held))
+        if donate:
+            feeds = {name: plain(value) for name, value in feeds.items()}
+            _check_donation(feeds, donate)
+        arrays = list(held.values())
+        for i in recipe.copied:
+            arrays[i] = boundary.copy(arrays[i], counters)
+        values = [*arrays, *self._objects.values()]
+        sizes: Sizes = {}
+        for argument in recipe.fresh:
+            name = argument.name
+            given = feeds[name] if name in feeds else self._defaults[name].numpy()
+            value = accept(given, argument, sizes)
+            if name in donate:
+                values.append(value)
+            elif name in self._written:
+                values.append(boundary.copy(value, counters))
+            else:
+                values.append(boundary.borrow(value))
+        for (
+            positions
+        ) in recipe.alike:  # many are alike (a decoder's caches): of those with equal sizes, one is looked at
+            shapes = {arrays[i].shape: i for i in positions}
+            for shape, i in shapes.items():
+                check_shape(shape, self._arguments[(*held,)[i]], sizes)
+        return [values[i] for i in recipe.order]
+
+    def _found(self, given: tuple[str, ...], held: tuple[str, ...]) -> _Recipe:
+        known = self._arguments
+        for name in given:
+            if name not in known:
+                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, known)}")
+        fresh = tuple(a for name, a in known.items() if name not in held or name in given)
+        if absent := [a for a in fresh if not a.optional and a.name not in given]:
+            each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
+            raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
+        alike: dict[Any, list[int]] = {}
+        for i, name in enumerate(held):
+            if name not in given:
+                alike.setdefault(known[name].shape, []).append(i)
+        names = [*held, *self._objects, *(a.name for a in fresh)]
+        place = {name: i for i, name in enumerate(names)}  # of what is held and passed, the latter
+        return _Recipe(
+            fresh,
+            tuple(map(tuple, alike.values())),
+            tuple(i for i, name in enumerate(held) if name in self._written and name not in given),
+            tuple(place[name] for name in self._order),
+        )
+
+
+def _check_donation(feeds: Mapping[str, Any], donate: Collection[str]) -> None:
+    for name in sorted(donate):
+        if name not in feeds:
+            raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
+        array = feeds[name]
+        where = f"input {name!r}"
+        if not is_array(array):
+            raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
+        if not array.flags.writeable:
+            raise Error("IRC416", "a read-only array cannot be donated", where)
+        if boundary.overlaps_itself(array):
+            raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
+        for other, value in feeds.items():
+            if other != name and boundary.overlaps(array, value):
+                raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)
