@@ -140,7 +140,7 @@ def _read_only(array: Array) -> Array:
     if not array.flags.writeable:
         return array
     view = array.view()
-    view.setflags(False)  # half as long as by `flags`
+    view.setflags(write=False)  # in half the time of `flags`
     return view
 
 

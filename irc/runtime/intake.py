@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.errors import Error, suggestion
 from irc.runtime import boundary
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 KEPT = 16
 """Sets of names that recipes are kept for."""
+
+
+class Held(NamedTuple):
+    """What inputs are that the caller does not pass: arrays that a session keeps, with their names."""
+
+    names: tuple[str, ...] = ()
+    arrays: Sequence[Array] = ()
+
+
+NOTHING = Held()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +78,13 @@ class Intake:
         self._written = written
         self._recipe = lru_cache(KEPT)(self._found)
 
-    def take(
-        self, feeds: Mapping[str, Any], donate: Collection[str], held: Mapping[str, Array], counters: Counters
-    ) -> list[Any]:
+    def take(self, feeds: Mapping[str, Any], donate: Collection[str], held: Held, counters: Counters) -> list[Any]:
         """The values for the graph's inputs, in order.
 
         Args:
             feeds: what the caller passes.
             donate: names of those that may be overwritten.
-            held: what inputs are that are not in ``feeds``.
+            held: what inputs are that are not in ``feeds``. (Those that are there nevertheless are taken instead.)
             counters: where copies are counted.
 
         Raises:
@@ -84,11 +92,11 @@ class Intake:
         """
         if not is_mapping(feeds):
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
-        recipe = self._recipe(tuple(feeds), tuple(held))
+        recipe = self._recipe(tuple(feeds), held.names)
         if donate:
             feeds = {name: plain(value) for name, value in feeds.items()}
             _check_donation(feeds, donate)
-        arrays = list(held.values())
+        arrays = list(held.arrays)
         for i in recipe.copied:
             arrays[i] = boundary.copy(arrays[i], counters)
         values = [*arrays, *self._objects.values()]
@@ -103,12 +111,11 @@ class Intake:
                 values.append(boundary.copy(value, counters))
             else:
                 values.append(boundary.borrow(value))
-        for (
-            positions
-        ) in recipe.alike:  # many are alike (a decoder's caches): of those with equal sizes, one is looked at
+        # Many are alike (a decoder's caches): of those with equal sizes, one is looked at.
+        for positions in recipe.alike:
             shapes = {arrays[i].shape: i for i in positions}
             for shape, i in shapes.items():
-                check_shape(shape, self._arguments[(*held,)[i]], sizes)
+                check_shape(shape, self._arguments[held.names[i]], sizes)
         return [values[i] for i in recipe.order]
 
     def _found(self, given: tuple[str, ...], held: tuple[str, ...]) -> _Recipe:
@@ -116,20 +123,21 @@ class Intake:
         for name in given:
             if name not in known:
                 raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, known)}")
-        fresh = tuple(a for name, a in known.items() if name not in held or name in given)
-        if absent := [a for a in fresh if not a.optional and a.name not in given]:
+        passed, taken = frozenset(given), frozenset(held).difference(given)
+        fresh = tuple(a for name, a in known.items() if name not in taken)
+        if absent := [a for a in fresh if not a.optional and a.name not in passed]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
         alike: dict[Any, list[int]] = {}
         for i, name in enumerate(held):
-            if name not in given:
+            if name in taken:
                 alike.setdefault(known[name].shape, []).append(i)
         names = [*held, *self._objects, *(a.name for a in fresh)]
         place = {name: i for i, name in enumerate(names)}  # of what is held and passed, the latter
         return _Recipe(
             fresh,
             tuple(map(tuple, alike.values())),
-            tuple(i for i, name in enumerate(held) if name in self._written and name not in given),
+            tuple(i for i, name in enumerate(held) if name in taken and name in self._written),
             tuple(place[name] for name in self._order),
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from types import MappingProxyType
 from typing import Any
 
 from irc.errors import Error, suggestion
@@ -17,7 +16,7 @@ from irc.runtime.arguments import Argument
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
-from irc.runtime.intake import Intake
+from irc.runtime.intake import NOTHING, Held, Intake
 from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.memory.arena import PlannedRuns
 from irc.runtime.objects import State, check_known
@@ -131,7 +130,7 @@ class CompiledModel:
     def _step(
         self,
         feeds: Feeds,
-        held: Mapping[str, Array],
+        held: Held,
         outputs: Iterable[str] | None,
         keep: Sequence[int],
         *,
@@ -159,7 +158,7 @@ class CompiledModel:
         wanted: Sequence[int],
         donate: Collection[str],
         limits: Limits | None,
-        held: Mapping[str, Array] = MappingProxyType({}),
+        held: Held = NOTHING,
         keep: Sequence[int] = (),
         profiler: Profiler | None = None,
         again: bool = True,

@@ -17,6 +17,7 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
+from irc.runtime.intake import NOTHING, Held
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.growable import reserve
 from irc.runtime.model import CompiledModel
@@ -72,14 +73,15 @@ class Session:
             if not _only_grows(model.graph.outputs[place], a.name)
         )
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
-        self._caches: dict[str, Array] = {}
+        self._names = tuple(self.pairs)
+        self._held = NOTHING
         self._lock = RLock()
         self._is_stepping = False
 
     @property
     def caches(self) -> dict[str, Array]:
         """The caches by input name, read-only; none before the first step. Later steps do not change them."""
-        return {name: array.view() for name, array in self._caches.items()}
+        return {name: array.view() for name, array in zip(*self._held)}
 
     @property
     def counters(self) -> Counters:
@@ -121,12 +123,12 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._caches = {}
+            self._held = NOTHING
 
     def fork(self) -> Session:
         """Another session that goes on from here. Nothing is copied until both have gone on."""
         other = Session(self._model, self.pairs, self.capacity)
-        other._caches = self.caches
+        other._held = Held(self._held.names, [array.view() for array in self._held.arrays])
         return other
 
     def _check_idle(self) -> None:
@@ -136,26 +138,27 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
-        held = self._caches or self._start(feeds)
+        is_first = not self._held.arrays
+        held = self._start(feeds) if is_first else self._held
         results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
             feeds, held, outputs, self._keep, limits=limits, threads=threads, again=not self._grows
         )
         for i, argument, dtype, rank in self._unsure:
             if (kept[i].dtype is not dtype and kept[i].dtype != dtype) or kept[i].ndim != rank:
                 _check_fit(kept[i], argument)
-        if self.capacity is not None and not self._caches:
-            given = {**self._model.module.defaults, **held, **feeds}
+        if self.capacity is not None and is_first:
+            given = {**self._model.module.defaults, **dict(zip(*held)), **feeds}
             kept = [
                 array if (axis := _grown_axis(given.get(name), array)) is None else reserve(array, axis, self.capacity)
                 for name, array in zip(self.pairs, kept)
             ]
-        self._caches = dict(zip(self.pairs, kept))
+        self._held = Held(self._names, kept)
         return results
 
-    def _start(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+    def _start(self, feeds: Mapping[str, Any]) -> Held:
         """Empty caches, for those that the first step is not given."""
         if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
-            return {}
+            return NOTHING
         absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
         arguments = {a.name: a for a in self._model.inputs}
         sizes: dict[str, int] = {}
@@ -165,7 +168,7 @@ class Session:
                 continue
             with suppress(ValueError):  # a ragged list: the model says what is wrong with it
                 sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
-        return {argument.name: _empty(argument, sizes) for argument in absent}
+        return Held(tuple(a.name for a in absent), [_empty(a, sizes) for a in absent])
 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
