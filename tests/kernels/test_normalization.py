@@ -125,6 +125,21 @@ def test_layer_norm(axis, bias):
     check_against_ort("LayerNormalization", [x, *parameters], {"axis": axis}, 17, 1)
 
 
+@pytest.mark.parametrize("shape", [(1, 40), (1, 1, 40), (40,), (1, 1), (1, 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_layer_norm_of_one_row_is_as_of_that_row_among_others(shape, dtype):
+    """Decoders have one; it is computed in another way."""
+    x, scale, b = (v.astype(dtype) for v in (values(*shape), values(shape[-1], seed=1), values(shape[-1], seed=2)))
+    among = np.stack([x.reshape(-1), values(shape[-1], seed=3).astype(dtype)])
+    tolerance = 1e-2 if dtype is np.float16 else 1e-6
+    given = [[scale, b], [scale], [scale[:1], b], [scale, np.float32(b)], *([[scale[None], b]] if x.ndim > 1 else [])]
+    for parameters in given:
+        (ours,) = run_kernel("LayerNormalization", [x, *parameters], {}, 17)
+        (both,) = run_kernel("LayerNormalization", [among, *parameters], {}, 17)
+        assert (ours.shape, ours.dtype) == (shape, dtype)
+        assert_same([ours.reshape(-1)], [both[0]], tolerance, tolerance)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 @pytest.mark.parametrize("stash", [1, 16])
 def test_layer_norm_types(dtype, stash):
