@@ -128,7 +128,8 @@ class Session:
     def fork(self) -> Session:
         """Another session that goes on from here. Nothing is copied until both have gone on."""
         other = Session(self._model, self.pairs, self.capacity)
-        other._held = Held(self._held.names, [array.view() for array in self._held.arrays])
+        names, arrays = self._held  # at once: another thread may make a step meanwhile
+        other._held = Held(names, [array.view() for array in arrays])
         return other
 
     def _check_idle(self) -> None:
@@ -237,6 +238,10 @@ def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
         raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
     inputs, outputs = {a.name: a for a in model.inputs}, {a.name: a for a in model.outputs}
     for name, output in pairs.items():
+        if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
+            raise Error(
+                "IRC417", f"pairs go from the name of an input to the name of an output: {{{name!r}: {output!r}}}"
+            )
         if name not in inputs and output not in outputs and name in outputs and output in inputs:
             raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
         past, present = _known(name, inputs, "input"), _known(output, outputs, "output")

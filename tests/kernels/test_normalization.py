@@ -126,7 +126,7 @@ def test_layer_norm(axis, bias):
 
 
 @pytest.mark.parametrize("shape", [(1, 40), (1, 1, 40), (40,), (1, 1), (1, 0)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32])
 def test_layer_norm_of_one_row_is_as_of_that_row_among_others(shape, dtype):
     """Decoders have one; it is computed in another way."""
     x, scale, b = (v.astype(dtype) for v in (values(*shape), values(shape[-1], seed=1), values(shape[-1], seed=2)))

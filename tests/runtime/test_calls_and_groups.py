@@ -1,11 +1,14 @@
 """Function calls and fusion groups."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, types
 from irc.runtime.execution import Counters
+from irc.runtime.fused.tiles import Tail
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32, graph_of, i64, run
 
@@ -254,6 +257,17 @@ def test_a_failing_operator_inside_a_group_is_named():
         plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(7, np.float32)])
     assert caught.value.where == "onnx::Add '%q'"
     assert "float32[7], float32[2, 3]" in caught.value.message
+
+
+def test_what_a_tail_cannot_allocate_is_not_blamed_on_the_operator_before_it(monkeypatch):
+    def fail(*_: Any) -> None:
+        raise MemoryError("no such array")
+
+    plan = lower(graph_of(GROUP))
+    monkeypatch.setattr(Tail, "run", fail)
+    with pytest.raises(Error, match=r"no such array; inputs: float32\[2, 3\], float32\[3, 3\]") as caught:
+        plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(3, np.float32)])
+    assert (caught.value.code, caught.value.where) == ("IRC403", "prim::FusionGroup '%y'")
 
 
 def test_one_subgraph_may_serve_two_groups():

@@ -294,6 +294,8 @@ def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
         ({"past_1": "present_0"}, r"can never be input 'past_1'"),
         ({}, "not empty"),
         (["past_0"], "must be a dict"),
+        ({"past_0": ["present_0"]}, "from the name of an input to the name of an output"),
+        ({"past_0": 1}, "from the name of an input to the name of an output"),
     ],
 )
 def test_wrong_pairs(pairs, says):

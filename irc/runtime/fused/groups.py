@@ -82,6 +82,7 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
         try:  # as `execute` would, without calls of it: small groups are half as fast with them
             for member in head.steps:
                 member(frame)
+            member = None
             found = tail.run(frame)
             if found is None:
                 for member in rest.steps:

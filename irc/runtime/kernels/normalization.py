@@ -28,7 +28,7 @@ def _wide(x: Array) -> Array:
 
 def _is_wide(x: Array, scale: Array, b: Array) -> bool:
     """Whether all have one element type, which is that of the computation, too."""
-    return x.dtype is scale.dtype is b.dtype and not is_half(x.dtype)
+    return x.dtype is scale.dtype is b.dtype and x.dtype.char in "fd"
 
 
 def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
