@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dis
+import linecache
 import signal
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -535,3 +538,56 @@ def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
         plan.run([x, x], watch=Raising())
     y, d = plan.run([x, x])
     np.testing.assert_array_equal(y, d)
+
+
+@pytest.mark.parametrize("files", ["dispatch.py", "workers.py"])
+def test_an_interrupt_behind_any_call_ends_the_run_and_nothing_else(files):
+    """Whatever the caller is about to do with what it shares with the workers: nobody waits for ever."""
+    model = CompiledModel(graph_of(BRANCHES), options=Options(threads=2))
+    x, w = np.random.default_rng(3).standard_normal((2, 4, 4)).astype(np.float32)
+    expected = model.run({"x": x, "w": w})
+    for at in range(1, 10_000):
+        outcome: list[Any] = []
+        caller = threading.Thread(target=_interrupted, args=(lambda: model.run({"x": x, "w": w}), at, files, outcome))
+        caller.start()
+        caller.join(WAIT)
+        assert not caller.is_alive(), f"it waits for ever after an interrupt at place {at}"
+        if outcome[0] is not None:
+            break
+    assert at > 5
+    for found in (outcome[0], model.run({"x": x, "w": w})):
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value)
+
+
+def _interrupted(action: Callable[[], Any], at: int, files: str, outcome: list[Any]) -> None:
+    """Note what ``action`` gives, or None if it came to the ``at``-th place in such files: there it is stopped.
+
+    A place is where Python looks for signals: behind a call. Where it does so at the end of a ``with``, or of a loop at
+    the end of one, it is still inside of it, but what is raised before the next instruction is not.
+    """
+    places, called = 0, False
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal places, called
+        code, offset = frame.f_code, frame.f_lasti
+        if not code.co_filename.endswith((files, "threading.py")):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            name = dis.opname[code.co_code[offset]]
+            line = linecache.getline(code.co_filename, frame.f_lineno or 0).lstrip()
+            places += called and name != "NOP" and not line.startswith("with ")
+            called = name.startswith("CALL")
+            if places == at:
+                places += 1
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        outcome.append(action())
+    except KeyboardInterrupt:
+        outcome.append(None)
+    finally:
+        sys.settrace(None)

@@ -143,25 +143,27 @@ class _Dispatch:
                 self._crew.fail(error)
             finally:
                 self._blas.leave(user)
-                with self._crew.changed:
+                with self._crew.lock:
                     self._running -= 1
-                    self._crew.changed.notify_all()
+                    self._crew.wake()
 
     def _next(self) -> int | None:
-        with self._crew.changed:
-            while self._crew.failure is None and self._left:
+        while True:
+            with self._crew.lock:
+                if self._crew.failure is not None or not self._left:
+                    return None
                 if self._ready:
                     self._run.counters.overlaps += self._running > 0
                     self._running += 1
                     return self._ready.popleft()
-                self._crew.changed.wait()
-            return None
+                gate = self._crew.gate()
+            gate.acquire()
 
     def _begin(self, number: int, counters: Counters) -> Frame:
         """The frame of a unit. What nobody else imports any more, the frame of the run lets go of."""
         local = self._template.copy()
         local[0] = Run(counters, threads=self._run.threads)
-        with self._crew.changed:
+        with self._crew.lock:
             for slot in self._plan.units[number].imports:
                 local[slot] = self._frame[slot]
                 self._readers[slot] -= 1
@@ -171,7 +173,7 @@ class _Dispatch:
 
     def _end(self, number: int, local: Frame, counters: Counters) -> None:
         unit = self._plan.units[number]
-        with self._crew.changed:
+        with self._crew.lock:
             for slot in unit.exports:
                 self._frame[slot] = local[slot]
             self._run.counters.add(counters)

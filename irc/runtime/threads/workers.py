@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
-from threading import Condition, Lock, RLock, Thread
+from threading import Lock, RLock, Thread
 
 import numpy as np
 
@@ -80,16 +80,35 @@ def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
 class Crew:
     """The thread that has the work, and workers that lend it a hand until the work is done.
 
+    Whoever waits has a *gate* of his own, a lock that somebody else opens. `threading.Condition` does the same, but in
+    Python: an interrupt in the middle of it leaves its lock taken, or gives it back twice. The interpreter looks for
+    interrupts neither between taking a lock of C's and the body of its `with`, nor between the body and giving it back.
+
     Attributes:
         failure: what was raised first on any of the threads; nobody should go on then.
-        changed: to be held where they change what they share; notified when one of them fails or leaves.
+        lock: to be held where they change what they share. Nobody waits, or calls what may take long, with it.
     """
 
     def __init__(self) -> None:
         self.failure: BaseException | None = None
-        self.changed = Condition(Lock())
+        self.lock = Lock()
+        self._gates: list[Lock] = []
         self._work: Callable[[], None] | None = None
         self._helpers = 0
+
+    def gate(self) -> Lock:
+        """A gate to be acquired, without the lock, to wait until what is shared has changed. (With the lock.)"""
+        gate = Lock()
+        gate.acquire()
+        self._gates.append(gate)
+        return gate
+
+    def wake(self) -> None:
+        """What is shared has changed. (With the lock.)"""
+        for gate in self._gates:  # forgotten once all are open: whoever was interrupted here has them opened again
+            if gate.locked():
+                gate.release()
+        self._gates = []
 
     def run(self, work: Callable[[], None], threads: int) -> None:
         """Call ``work`` on up to ``threads`` threads, this one included, and return when none is at it any more.
@@ -112,15 +131,15 @@ class Crew:
             raise self.failure
 
     def _help(self) -> None:
-        with self.changed:
+        with self.lock:
             work = self._work
             if work is None:
                 return
             self._helpers += 1
         self._attempt(work)
-        with self.changed:
+        with self.lock:
             self._helpers -= 1
-            self.changed.notify_all()
+            self.wake()
 
     def _attempt(self, work: Callable[[], None]) -> None:
         try:
@@ -129,23 +148,26 @@ class Crew:
             self.fail(error)
 
     def _is_over(self) -> bool:
-        """Let nobody begin any more, and wait for those that have begun; False if that was interrupted."""
+        """Let nobody begin any more, and wait for those that have begun; False if that is to be asked again."""
         try:
-            with self.changed:
+            with self.lock:
                 self._work = None
-                while self._helpers:
-                    self.changed.wait()
-        except BaseException as error:
-            self.fail(error)
-            return False
-        return True
+                if self.failure is not None:
+                    self.wake()
+                if not self._helpers:
+                    return True
+                gate = self.gate()
+            gate.acquire()
+        except BaseException as error:  # an interrupt; nothing that another one could interrupt is called here
+            self.failure = self.failure or error
+        return False
 
     def fail(self, error: BaseException) -> None:
         """Remember the first failure, and let nobody wait for what will not come."""
-        with self.changed:
+        with self.lock:
             if self.failure is None:
                 self.failure = error
-            self.changed.notify_all()
+            self.wake()
 
 
 def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
