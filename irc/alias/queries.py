@@ -17,6 +17,7 @@ from irc.alias.solver import Solver
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.node import Node
+from irc.ir.objects import Object
 from irc.ir.value import Value
 
 Values: TypeAlias = Value | Iterable[Value]
@@ -100,6 +101,11 @@ class Queries:
         """The memory that ``value`` may denote. Valid until the next update."""
         return self._report(self.location_set(value))
 
+    def known_object(self, value: Value) -> Object | None:
+        """The object that comes with the model and that ``value`` certainly is, if there is one."""
+        found = self.location_set(value)
+        return self.facts.objects.get(found) if isinstance(found, int) else None
+
     # -- writes ----------------------------------------------------------
 
     def has_writers(self, what: Values | Node, contained: bool = True) -> bool:
@@ -120,6 +126,11 @@ class Queries:
     def writers(self, values: Values) -> list[Node]:
         """The nodes that write memory of ``values``, or of what containers there hold; not those around them."""
         return self._solver.index.writing(self.reach_set(values)) if self._solver.index else []
+
+    def written_weights(self) -> frozenset[str]:
+        """The names of the model's tensors, constants and attributes, that anything in the graph writes."""
+        index = self._solver.index
+        return frozenset(name for name, location in self.facts.constants.items() if index.touches(location))
 
     def is_mutable(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes to one of its inputs or to what an input holds."""

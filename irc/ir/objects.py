@@ -7,16 +7,12 @@ say what the attributes are before the first run; running changes copies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import ClassType, DType, Type
-
-if TYPE_CHECKING:
-    from irc.ir.graph import Module
-    from irc.ir.value import Value
 
 
 class Object:
@@ -68,26 +64,6 @@ class Strided(NamedTuple):
 def is_enumeration(type: Type) -> bool:
     """Whether values of ``type`` are members of an enumeration, which are no objects with attributes."""
     return isinstance(type, ClassType) and type.name.startswith("Enum<")
-
-
-UNKNOWN = object()
-"""What `known_attribute` answers for values it knows nothing of. (None is a value.)"""
-
-
-def known_attribute(value: Value, module: Module | None) -> Any:
-    """What ``value`` is before the first run, if it is an object of the module or read from one, else `UNKNOWN`."""
-    names: list[str] = []
-    while value.node is not None:
-        if value.node.kind != "prim::GetAttr":
-            return UNKNOWN
-        names.append(value.node.attributes.get("name", ""))
-        (value,) = value.node.inputs
-    if module is None or value.block is not module.main.block:
-        return UNKNOWN
-    found: Any = module.objects.get(value.name, UNKNOWN)
-    while names and found is not UNKNOWN:
-        found = found.attributes.get(names.pop(), UNKNOWN) if isinstance(found, Object) else UNKNOWN
-    return found
 
 
 def tensors_in(value: Any) -> Iterator[Tensor | Strided]:

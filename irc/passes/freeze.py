@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
-from irc.ir.objects import UNKNOWN, Object, Strided, known_attribute, tensors_in
+from irc.ir.objects import Object, Strided, tensors_in
 from irc.ir.types import ANY, INT, NONE, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
+    from irc.alias import AliasDb
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
 GET_ATTR = "prim::GetAttr"
+
+_UNKNOWN = object()
 
 
 @register
@@ -38,12 +41,12 @@ class Freeze:
             return False
         rewriter = ctx.rewriter(graph)
         reads = [node for node in graph.walk() if node.kind == GET_ATTR]
-        known = [(node, known_attribute(node.output, module)) for node in reads]
+        known = [(node, _attribute(rewriter.db, node)) for node in reads]
         changed = False
         for tensors in (False, True):  # numbers first: they tell which tensors are written
             for node, value in known:
                 is_plain = not isinstance(value, Object) and not any(tensors_in(value))
-                if value is UNKNOWN or isinstance(value, Object) or is_plain is tensors:
+                if value is _UNKNOWN or isinstance(value, Object) or is_plain is tensors:
                     continue
                 if _is_constant(rewriter, node) and ctx.allow(node):
                     rewriter.replace(node.output, _build(rewriter, node, value, node.output.type), keep_name=True)
@@ -55,6 +58,12 @@ class Freeze:
                 rewriter.erase(node)
                 changed = True
         return _drop_objects(graph, ctx) or changed
+
+
+def _attribute(db: AliasDb, read: Node) -> Any:
+    """What ``read`` reads, as it is before the first run; `_UNKNOWN` if it may be of this object or that."""
+    owner = db.known_object(read.inputs[0])
+    return _UNKNOWN if owner is None else owner.attributes.get(read.attributes.get("name", ""), _UNKNOWN)
 
 
 def _is_constant(rewriter: Rewriter, node: Node) -> bool:

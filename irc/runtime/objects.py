@@ -13,7 +13,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
-from irc.ir.objects import UNKNOWN, Object, Strided, is_enumeration, known_attribute, storage_of, tensors_in
+from irc.ir.objects import Object, Strided, is_enumeration, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.runtime.values import Array, is_array, is_mapping, is_sequence, is_tuple
@@ -185,17 +185,12 @@ def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str
     elsewhere = [node for other in module.graphs.values() if other is not graph for node in other.walk()]
     names = {node.attributes.get("name", "") for node in here + elsewhere if node.kind == "prim::SetAttr"}
     names.update(node.attributes.get("name", "") for node in elsewhere if node.kind == "prim::GetAttr")
-    written: set[str] = set()
-    for node in here:
-        if node.kind == "prim::GetAttr" and db.has_writers(node.output):
-            names.add(node.attributes.get("name", ""))
-            known = known_attribute(node.output, module)
-            if known is not UNKNOWN and not isinstance(known, Object):
-                written.update(storage_of(t).name for t in tensors_in(known))
+    reads = [node for node in here if node.kind == "prim::GetAttr"]
+    names.update(node.attributes.get("name", "") for node in reads if db.has_writers(node.output))
     writers = [node for node in db.writers(objects) if node.kind != "prim::SetAttr"]
     if any(_may_hold_objects(value.type) for node in writers for value in node.inputs):
         names.update(name for found in _objects(module) for name in found.attributes)
-    return frozenset(names), frozenset(written)
+    return frozenset(names), db.written_weights()
 
 
 def _may_hold_objects(type: Type) -> bool:

@@ -306,6 +306,94 @@ def test_results_are_not_what_the_model_keeps() -> None:
     assert model.run({"x": f32(1, 1)})["result"][0].tolist() == [2, 2]
 
 
+RESET = """
+graph(%self : __torch__.A, %x : Tensor, %c : bool):
+  %one : int = prim::Constant[value=1]()
+  %z : int = prim::If(%c)
+    block0():
+      %q : __torch__.B = prim::GetAttr[name="q"](%self)
+      prim::SetAttr[name="p"](%self, %q)
+      -> (%one)
+    block1():
+      -> (%one)
+  %p : __torch__.B = prim::GetAttr[name="p"](%self)
+  %r : __torch__.R = prim::GetAttr[name="r"](%p)
+  %k : {type} = prim::GetAttr[name="k"](%r)
+  %y : Tensor = aten::{op}(%x, %k, %one)
+  return (%y)
+"""
+"""What an attribute is depends on an object further up, which a run may replace by another."""
+
+
+@pytest.mark.parametrize("passes", ["none", "default", "freeze"])
+@pytest.mark.parametrize("type", ["int", "Tensor"])
+def test_attributes_are_those_of_the_object_that_was_set(type: str, passes: str) -> None:
+    made = int if type == "int" else f32
+    module = import_torchscript(RESET.format(type=type, op="add"), {"p.r.k": made(10), "q.r.k": made(20)})
+    model = irc.compile(module, passes)
+    assert [model.run({"x": f32(1), "c": c})["y"].tolist() for c in (False, True, False)] == [[11], [21], [21]]
+
+
+@pytest.mark.parametrize("passes", ["none", "default", "freeze"])
+def test_an_object_is_set_before_it_is_read(passes: str) -> None:
+    text = """
+    graph(%self : __torch__.A, %x : Tensor):
+      %q : __torch__.B = prim::GetAttr[name="q"](%self)
+      prim::SetAttr[name="p"](%self, %q)
+      %p : __torch__.B = prim::GetAttr[name="p"](%self)
+      %a : Tensor = prim::GetAttr[name="w"](%p)
+      %b : Tensor = prim::GetAttr[name="w"](%q)
+      %y : Tensor = aten::mul(%x, %a)
+      %z : Tensor = aten::mul(%y, %b)
+      return (%z)
+    """
+    model = irc.compile(import_torchscript(text, {"p.w": f32(2), "q.w": f32(3)}), passes)
+    assert model.run({"x": f32(1)})["z"].tolist() == [9]
+
+
+@pytest.mark.parametrize("passes", ["none", "default", "freeze"])
+def test_what_is_written_through_an_object_that_was_set_is_a_copy(passes: str) -> None:
+    text = RESET.format(type="Tensor", op="add_").replace("(%x, %k, %one)", "(%k, %x, %one)")
+    module = import_torchscript(text, {"p.r.k": f32(10), "q.r.k": f32(20)})
+    for _ in range(2):
+        model = irc.compile(module, passes)
+        assert [model.run({"x": f32(1), "c": c})["y"].tolist() for c in (False, True, True)] == [[11], [21], [22]]
+
+
+@pytest.mark.parametrize("passes", ["none", "default", "freeze"])
+def test_an_object_that_a_branch_chooses(passes: str) -> None:
+    text = """
+    graph(%self : __torch__.A, %x : Tensor, %c : bool):
+      %one : int = prim::Constant[value=1]()
+      %p : __torch__.B = prim::GetAttr[name="p"](%self)
+      %q : __torch__.B = prim::GetAttr[name="q"](%self)
+      %o : __torch__.B = prim::If(%c)
+        block0():
+          -> (%p)
+        block1():
+          -> (%q)
+      %k : int = prim::GetAttr[name="k"](%o)
+      %y : Tensor = aten::add(%x, %k, %one)
+      return (%y)
+    """
+    model = irc.compile(import_torchscript(text, {"p.k": 10, "q.k": 20}), passes)
+    assert [model.run({"x": f32(1), "c": c})["y"].tolist() for c in (True, False)] == [[11], [21]]
+
+
+def test_objects_that_nothing_sets_are_frozen_beside_those_that_something_does() -> None:
+    still = RESET.format(type="int", op="add").replace(
+        "return (%y)",
+        """%s : __torch__.S = prim::GetAttr[name="s"](%self)
+  %w : Tensor = prim::GetAttr[name="w"](%s)
+  %v : Tensor = aten::add(%y, %w, %one)
+  return (%v)""",
+    )
+    module = import_torchscript(still, {"p.r.k": 10, "q.r.k": 20, "s.w": f32(5)})
+    model = irc.compile(module, "freeze")
+    assert list(model.graph.weights) == ["s.w"]
+    assert model.run({"x": f32(1), "c": True})["v"].tolist() == [26]
+
+
 STORE = """
 graph(%self : __torch__.Store, %x : Tensor):
   %before : Tensor = prim::GetAttr[name="held"](%self)

@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.torchscript.storages import named_tensors
-from irc.ir import Graph, Module, Node, Value
+from irc.ir import Module, Node, Value
 from irc.ir.objects import Object, is_enumeration
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
@@ -22,9 +22,12 @@ lists, tuples and dicts of them; raises KeyError if there is none."""
 
 READERS = ("prim::GetAttr", "prim::SetAttr")
 
+_Place = tuple[Value, tuple[str, ...]]
+"""An input of the graph, and the names that lead from there to an object."""
+
 
 def bind_attributes(module: Module, read: Read) -> None:
-    """Enter into ``module.objects`` every attribute that its main graph reads or sets.
+    """Enter into ``module.objects`` every attribute that its graphs read or set.
 
     Raises:
         Error: IRC141 lists the attributes that there are not; IRC142 a value that cannot be an attribute; IRC143 a
@@ -34,7 +37,7 @@ def bind_attributes(module: Module, read: Read) -> None:
     for value in module.main.inputs:
         if isinstance(value.type, ClassType) and not is_enumeration(value.type):
             module.objects[value.name] = reader.objects[value, ()] = Object(value.type)
-    reader.graph(module.main)
+    reader.module(module)
     if reader.missing:
         shown = ", ".join(list(reader.missing)[:8]) + (", ..." if len(reader.missing) > 8 else "")
         attributes = count(len(reader.missing), "attribute")
@@ -55,48 +58,78 @@ class _Slot:
 @dataclass
 class _Reader:
     read: Read
-    objects: dict[tuple[Value, tuple[str, ...]], Object] = field(default_factory=dict[Any, Object])
+    objects: dict[_Place, Object] = field(default_factory=dict[Any, Object])
     arrays: dict[str, Array] = field(default_factory=dict[str, Array])
     missing: dict[str, None] = field(default_factory=dict[str, None])
 
-    def graph(self, graph: Graph) -> None:
+    def module(self, module: Module) -> None:
         """Nodes come after those whose results they use: an object is known before its attributes are read."""
-        place: dict[Value, tuple[Value, tuple[str, ...]]] = {v: (v, ()) for v, path in self.objects if not path}
-        for node in graph.walk():
-            if node.kind not in READERS or node.inputs[0] not in place:
+        place: dict[Value, _Place] = {v: (v, ()) for v, path in self.objects if not path}
+        asked: dict[Type, dict[str, Node]] = {}
+        loose: dict[Type, None] = {}
+        for node in (node for graph in module.graphs.values() for node in graph.walk() if node.kind in READERS):
+            owner, name = node.inputs[0], _name(node)
+            if node.outputs or name not in asked.get(owner.type, ()):
+                asked.setdefault(owner.type, {})[name] = node
+            if owner not in place:
+                loose[owner.type] = None
                 continue
-            root, path = place[node.inputs[0]]
-            name = str(node.attributes.get("name", ""))
-            inner = (*path, name)
-            if node.outputs and is_enumeration(node.output.type):
-                raise Error("IRC142", f"irc has no enumerations, such as {node.output.type}", f"attribute {name!r}")
-            if node.kind == "prim::GetAttr" and isinstance(node.output.type, ClassType):
-                place[node.output] = root, inner
-                self._object(node, root, path, name)
-            elif name not in self.objects[root, path].attributes:
-                self._attribute(node, self.objects[root, path], inner)
+            inner = self._enter(node, place[owner])
+            if inner is not None:
+                place[node.output] = inner
+            elif not node.outputs and isinstance(node.inputs[1].type, ClassType):
+                loose[node.inputs[1].type] = None
+        if loose:
+            self._loose(asked, list(loose))
 
-    def _object(self, node: Node, root: Value, path: tuple[str, ...], name: str) -> None:
-        type = node.output.type
-        assert isinstance(type, ClassType)
-        if (root, (*path, name)) not in self.objects:
-            made = self.objects[root, (*path, name)] = Object(type)
-            self.objects[root, path].attributes[name] = made
+    def _loose(self, asked: Mapping[Type, Mapping[str, Node]], classes: list[Type]) -> None:
+        """Read what is asked of any object of these classes of all of them: which it is, paths do not tell.
 
-    def _attribute(self, node: Node, owner: Object, path: tuple[str, ...]) -> None:
+        It was set, say, chosen by a branch, or given to a function. What is not there is left out.
+        """
+        for type in classes:
+            held = [node.output.type for node in asked.get(type, {}).values() if node.outputs]
+            classes += [t for t in held if isinstance(t, ClassType) and t not in classes]
+        places = list(self.objects)
+        for root, path in places:
+            within = [self.objects[root, path[:i]].type for i in range(len(path) + 1)]
+            for node in asked.get(within[-1], {}).values() if within[-1] in classes else ():
+                if not node.outputs or node.output.type not in within:  # or else there is no end of them
+                    known = len(self.objects)
+                    inner = self._enter(node, (root, path), is_needed=False)
+                    places += [inner] if inner is not None and len(self.objects) > known else []
+
+    def _enter(self, node: Node, place: _Place, *, is_needed: bool = True) -> _Place | None:
+        """Enter the attribute of the object at ``place`` that ``node`` reads or sets; if it is an object, its place."""
+        root, path = place
+        inner = (*path, _name(node))
+        owner = self.objects[place].attributes
         type = node.outputs[0].type if node.outputs else node.inputs[1].type
+        if node.outputs and is_enumeration(type):
+            raise Error("IRC142", f"irc has no enumerations, such as {type}", f"attribute {inner[-1]!r}")
+        if isinstance(type, ClassType):
+            if not node.outputs:
+                return None  # what it was before, if there was anything, whoever reads it says
+            if (root, inner) not in self.objects:
+                owner[inner[-1]] = self.objects[root, inner] = Object(type)
+            return root, inner
+        if inner[-1] not in owner:
+            is_read = is_needed and bool(node.outputs)  # and not set before it is read, or never read
+            self._attribute(owner, inner, type, is_read)
+        return None
+
+    def _attribute(self, owner: dict[str, Any], path: tuple[str, ...], type: Type, is_read: bool) -> None:
         dotted = ".".join(path)
         try:
             value = self.read(path, type)
         except KeyError:
             if isinstance(type, OptionalType) or type == NONE:
                 value = None
-            elif node.kind == "prim::SetAttr":
-                return  # set before it is read, or never read
             else:
-                self.missing[dotted] = None
+                if is_read:
+                    self.missing[dotted] = None
                 return
-        owner.attributes[path[-1]] = self._value(value, type, dotted)
+        owner[path[-1]] = self._value(value, type, dotted)
 
     def _value(self, value: Any, type: Type, path: str) -> Any:
         """``value`` as an attribute holds it, with slots for tensors."""
@@ -117,6 +150,11 @@ class _Reader:
             entries = cast("Mapping[Any, Any]", value).items()
             return {k: self._value(v, elem, f"{path}.{k}") for k, v in entries}
         raise Error("IRC142", f"irc cannot hold an attribute of {value.__class__}", f"attribute {path!r}")
+
+
+def _name(node: Node) -> str:
+    """The attribute that ``node`` reads or sets."""
+    return str(node.attributes.get("name", ""))
 
 
 def _array(value: Any, path: str) -> Array:
