@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tests.differential.helpers import numpy_of
 from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
 from tests.differential.zoo.images import ResNet
 from tests.differential.zoo.language import CallsPython
-from tests.differential.zoo.state import Cache, Constants, Norms
+from tests.differential.zoo.state import Cache, Constants, Instances, Norms
 
 torch: Any = pytest.importorskip("torch")
 
@@ -326,6 +327,16 @@ def test_refused(source: Callable[[], Any], code: str, words: str) -> None:
         with pytest.raises(irc.Error, match=words) as caught:
             importing(source())
         assert caught.value.code == code
+
+
+def test_instances_of_classes_that_only_a_file_knows(tmp_path: Path) -> None:
+    torch.jit.save(scripted(Instances), tmp_path / "net.pt")
+    with ZipFile(tmp_path / "net.pt") as net, ZipFile(tmp_path / "other.pt", "w") as other:
+        for item in net.namelist():
+            other.writestr(item, net.read(item).replace(b"Gains", b"Costs"))
+    with pytest.raises(irc.Error, match=r"PyTorch cannot show it to Python: \S*Costs is not found") as caught:
+        irc.compile(torch.jit.load(tmp_path / "other.pt"))
+    assert caught.value.code == "IRC142"
 
 
 @pytest.mark.parametrize("name", ["float64", "bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "uint16", "complex32"])

@@ -87,13 +87,39 @@ def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:
     for node in _walk(graph):
         if node.kind() == "prim::GetAttr" and node.input().unique() in objects:
             name, attribute = node.s("name"), node.output()
-            value = objects[node.input().unique()].getattr(name)
+            value = _attribute(objects[node.input().unique()], name)
             if attribute.type().kind() == "InterfaceType":
                 found.add(name)
-                attribute.setType(value._type())
+                attribute.setType(_class_of(value))
             if attribute.type().kind() == "ClassType":
                 objects[attribute.unique()] = value
     return found
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """An attribute of an object: one of torch's or, of a class that Python defines, a copy that is Python's.
+
+    Raises:
+        KeyError: there is none.
+        Error: IRC142 if torch cannot hand it out.
+    """
+    if not isinstance(owner, sys.modules["torch"]._C.ScriptObject):
+        if not hasattr(owner, name):
+            raise KeyError(name)
+        return getattr(owner, name)
+    if not owner.hasattr(name):
+        raise KeyError(name)
+    try:
+        return owner.getattr(name)
+    except RuntimeError as error:  # it is of a class that came out of a file, and that Python knows nothing of
+        reason = str(error).rpartition("PyTorch. ")[2]
+        raise Error("IRC142", f"PyTorch cannot show it to Python: {reason}", f"attribute {name!r}") from None
+
+
+def _class_of(value: Any) -> Any:
+    """The type of an object that `_attribute` returned, in torch's terms."""
+    torch = sys.modules["torch"]
+    return value._type() if isinstance(value, torch._C.ScriptObject) else torch._C._jit_try_infer_type(value).type()
 
 
 def _calls(graph: Any) -> set[int]:
@@ -155,9 +181,7 @@ def reader_of(script: Any) -> Read:
     def read(path: tuple[str, ...], type: Type) -> Any:
         owner = script
         for name in path:
-            if not owner.hasattr(name):
-                raise KeyError(name)
-            owner = owner.getattr(name)
+            owner = _attribute(owner, name)
         return _map_leaves(owner, partial(_plain, path=".".join(path)))
 
     return read

@@ -23,7 +23,7 @@ from tests.differential.zoo.language import (
     Words,
 )
 from tests.differential.zoo.sequences import GPT, Cells, Encoder, MultiHead, Recurrent
-from tests.differential.zoo.state import Cache, Constants, Counter, Half, Lazy, Norms, Tied
+from tests.differential.zoo.state import Cache, Constants, Counter, Half, Instances, Lazy, Norms, Tied
 
 torch: Any = pytest.importorskip("torch")
 
@@ -62,6 +62,7 @@ SCRIPTED: dict[str, Case] = {
     "control, other way": (Control, [torch.randn(3, 3), 2, False]),
     "words": (Words, [torch.randn(2, 3)]),
     "counter": (Counter, [torch.randn(2, 2, 4)]),
+    "instances": (Instances, [torch.randn(2, 3)]),
     "norms": (Norms, [torch.randn(6, 4, 3)]),
     "float16": (lambda: Half(torch.float16), [torch.randn(3, 6)]),
     "bfloat16": (lambda: Half(torch.bfloat16), [torch.randn(3, 6)]),
