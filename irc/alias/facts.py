@@ -113,7 +113,7 @@ class Facts:
         unknown: type -> the element of a value of which nothing but its type is known.
         unknown_atoms: those elements, if the type is an atom -> that atom.
         unknown_of: those elements, whatever the type -> the type.
-        by_head: outermost constructor (or name of a class) -> the atoms with an unknown element.
+        by_head: outermost constructor (or name of a class, or interface) -> the atoms with an unknown element.
         wild: atom -> the location of unknown memory of that type.
         wild_types: those locations -> that atom.
         escaped: locations that unknown code may hold.

@@ -204,11 +204,10 @@ class Heap(ABC):
             return found
         element = facts.unknown[atom] = facts.new()
         facts.unknown_atoms[element] = facts.unknown_of[element] = atom
-        head = atom.name if isinstance(atom, ClassType) else atom if atom == types.ANY else atom.__class__
+        head = _head(atom)
         # Entered before anything is pointed to: that may register further types, which then see this one.
         facts.by_head.setdefault(head, []).append(atom)
-        comparable = facts.by_head.keys() if atom == types.ANY else dict.fromkeys((head, types.ANY))
-        for other in [other for h in comparable for other in facts.by_head.get(h, ())]:
+        for other in [other for h in _comparable(head, facts.by_head) for other in facts.by_head.get(h, ())]:
             common = meet(atom, other)
             if common is not None:
                 wild = self._wild(common)
@@ -227,6 +226,28 @@ class Heap(ABC):
             facts.wild_types[found] = atom
             self.point(f.OUTSIDE, found)
         return found
+
+
+_INTERFACE = object()
+"""The head of all interfaces."""
+
+
+def _head(atom: Type) -> object:
+    """What atoms must have in common to overlap, but for Any and interfaces: a constructor, or the name of a class."""
+    if isinstance(atom, ClassType):
+        return _INTERFACE if atom.is_interface else atom.name
+    return atom if atom == types.ANY else atom.__class__
+
+
+def _comparable(head: object, heads: Iterable[object]) -> Iterable[object]:
+    """Those of ``heads`` whose atoms may overlap one with ``head``."""
+    if head == types.ANY:
+        return heads
+    if head is _INTERFACE:
+        return [h for h in heads if isinstance(h, str) or h in (_INTERFACE, types.ANY)]
+    if isinstance(head, str):
+        return (head, _INTERFACE, types.ANY)
+    return (head, types.ANY)
 
 
 @lru_cache(maxsize=REMEMBERED)

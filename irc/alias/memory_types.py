@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from irc.ir import types
 from irc.ir.types import (
+    ClassType,
     DictType,
     FutureType,
     ListType,
@@ -95,6 +96,9 @@ def meet(a: Type, b: Type) -> Type | None:
         return a
     if a == types.ANY:
         return b
+    if isinstance(a, ClassType) and isinstance(b, ClassType) and (a.is_interface or b.is_interface):
+        # Some class may have both interfaces: for its objects the type of either will do.
+        return min(a, b, key=lambda t: (t.is_interface, t.name))
     if isinstance(a, ListType) and isinstance(b, ListType):
         elem = _common(a.elem, b.elem)
         return elem and ListType(elem)

@@ -254,9 +254,17 @@ class FutureType(Type):
 
 @dataclass(frozen=True)
 class ClassType(Type):
-    """An object of a named class, ``__torch__.pkg.Name``; attributes may be known to the module."""
+    """An object of a named class, ``__torch__.pkg.Name``; attributes may be known to the module.
+
+    TorchScript's classes have no bases. An interface, ``InterfaceType<Name>``, may be any of them.
+    """
 
     name: str
+
+    @property
+    def is_interface(self) -> bool:
+        """Whether objects of any class may be of this type."""
+        return self.name.startswith("InterfaceType<")
 
     def __str__(self) -> str:
         return self.name

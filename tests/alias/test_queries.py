@@ -7,7 +7,7 @@ import pytest
 from irc.alias import Kind, analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, types
-from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
 
 # -- writers ------------------------------------------------------------------
@@ -351,6 +351,10 @@ graph(%x : Tensor):
         (types.ANY, DictType(types.STR, types.TENSOR), True),
         (types.ANY, types.STR, False),
         (TupleType((types.TENSOR,)), types.TENSOR, False),
+        (ClassType("__torch__.M"), ClassType("__torch__.N"), False),
+        (ClassType("__torch__.M"), ClassType("InterfaceType<I>"), True),
+        (ClassType("InterfaceType<I>"), ClassType("InterfaceType<J>"), True),
+        (types.ANY, ClassType("InterfaceType<I>"), True),
         (TupleType((types.INT, types.STR)), TupleType((types.INT, types.STR)), False),
     ],
 )
@@ -368,6 +372,27 @@ def test_many_classes_of_one_shape() -> None:
     assert c.alias("w0", "w399"), "weights may be tied"
     assert not c.alias("m0", "m1")
     assert c.contain("m0", "w1")
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["%c : __torch__.C, %l : InterfaceType<__torch__.I>[]", "%l : InterfaceType<__torch__.I>[], %c : __torch__.C"],
+)
+def test_what_is_known_by_an_interface_is_an_object_of_some_class(order: str) -> None:
+    """Whichever of the types the analysis meets first."""
+    c = Case(f"""
+    graph({order}, %x : Tensor):
+      %z : int = prim::Constant[value=0]()
+      %made : __torch__.C = prim::CreateObject()
+      %other : __torch__.D = prim::CreateObject()
+      %m : InterfaceType<__torch__.I>[] = aten::append(%l, %made)
+      %j : InterfaceType<__torch__.J> = aten::__getitem__(%l, %z)
+      %k : __torch__.C = prim::unchecked_cast(%j)
+      prim::SetAttr[name="w"](%k, %x)
+      return (%c, %other)
+    """)
+    assert c.alias("made", "j") and c.alias("c", "j") and not c.alias("other", "j")
+    assert c.written("made") and c.written("c") and not c.written("other")
 
 
 def test_what_is_never_initialised_is_no_memory() -> None:

@@ -64,6 +64,10 @@ ALL: tuple[Type, ...] = (
     FutureType(INT),
     ClassType("a.M"),
     ClassType("a.N"),
+    ClassType("InterfaceType<I>"),
+    ClassType("InterfaceType<J>"),
+    ListType(ClassType("a.M")),
+    ListType(ClassType("InterfaceType<I>")),
 )
 
 _IMMUTABLE = {"int", "float", "bool", "complex", "str", "None"}
@@ -90,6 +94,8 @@ def kinds_of_values(type: Type, depth: int = 3) -> frozenset[object]:
             return frozenset(("dict", k, v) for k in keys for v in values)
         case TupleType():
             return frozenset(("tuple", *vs) for vs in itertools.product(*(kinds_of_values(e, sub) for e in type.elems)))
+        case ClassType(is_interface=True):
+            return frozenset(("object", name) for name in ("a.M", "a.N", "of another class"))
         case ClassType():
             return frozenset({("object", type.name)})
         case PrimType(name="Scalar"):

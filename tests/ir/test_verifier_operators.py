@@ -233,6 +233,12 @@ from tests.ir.helpers import body, marked, refused
             "cannot be NoneType",
             "%n",
         ),
+        (
+            body("%y : __torch__.A[] = prim::ListConstruct(%a, %b)", "%a : __torch__.A, %b : __torch__.B"),
+            "IRC214",
+            "%b : __torch__.B cannot be an element of __torch__.A[]",
+            "%b",
+        ),
     ],
 )
 def test_operators_must_be_right(text: str, code: str, message: str, caret: str) -> None:
@@ -246,6 +252,7 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
     "text",
     [
         body("%y : bool = aten::eq(%x, %x)", "%x : Enum<__torch__.Color>"),
+        body("%y : InterfaceType<I>[] = prim::ListConstruct(%a, %b)", "%a : __torch__.A, %b : __torch__.B"),
         body("%y : int = prim::DifferentiableGraph_0(%x)", "%x : int")
         + "with prim::DifferentiableGraph_0 = graph(%x : int):\n  return (%x, %x)\n",
         body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),

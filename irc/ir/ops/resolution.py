@@ -152,7 +152,7 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         return actual in _NUMBERS
     if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
         return isinstance(actual, ClassType)
-    return formal == actual
+    return formal == actual or (isinstance(formal, ClassType) and formal.is_interface and isinstance(actual, ClassType))
 
 
 def _is_any(type: Type) -> bool:

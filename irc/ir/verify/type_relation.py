@@ -70,7 +70,7 @@ def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if isinstance(formal, FutureType) and isinstance(actual, FutureType):
         return accepts(formal.elem, actual.elem, bindings)
     if isinstance(formal, ClassType) and isinstance(actual, ClassType):
-        return True  # text does not tell which class derives from which
+        return formal.is_interface or actual.is_interface  # text does not tell which class has which interface
     if formal == types.SCALAR or actual == types.SCALAR:
         return formal in _NUMBERS and actual in _NUMBERS
     return formal == types.FLOAT and actual == types.INT
