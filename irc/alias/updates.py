@@ -12,6 +12,7 @@ from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces
 from irc.alias.rules.switches import is_resettled, say_the_same
+from irc.ir.kinds import CALL
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -110,11 +111,14 @@ class Updates(Queries):
         nodes: list[Node] = []
         if not say_the_same(old, new):
             settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
-            if _is_constant(old):
-                nodes += settled  # they may do now what they were known not to do
-            else:
-                for user in settled:
-                    self._loosen(user, any_escaped(self._solver, (*user.inputs, *user.outputs)))
+            for user in settled:
+                if not _is_constant(old) and user.kind != CALL:
+                    self._loosen(user, self._is_around_escaped(user))
+                elif leaves_traces(user) and self._is_around_escaped(user):
+                    self._solve_again()  # what it did before may have left traces anywhere
+                    return
+                else:  # it may do now what it was known not to do; a call, what unknown functions do not
+                    nodes.append(user)
         if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
             after = self._solver.element(new)
             if not self._solver.redirect(before, after):
@@ -151,7 +155,7 @@ class Updates(Queries):
         elements = self._solver.facts.elements
         for n in inside:
             if leaves_traces(n):
-                self._loosen(None, any_escaped(self._solver, (*n.inputs, *n.outputs)))
+                self._loosen(None, self._is_around_escaped(n))
             if not self.is_tight:  # it may be all that leads from what it makes to what it is given
                 self._loose.update((v, None) for v in n.inputs if holds(v) and v in elements)
         for n in inside:
@@ -179,6 +183,10 @@ class Updates(Queries):
             else:
                 self._analyse_again(values, nodes)
             self._start()
+
+    def _is_around_escaped(self, node: Node) -> bool:
+        """Whether unknown code may hold any of what ``node`` is given or makes."""
+        return any_escaped(self._solver, (*node.inputs, *node.outputs))
 
     def _loosen(self, node: Node | None, unbounded: bool) -> None:
         self.is_tight = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Node, types
+from irc.ir import Builder, Graph, Node, parse_module, types
 from irc.ir.transfer import exchange_outputs
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
@@ -246,3 +247,60 @@ graph(%x : Tensor):
     assert not c.db.may_alias(node.output, c["b"])
     c.db.check()
     assert c.db.is_tight
+
+
+CALL = """
+graph(%x : Tensor, %given : Function):
+  %before : Function = prim::Constant[name="{before}"]()
+  %after : Function = prim::Constant[name="{after}"]()
+  %same : Function = prim::Constant[name="{after}"]()
+  %w : Float(2) = prim::Constant[value=@"w"]()
+  %k : int = prim::Constant[value=0]()
+  %b : Tensor = aten::neg(%x)
+  %c : Tensor = aten::neg(%x)
+  %l : Tensor[] = prim::ListConstruct(%c)
+  %y : Tensor = prim::CallFunction(%{called}, %b, %l)
+  %e : Tensor = aten::__getitem__(%l, %k)
+  return (%y, %w)
+graph copies(%x : Tensor, %l : Tensor[]):
+  %y : Tensor = aten::exp(%x)
+  return (%y)
+graph writes(%x : Tensor, %l : Tensor[]):
+  %y : Tensor = aten::exp_(%x)
+  %z : Tensor = aten::neg(%y)
+  return (%z)
+graph returns(%x : Tensor, %l : Tensor[]):
+  return (%x)
+graph stores(%x : Tensor, %l : Tensor[]):
+  %m : Tensor[] = aten::append(%l, %x)
+  %z : Tensor = aten::neg(%x)
+  return (%z)
+graph lets_escape(%x : Tensor, %l : Tensor[]):
+  some::thing(%x)
+  %z : Tensor = aten::neg(%x)
+  return (%z)
+graph draws(%x : Tensor, %l : Tensor[]):
+  %z : Tensor = aten::rand_like(%x)
+  return (%z)
+graph shows_a_weight(%x : Tensor, %l : Tensor[]):
+  %w : Float(2) = prim::Constant[value=@"w"]()
+  return (%w)
+"""
+FUNCTIONS = ("copies", "writes", "returns", "stores", "lets_escape", "draws", "shows_a_weight", "is_not_known")
+
+
+@pytest.mark.parametrize("called", ["before", "given"])
+@pytest.mark.parametrize("before", FUNCTIONS)
+@pytest.mark.parametrize("after", FUNCTIONS)
+def test_another_function_is_called(before: str, after: str, called: str) -> None:
+    text = CALL.format(before=before, after=after, called=called)
+    graph = parse_module(text, {"w": np.ones(2, np.float32)}).main
+    db = analyze(graph)
+    db.check()  # all has been asked before
+    for old, new in ((called, "after"), ("after", "same")):
+        work = db.solves, db.regions
+        graph.value(old).replace_all_uses_with(graph.value(new))
+        db.replace_value(graph.value(old), graph.value(new))
+        assert db.is_tight
+        db.check()
+    assert work == (db.solves, db.regions), "the same function is called"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from irc.alias.rules import tensors
 from irc.ir import ops
+from irc.ir.functions import function_name
+from irc.ir.kinds import CALL
 from irc.ir.node import Node
 from irc.ir.ops.registry import random_switch
 from irc.ir.tensor import Tensor
@@ -11,7 +15,16 @@ from irc.ir.value import Value
 
 _NO_CONSTANT = object()
 _PLAIN: tuple[type[object], ...] = (bool, int, float, str, list, tuple)
+_CHOOSING = {"prim::TupleIndex": 1, CALL: 0}
+"""Kinds with an argument that chooses among many, and its position: which element, which function."""
+
 _POSITIONS: dict[str, frozenset[int]] = {}
+
+
+class _Function(NamedTuple):
+    """What a constant that names a function settles."""
+
+    name: str
 
 
 def forget(kind: str) -> None:
@@ -25,8 +38,8 @@ def _positions(kind: str) -> frozenset[int]:
     if found is None:
         if kind in tensors.STATISTICS:
             found = frozenset([tensors.TRAINING])
-        elif kind == "prim::TupleIndex":
-            found = frozenset([1])
+        elif kind in _CHOOSING:
+            found = frozenset([_CHOOSING[kind]])
         else:
             rows, name = ops.schemas(kind), random_switch(kind)
             found = frozenset(i for row in rows for i, a in enumerate(row.arguments) if a.name == name)
@@ -39,8 +52,8 @@ def say_the_same(a: Value, b: Value) -> bool:
     x, y = _setting(a), _setting(b)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return x is y or x.same_contents(y)
-    if isinstance(x, int | float):
-        return type(x) is type(y) and x == y  # which element of a tuple, say
+    if isinstance(x, int | float | _Function):
+        return type(x) is type(y) and x == y  # what it chooses, if anything
     return x is y or _are_equally_true(x, y)
 
 
@@ -49,13 +62,16 @@ def is_resettled(node: Node, old: Value, new: Value) -> bool:
     inputs = node.inputs
     if not any(i < len(inputs) and inputs[i] is new for i in _positions(node.kind)):
         return False
-    return node.kind == "prim::TupleIndex" or not _are_equally_true(_setting(old), _setting(new))
+    return node.kind in _CHOOSING or not _are_equally_true(_setting(old), _setting(new))
 
 
 def _setting(value: Value) -> object:
     """The constant that ``value`` is. Tensors of several elements settle no more than what is no constant."""
     if value.node is None or value.node.kind != "prim::Constant":
         return _NO_CONSTANT
+    name = function_name(value.node)
+    if name is not None:
+        return _Function(name)
     constant = value.node.attributes.get("value")
     return _NO_CONSTANT if isinstance(constant, Tensor) and constant.numel != 1 else constant
 
