@@ -36,7 +36,11 @@ class AliasDb(Updates):
     # -- explaining ------------------------------------------------------
 
     def why(self, a: Value, b: Value) -> list[Fact]:
-        """The facts that let ``a`` and ``b``, or something they hold, share memory; empty if they never do."""
+        """The facts that let ``a`` and ``b``, or something they hold, share memory; empty if they never do.
+
+        Takes one value on each side.
+        """
+        self.check_single(a, b)
         return why(self, a, b)
 
     # -- drawing ---------------------------------------------------------

@@ -26,7 +26,7 @@ Values: TypeAlias = Value | Iterable[Value]
 class Queries:
     """Which values may share memory, who writes it, and when.
 
-    Where a query takes values, one value or several will do; of several, any counts.
+    Where a query takes `Values`, one value or several will do; of several, any counts.
     """
 
     def __init__(self, builder: AliasDbBuilder) -> None:
@@ -44,8 +44,7 @@ class Queries:
         found = self._solver.facts.elements.get(value)
         if found is not None:
             return found
-        if not self._stands(value.block):
-            raise _foreign(value.block, f"%{value.name}", "value")
+        self._check_own_value(value)
         return self._solver.element(value)
 
     def check_own(self, node: Node) -> None:
@@ -53,6 +52,17 @@ class Queries:
         if node.block is not self.graph.block and not self._stands(node.block):
             where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
             raise _foreign(node.block, where, "node")
+
+    def check_single(self, *values: object) -> None:
+        """TypeError if one of ``values`` is not a value, but several, say; Error IRC343 if it is not of the graph."""
+        for value in values:
+            if not isinstance(value, Value):
+                raise TypeError(f"this query takes one value on each side, not {value!r}")
+            self._check_own_value(value)
+
+    def _check_own_value(self, value: Value) -> None:
+        if not self._stands(value.block):
+            raise _foreign(value.block, f"%{value.name}", "value")
 
     def _stands(self, block: Block | None) -> bool:
         """Whether ``block`` is the graph's, or nested in it."""
@@ -79,7 +89,8 @@ class Queries:
             return intersects(self.location_set(a), self.location_set(b))
 
     def must_alias(self, a: Value, b: Value) -> bool:
-        """Whether ``a`` and ``b``, where both are defined, certainly share memory (unless they are empty)."""
+        """Whether ``a`` and ``b``, one value each, certainly share memory where both are defined (unless empty)."""
+        self.check_single(a, b)
         return must_alias(a, b)
 
     def may_contain_alias(self, a: Values, b: Values) -> bool:

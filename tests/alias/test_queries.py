@@ -427,3 +427,16 @@ def test_queries_refuse_names() -> None:
     c = Case("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n")
     with pytest.raises(TypeError, match=r"graph\.value\('x'\)"):
         c.db.may_alias("x", "y")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", ["must_alias", "why"])
+def test_queries_of_two_values_take_no_more(query: str) -> None:
+    c = Case("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n")
+    ask = getattr(c.db, query)
+    for several in ([c["x"]], (c["x"], c["y"]), "x", None):
+        for sides in ((several, c["y"]), (c["y"], several)):
+            with pytest.raises(TypeError, match="one value on each side"):
+                ask(*sides)
+    other = Case("graph(%x : Tensor):\n  return (%x)\n")
+    with pytest.raises(Error, match="IRC343"):
+        ask(c["x"], other["x"])
