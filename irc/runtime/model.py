@@ -168,7 +168,7 @@ class CompiledModel:
         if limits is not None:
             check_limits(limits)
         if threads is not None:
-            check_threads(threads)
+            threads = check_threads(threads)
         values = self._intake.take(feeds, donate, held, counters)
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:

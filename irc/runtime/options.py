@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from irc.errors import Error
 from irc.runtime.threads import workers
+from irc.runtime.values import integer
 
 
 @dataclass(frozen=True)
@@ -27,22 +29,24 @@ class Options:
     bulk: int | None = None
 
     def __post_init__(self) -> None:
-        check_threads(self.threads)
-        check_number("bulk", self.bulk)
+        object.__setattr__(self, "threads", check_threads(self.threads))
+        object.__setattr__(self, "bulk", check_number("bulk", self.bulk))
 
 
-def check_threads(threads: int | None) -> None:
-    """Error IRC419 if that is no number of threads that a run may have."""
-    check_number("threads", threads, workers.MOST)
+def check_threads(threads: int | None) -> int | None:
+    """``threads``; Error IRC419 if that is no number of threads that a run may have."""
+    return check_number("threads", threads, workers.MOST)
 
 
-def check_number(name: str, value: object, most: int | None = None) -> None:
-    """Error IRC419 unless ``value``, called ``name``, is a positive integer of at most ``most``, or None."""
+def check_number(name: str, value: Any, most: int | None = None) -> int | None:
+    """``value``, called ``name``; Error IRC419 unless it is a positive integer of at most ``most``, or None."""
     if value is None:
-        return
-    if type(value) is not int or value < 1 or (most is not None and value > most):
+        return None
+    number = integer(value)
+    if number is None or number < 1 or (most is not None and number > most):
         limit = "" if most is None else f" of at most {most}"
         raise Error("IRC419", f"{name} must be a positive integer{limit}, or None, not {value!r}")
+    return number
 
 
 DEFAULTS = Options()

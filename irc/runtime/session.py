@@ -59,9 +59,8 @@ class Session:
     ) -> None:
         if not isinstance(model, CompiledModel):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             raise Error("IRC417", f"a session needs what irc.compile or irc.load gives, not a {type(model).__name__}")
-        check_number("capacity", capacity)
         self._model = model
-        self.capacity = capacity
+        self.capacity = check_number("capacity", capacity)
         self.pairs = _find(model) if pairs is None else _check(model, pairs)
         places = {o.name: i for i, o in enumerate(model.outputs)}
         self._keep = tuple(places[output] for output in self.pairs.values())

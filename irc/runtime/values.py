@@ -8,6 +8,7 @@ dicts, and TorchScript's numbers and strings Python's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import index
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -19,6 +20,14 @@ class ConstantList(tuple[Any, ...]):
     """A list that nothing can change, inside a run. Callers get it as a list."""
 
     __slots__ = ()
+
+
+def integer(value: Any) -> int | None:
+    """``value`` as Python's int if it is an integer, NumPy's too; truth values are none."""
+    try:
+        return None if isinstance(value, (bool, np.bool_)) else index(value)
+    except TypeError:
+        return None
 
 
 def is_array(value: Any) -> TypeGuard[Array]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from dataclasses import astuple
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -390,10 +392,20 @@ def test_limits_that_make_no_sense() -> None:
         {"seconds": 0},
         {"seconds": float("nan")},
         {"steps": True},
+        {"steps": np.bool_(True)},
+        {"bytes": 1e9},
+        {"seconds": "1"},
+        {"seconds": True},
+        {"seconds": 1j},
+        {"seconds": 10**400},
     ):
-        with pytest.raises(irc.Error, match="IRC440"):
+        kind = "number" if "seconds" in bad else "integer"
+        with pytest.raises(irc.Error, match=f"IRC440.*must be a positive {kind}"):
             Limits(**bad)  # type: ignore[arg-type]
     assert Limits() == Limits(None, None, None)
+    found = Limits(steps=np.int64(5), bytes=np.uint8(7), seconds=np.float32(1))  # type: ignore[arg-type]
+    assert found == Limits(5, 7, 1.0) and [type(n) for n in astuple(found)] == [int, int, float]
+    assert Limits(seconds=np.int64(2)) == Limits(seconds=Fraction(2)) == Limits(seconds=2)  # type: ignore[arg-type]
     with pytest.raises(irc.Error, match="limits are an"):
         doubling().run({}, limits={"steps": 3})  # type: ignore[arg-type]
 

@@ -119,6 +119,11 @@ def test_a_capacity_is_a_positive_integer(capacity):
         irc.Session(compiled(), capacity=capacity)
 
 
+def test_a_capacity_may_be_an_integer_of_numpy():
+    session = irc.Session(compiled(), capacity=np.int64(3))  # type: ignore[arg-type]
+    assert session.capacity == 3 and type(session.capacity) is int and type(session.fork().capacity) is int
+
+
 def test_a_capacity_that_no_memory_has_leaves_the_session_as_it_was():
     session = irc.Session(compiled(), capacity=2**60)
     with pytest.raises(Error, match="IRC422"):

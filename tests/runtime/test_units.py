@@ -103,6 +103,13 @@ def test_options_are_checked(value):
             Options(bulk=value)
 
 
+def test_numbers_of_options_may_be_numpys():
+    options = Options(threads=np.int64(2), bulk=np.uint8(3))  # type: ignore[arg-type]
+    assert options == Options(2, 3) and type(options.threads) is type(options.bulk) is int
+    model = CompiledModel(chain(3))
+    assert model.run({"x": f32(1, 2, 3, 4)}, threads=np.int64(2)).keys() == {o.name for o in model.outputs}  # type: ignore[arg-type]
+
+
 # -- schedules ------------------------------------------------------------------
 
 

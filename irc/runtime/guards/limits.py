@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.runtime.execution import Watch
 from irc.runtime.guards.growth import expected_bytes
 from irc.runtime.memory.live import LiveBytes
-from irc.runtime.values import describe
+from irc.runtime.values import describe, integer
 from irc.wording import count
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Limits:
             what cannot be interrupted is refused before it starts if it would take `RATE` and more to be in time.
 
     Raises:
-        Error: IRC440 if one is not a positive number.
+        Error: IRC440 if one is not positive, or steps or bytes are no integers.
     """
 
     steps: int | None = None
@@ -55,9 +56,28 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            kinds = (int, float) if field.name == "seconds" else (int,)
-            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
-                raise Error("IRC440", f"the limit {field.name} must be a positive number, not {value!r}")
+            if value is None:
+                continue
+            kind, read = _KINDS[field.name]
+            number = read(value)
+            if number is None or not number > 0:
+                raise Error("IRC440", f"the limit {field.name} must be a positive {kind}, not {value!r}")
+            object.__setattr__(self, field.name, number)
+
+
+def _real(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        return None
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], float | None]]] = {
+    "steps": ("integer", integer),
+    "bytes": ("integer", integer),
+    "seconds": ("number", _real),
+}
+"""What each limit is, and how it is read."""
 
 
 def check_limits(limits: Any) -> None:

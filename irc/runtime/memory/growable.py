@@ -15,7 +15,6 @@ of the first array whose own base is no array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -27,6 +26,7 @@ from irc.errors import Error
 from irc.runtime.execution import Counters, Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in, check_size
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.values import integer
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -405,11 +405,8 @@ def _array(value: Any) -> Array:
 
 
 def _integer(code: str, name: str, value: Any) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
+    number = integer(value)
+    if number is None:
         raise Error(code, f"{name} must be an integer, not {value!r}")
     return number
 
