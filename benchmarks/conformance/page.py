@@ -45,6 +45,10 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   the votes of the first for votes of the second if that has none.
 - Clip from version 11 on without a bound: irc keeps an infinity there, as onnx.reference does. ONNX Runtime makes it
   the largest number, as the specification says and irc does from version 6 to 10.
+- Concat of operands whose other sizes differ: both take those of size 0 along the axis, such as the dummy of shape
+  (1, 0, 0, 0) that a decoder is begun with. irc refuses others without elements; ONNX Runtime gives them places in the
+  result, which it leaves as they are.
+- Sizes of one name in the shapes of inputs, which differ: irc refuses them. ONNX Runtime does not look.
 """
 
 

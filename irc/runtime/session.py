@@ -19,7 +19,7 @@ from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.intake import NOTHING, Held
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.growable import reserve
+from irc.runtime.memory.growable import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
 from irc.runtime.values import describe
@@ -196,8 +196,10 @@ def _only_grows(output: Value, name: str) -> bool:
 
 
 def _grown_axis(given: Any, array: Array) -> int | None:
-    """The one axis along which ``array`` has another size than ``given``."""
+    """The one axis along which ``array`` has another size than ``given``; of a dummy, that which it was appended to."""
     shape = np.shape(given)
+    if 0 in shape and (room := room_of(array)) is not None:
+        return room.axis
     differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
     return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None
 

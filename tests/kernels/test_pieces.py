@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.errors import Error
 from tests.arrays import ramp
-from tests.kernels.helpers import check_against_ort, run_kernel
+from tests.kernels.helpers import assert_same, bind, check_against_ort, make_model, run_kernel, run_ort_model
 
 
 def ints(*numbers: int, dtype: Any = np.int64) -> np.ndarray:
@@ -148,6 +148,36 @@ def test_concat_of_different_sizes():
     for shape in ((3, 2), (2, 2, 2)):
         with pytest.raises(Error, match="do not fit together"):
             run_kernel("Concat", [ramp(2, 2), ramp(*shape)], {"axis": 1}, 13)
+
+
+@pytest.mark.parametrize(
+    ("axis", "shapes"),
+    [
+        (2, [(1, 2, 0, 4), (2, 2, 1, 4)]),
+        (2, [(0, 2, 0, 4), (2, 2, 1, 4)]),
+        (2, [(1, 0, 0, 0), (2, 2, 1, 4), (3, 1, 0, 1)]),
+        (-1, [(2, 2), (3, 0), (2, 1)]),
+        (0, [(0, 4), (0, 3)]),
+        (2, [(0, 2, 5, 4), (3, 0, 0, 4), (1, 7, 0, 4)]),
+    ],
+)
+def test_concat_of_what_has_no_positions_along_the_axis(axis, shapes):
+    parts = [ramp(*shape) for shape in shapes]
+    model = make_model("Concat", [ramp(*(1,) * len(s)) for s in shapes], {"axis": axis}, 13)
+    for each in model.graph.input:
+        for i, dim in enumerate(each.type.tensor_type.shape.dim):
+            dim.dim_param = f"{each.name}_{i}"
+    (found,) = run_kernel("Concat", parts, {"axis": axis}, 13)
+    assert_same([found], run_ort_model(model, parts))
+    out = np.empty_like(found)
+    assert bind("Concat", {"axis": axis}, 13, len(parts))(*parts, out=out) is out
+    np.testing.assert_array_equal(out, found)
+
+
+@pytest.mark.parametrize("shapes", [[(0, 3), (2,)], [(2, 2), (0, 3)], [(3, 0), (2, 1), (1, 1)]])
+def test_concat_of_what_does_not_fit(shapes):
+    with pytest.raises(Error, match="do not fit together"):
+        run_kernel("Concat", [ramp(*shape) for shape in shapes], {"axis": 1}, 13)
 
 
 @pytest.mark.parametrize("repeats", [(1, 1), (2, 3), (0, 2), (1, 4)])

@@ -337,6 +337,25 @@ def test_sizes_that_no_tensor_has_are_not_inferred(declared, call, shape, tmp_pa
     assert str(irc.load(tmp_path / "m.irc").graph) == str(compiled.graph)
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "shape"),
+    [
+        ("(b, n, 4)", "(b, m, 4)", ("b", None, 4)),
+        ("(a, n, 4)", "(2, m, *)", (None, None, None)),  # what has no positions need not fit
+        ("(a, n, 3)", "(2, 1, *)", (2, None, None)),
+        ("(a, 2, 4)", "(2, 1, *)", (2, 3, 4)),
+        ("(1, 0, 3)", "(2, 1, c)", (2, 1, "c")),
+        ("(1, 0, 3)", "(2, m, 4)", (None, None, None)),
+        ("(a, n, 4)", "(2, 1, 5)", (2, None, 5)),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_sizes_of_a_concatenation_are_those_of_what_surely_adds_to_it(x, y, shape, turned):
+    x, y = (y, x) if turned else (x, y)
+    text = f"graph(%x : Float{x}, %y : Float{y}):\n  %z : Tensor = onnx::Concat[axis=1](%x, %y)\n  return (%z)"
+    assert irc.compile(parse_graph(text), "shape-inference").outputs[0].shape == shape
+
+
 def test_truth_values_are_no_sizes():
     text = """graph():
       %true : Bool(1) = prim::Constant[value=tensor([True])]()

@@ -93,6 +93,9 @@ def concat(m: Maker) -> None:
     axis = m.below(k.rank)
     parts = [x] if not m.below(4) else [x, *(m.like(k) for _ in range(m.between(1, 2)))]
     shape = tuple(n * len(parts) if i == axis else n for i, n in enumerate(k.shape))
+    if shape[axis] and not m.below(4):  # with a dummy, as decoders begin with
+        sizes = tuple(0 if i == axis else m.below(3) for i in range(k.rank))
+        parts.insert(m.below(len(parts) + 1), m.like(Tens(k.dtype, sizes)))
     if small(shape):
         m.emit("onnx::Concat", parts, Tens(k.dtype, shape), axis=axis - m.below(2) * k.rank)
 

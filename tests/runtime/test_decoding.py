@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.frontend.onnx_export import export_model
+from irc.ir import parse_graph
 
 HEADS, SIZE = 2, 4
 
@@ -52,6 +53,56 @@ def merged() -> onnx.ModelProto:
 
 def appends(model: irc.CompiledModel) -> int:
     return sum(node.kind == "irc::append_" for node in model.graph.walk())
+
+
+DUMMIES = [(1, 2, 0, 4), (0, 2, 0, 4), (1, 0, 0, 0)]
+
+
+def dummy_started() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Concat", ["past", "k"], ["present"], axis=2),
+        helper.make_node("Relu", ["present"], ["y"]),
+    ]
+    inputs, outputs = [info("past", *"abPd"), info("k", *"BHSD")], [info("present", *"BHTD"), info("y", *"BHTD")]
+    graph = helper.make_graph(nodes, "dummy_started", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize("passes", ["none", "default", "default,in-place"])
+@pytest.mark.parametrize("dummy", DUMMIES)
+def test_a_decoder_may_begin_with_a_dummy_for_a_cache(passes, dummy):
+    compiled = irc.compile(dummy_started(), passes)
+    session = irc.Session(compiled, {"past": "present"}, capacity=4)
+    oracle = onnxruntime.InferenceSession(dummy_started().SerializeToString())
+    past = np.empty(dummy, np.float32)
+    for step in range(4):
+        k = np.full((2, 2, 1, 4), step, np.float32)
+        expected = dict(zip(("present", "y"), oracle.run(None, {"past": past, "k": k})))
+        again = session.run({"k": k} if step else {"past": past, "k": k})
+        assert session.counters.copies == (0 if step or passes == "none" else 1)
+        for name, array in compiled.run({"past": past, "k": k}).items():
+            np.testing.assert_array_equal(array, expected[name])
+            np.testing.assert_array_equal(again[name], expected[name])
+        past = expected["present"]
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("shape", [(1, 2, 1, 4), (0, 2, 1, 4), (2, 2, 3, 0)])
+def test_a_cache_that_does_not_fit_is_refused_as_an_operand_of_concat(passes, shape):
+    compiled = irc.compile(dummy_started(), passes)
+    with pytest.raises(irc.Error, match="Concat") as caught:
+        compiled.run({"past": np.empty(shape, np.float32), "k": np.ones((2, 2, 1, 4), np.float32)})
+    assert caught.value.code == "IRC421"
+
+
+def test_strings_too_may_begin_with_a_dummy():
+    text = """graph(%past : String(a, n), %x : String(b, m)):
+      %y : String(*, *) = irc::append_[axis=1](%past, %x)
+      return (%y)"""
+    compiled = irc.compile(parse_graph(text), "none")
+    x = np.array([["a"], ["b"]], object)
+    assert compiled.run({"past": np.empty((1, 0), object), "x": x})["y"].tolist() == [["a"], ["b"]]
+    assert compiled.run({"past": x, "x": np.empty((0, 0), object)})["y"].tolist() == [["a"], ["b"]]
 
 
 def test_the_caches_of_attention_are_extended_in_place():

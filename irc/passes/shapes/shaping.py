@@ -225,8 +225,16 @@ def concat(c: NodeTypes) -> Type:
     sizes = [s[axis] for s in known]
     numbers = [d for d in sizes if isinstance(d, int)]
     joined = sum(numbers) if len(numbers) == len(shapes) else sizes[0] if len(shapes) == 1 else None
-    out = [joined if i == axis else c.same_dim([s[i] for s in known], f"sizes of dimension {i}") for i in range(rank)]
-    return TensorType(dtype, tuple(out))
+    # What turns out to have no positions along the axis need not fit in its other sizes: it settles none of them.
+    sure = [s for s in known if isinstance(d := s[axis], int) and d > 0]
+
+    def other(i: int) -> Dim:
+        if sure:
+            return c.same_dim([s[i] for s in sure], f"sizes of dimension {i}")
+        first = known[0][i]
+        return first if len(known) == len(shapes) and all(s[i] == first for s in known) else None
+
+    return TensorType(dtype, tuple([joined if i == axis else other(i) for i in range(rank)]))
 
 
 @shape_rule("Split")

@@ -13,7 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.slices import bounds
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, blank, c_order, check_size, fresh, ints, scalar
+from irc.runtime.kernels.support import Array, adding, axes_in, axis_in, blank, c_order, check_size, fresh, ints, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -134,6 +134,8 @@ def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> 
     try:
         return c_order(np.concatenate(parts, axis)) if out is None else np.concatenate(parts, axis, out)
     except ValueError:
+        if len({p.ndim for p in parts}) == 1 and len(fewer := adding(parts, axis)) < len(parts):
+            return concatenate(fewer, axis, out)
         shapes = ", ".join(str(list(p.shape)) for p in parts)
         raise Error("IRC421", f"the shapes {shapes} do not fit together along axis {axis}") from None
 

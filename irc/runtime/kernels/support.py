@@ -100,6 +100,14 @@ def numpy_dtype(number: int) -> AnyDType:
         raise Error("IRC320", f"{number} is not an element type of ONNX") from None
 
 
+def adding(parts: Sequence[Array], axis: int) -> Sequence[Array]:
+    """Those of ``parts``, of one rank, that add something to a concatenation along ``axis``; the first if none does.
+
+    The others need not fit in their other sizes: decoders are begun with dummies for caches, such as (1, 0, 0, 0).
+    """
+    return [part for part in parts if part.shape[axis]] or parts[:1]
+
+
 def c_order(array: Any) -> Array:
     """``array`` (or NumPy scalar) as an ndarray in C order, copied only if it must be."""
     return np.asarray(array, order="C")

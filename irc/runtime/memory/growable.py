@@ -24,7 +24,7 @@ from numpy.ma import MaskedArray
 
 from irc.errors import Error
 from irc.runtime.execution import Counters, Frame, Slots, Step, label
-from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in, check_size
+from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.values import integer
 
@@ -97,7 +97,7 @@ class Room:
         while somebody else takes the place.
         """
         shape = new.shape
-        if (shape != self._fits or new.dtype is not self._dtype) and not self._may_take(new):
+        if (shape != self._fits or new.dtype is not self._dtype) and not self.takes(new):
             return None
         if not (self.append_only or old.flags.writeable):
             return None
@@ -125,7 +125,7 @@ class Room:
         self._whole[self._before + place] = new
         return both
 
-    def _may_take(self, new: Array) -> bool:
+    def takes(self, new: Array) -> bool:
         """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
         shape, axis = new.shape, self.axis
         if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around or new.dtype != self._dtype:
@@ -178,7 +178,7 @@ def is_append_only(value: Any) -> bool:
 
 
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
-    """``old`` and then ``new`` along ``axis``, and whether ``old`` stayed where it is.
+    """``old`` and then ``new`` along ``axis``, as by Concat, and whether ``old`` stayed where it is.
 
     Nothing that ``old``, or any other array, shows is changed. Where ``old``
     cannot stay, both are copied: into a room of twice its length if it was in
@@ -197,20 +197,23 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
 
 def _moved(old: Array, new: Array, axis: int) -> Array:
     """Both in new memory."""
-    around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in (old, new))
-    if old.dtype != new.dtype or around != others:
+    parts: Sequence[Array] = old, new
+    around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in parts)
+    if around != others and old.ndim == new.ndim:
+        parts = adding(parts, axis)
+    if old.dtype != new.dtype or (around != others and len(parts) == 2):
         raise _mismatch(old, new, axis)
     if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
-        return np.concatenate((old, new), axis)
+        return np.concatenate(parts, axis)
     length = old.shape[axis] + new.shape[axis]
     row = old.itemsize
-    for size in (*old.shape[:axis], *old.shape[axis + 1 :]):
+    for size in (*parts[0].shape[:axis], *parts[0].shape[axis + 1 :]):
         row *= size
     room = room_of(old)
     own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
     reserve = 2 * old.shape[axis] if own else 0
     most = MAX_BYTES // row if row else length
-    return _filled((old, new), axis, max(length, min(reserve, most)))
+    return _filled(parts, axis, max(length, min(reserve, most)))
 
 
 def _filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
@@ -237,7 +240,7 @@ def _mismatch(old: Array, new: Array, axis: int) -> Error:
     return Error(
         "IRC421",
         f"{new.dtype}{list(new.shape)} cannot be appended to {old.dtype}{list(old.shape)} along axis {axis}: "
-        "only the sizes along that axis may differ",
+        "as by Concat, only the sizes along that axis may differ",
     )
 
 
@@ -315,6 +318,8 @@ class GrowableArray(NDArrayOperatorsMixin):
         """
         rows = _array(rows)
         both = self._room.extend(self._view, rows)
+        if both is None and not self._room.takes(rows):
+            raise _mismatch(self._view, rows, self._axis)
         self._view = _moved(self._view, rows, self._axis) if both is None else both
         return both is not None
 
