@@ -166,6 +166,15 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def threads(text: str) -> int:
+    """A number of threads that a run may have."""
+    from irc.runtime.threads.workers import MOST
+
+    if not _is_number(text, 10) or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST}, not {text!r}")
+    return int(text)
+
+
 def seed(text: str) -> int:
     """The seed of a random generator."""
     if not _is_number(text, 30):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 
-from irc.cli.tables import new_table, plain
+from irc.cli.tables import new_console, new_table, plain
 from irc.runtime.profiles.profile import GroupProfile, Profile
 from irc.runtime.profiles.text import headlines, ms
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
+
+NARROWEST = 60
+"""For how many characters a line profiles are laid out at least."""
 
 
 def print_profile(profile: Profile) -> None:
@@ -22,7 +25,7 @@ def print_profile(profile: Profile) -> None:
     grid.add_column(overflow="fold")
     for label, content in _sections(profile):
         grid.add_row(label, content)
-    Console(stderr=True, highlight=False).print(grid)
+    new_console(NARROWEST).print(grid)
 
 
 def _sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:

@@ -37,7 +37,7 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--profile", action="store_true", help=profile)
     parser.add_argument("--trace", metavar="OUT.json", help="write that as a trace file, for Chrome or Perfetto")
     threads = "how many threads may work at it, matrix products included: with 2 or more, branches run side by side"
-    parser.add_argument("--threads", type=options.whole_number, metavar="N", help=threads)
+    parser.add_argument("--threads", type=options.threads, metavar="N", help=threads)
     options.add_pipeline(parser, None)
     options.add_limits(parser)
     parser.set_defaults(run=run, usage_error=parser.error)

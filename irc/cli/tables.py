@@ -19,6 +19,9 @@ from irc.wording import milliseconds, printable
 MOST_KINDS = 16
 """How many kinds of operators the table lists before it sums up the rest."""
 
+NARROWEST = 40
+"""For how many characters a line reports are laid out at least."""
+
 
 def print_report(report: Report) -> None:
     """Print a report on stderr, in colour if that is a terminal."""
@@ -27,7 +30,7 @@ def print_report(report: Report) -> None:
     grid.add_column(overflow="fold")
     for label, content in _sections(report):
         grid.add_row(label, plain(content) if isinstance(content, str) else content)
-    Console(stderr=True, highlight=False).print(grid)
+    new_console(NARROWEST).print(grid)
 
 
 def _sections(report: Report) -> Iterator[tuple[str, RenderableType]]:
@@ -92,6 +95,13 @@ def print_refusals(report: Report) -> None:
             lines.append(f"  {where}")
             lines += [f"    {refusal.reason}" for refusal in refusals if refusal.where == where]
     print(printable("\n".join(lines) if lines else "no pass refused anything"), file=sys.stderr)
+
+
+def new_console(narrowest: int) -> Console:
+    """Stderr, in colour if it is a terminal; if that is narrower, lines go over the end rather than lose columns."""
+    console = Console(stderr=True, highlight=False)
+    console.width = max(console.width, narrowest)
+    return console
 
 
 def new_table(*headers: str) -> Table:

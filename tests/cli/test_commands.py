@@ -111,13 +111,23 @@ def test_external_data_is_for_onnx(irc: Command) -> None:
     assert os.listdir() == ["m.onnx"]
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+@pytest.mark.parametrize("columns", [10, 20, 40, 80, 200])
 def test_the_table_fits_the_terminal(columns: int, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     irc.write("m.onnx", small_model())
     lines = irc("compile", "m.onnx").err.splitlines()
-    assert max(map(len, lines)) <= columns
-    assert any("MatMul" in line for line in lines)
+    assert max(map(len, lines)) <= max(columns, 40)
+    assert any(re.search(r"MatMul +1 +\d", line) for line in lines), lines
+    assert any(re.search(r"fuse +\d+\.\d +\d", line) for line in lines), lines
+
+
+@pytest.mark.parametrize("columns", [10, 40, 80])
+def test_no_terminal_is_too_narrow_for_profiles(columns: int, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    irc.write("m.onnx", small_model())
+    lines = irc("run", "m.onnx", "--seed", "0", "--profile").err.splitlines()
+    assert max(map(len, lines)) <= max(columns, 60)
+    assert any(re.search(r"MatMul +\d+\.\d +\d+\.\d% +1 +1 +\d", line) for line in lines), lines
 
 
 def test_compile_explain(irc: Command) -> None:
@@ -486,6 +496,6 @@ def test_threads_change_no_result(irc: Command) -> None:
     results = [irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *more) for more in ([], ["--threads", "2"])]
     assert [r.status for r in results] == [0, 0], results
     assert results[0].out == results[1].out != ""
-    many = irc("run", "m.onnx", "--seed", "0", "--threads", "1000")
-    assert many.status == 1 and "IRC419" in many.err
-    assert irc("run", "m.onnx", "--seed", "0", "--threads", "0").status == 2
+    for number in ("0", "65", "1000"):
+        wrong = irc("run", "m.onnx", "--seed", "0", "--threads", number)
+        assert wrong.status == 2 and "from 1 to 64" in wrong.err
