@@ -45,6 +45,27 @@ def test_filecheck_example(square):
     assert [line.strip() for line in str(graph).splitlines()[1:]] == wanted
 
 
+@pytest.mark.parametrize(
+    ("x", "power", "y", "is_square"),
+    [
+        ("Float(3)", "Float(1) = prim::Constant[value=tensor([2.])]", "Float(3)", True),
+        ("Float(3)", "Float(1, 1) = prim::Constant[value=tensor([2.])]", "Float(1, 3)", False),
+        ("Tensor", "Float() = prim::Constant[value=tensor([2.])]", "Tensor", False),
+        ("Float(*)", "Float(1) = prim::Constant[value=tensor([2.])]", "Float(*)", True),
+        ("Float", "Float(1) = prim::Constant[value=tensor([2.])]", "Float", False),
+        ("Float", "Float() = prim::Constant[value=tensor([2.])]", "Float", True),
+        ("Long(3)", "Float() = prim::Constant[value=tensor([2.])]", "Long(3)", True),
+    ],
+)
+def test_only_what_keeps_shape_and_type_is_a_square(square, x, power, y, is_square):
+    from square import Square
+
+    text = f"graph(%x : {x}):\n  %two : {power}()\n  %y : {y} = onnx::Pow(%x, %two)\n  return (%y)"
+    graph = parse_graph(text)
+    PassManager([Square()], create_instruments(CHECKS)).run(graph)
+    assert any(node.kind == "onnx::Mul" for node in graph.walk()) is is_square
+
+
 def test_every_instrument_and_rewriter_call_named_exists():
     from irc.passes import INSTRUMENTS, Rewriter, instruments
 
