@@ -8,6 +8,7 @@ import numpy as np
 
 import irc
 from irc.check import Tolerance, difference
+from irc.cli.process import Parser, finished, parsed
 from irc.demo import bundled_model, randomize_weights, seeded_inputs
 from irc.oracles import ask
 
@@ -42,5 +43,10 @@ def main() -> int:
     return 0 if right and apart else 1
 
 
+def _command() -> int:
+    parsed(Parser(prog="python -m irc.demo", description=(__doc__ or "").partition(": ")[2].capitalize()))
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(finished(_command))

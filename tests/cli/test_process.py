@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from irc.cli import INTERRUPTED
+from irc.cli.process import INTERRUPTED
 from tests.cli.helpers import Command, small_model
 
 ROOT = Path(__file__).parent.parent.parent
@@ -114,6 +114,18 @@ def test_a_full_disk(irc: Command) -> None:
     done = sh("$irc opt g.ir -o full.ir")
     assert done.returncode == 1
     assert done.stderr == b"irc: IRC501: full.ir: cannot write the file: No space left on device\n"
+
+
+def test_the_demo_is_a_program_among_others() -> None:
+    demo = f"'{sys.executable}' -m irc.demo"
+    seen = sh(f"{demo} | head -n 1")
+    assert seen.stdout.startswith(b"squeezenet") and seen.stderr == b""
+    told = sh(f"{demo} --help")
+    assert told.returncode == 0 and told.stdout.startswith(b"usage: python -m irc.demo")
+    assert sh(f"{demo} nonsense").returncode == 2
+    if os.path.exists("/dev/full"):
+        done = sh(f"{demo} > /dev/full")
+        assert done.returncode == 1 and done.stderr == b"irc: cannot write the results: No space left on device\n"
 
 
 def test_text_goes_to_devices_and_pipes(irc: Command) -> None:
