@@ -270,6 +270,44 @@ def test_arguments_that_are_no_integers_are_refused(arguments, code):
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("contents", [[1.5], [0.0], [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], []])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: 1.0 in x,
+        lambda x: 9 in x,
+        bool,
+        float,
+        int,
+        complex,
+        list,
+        lambda x: (x.size, x.ndim, x.nbytes, x.itemsize),
+        lambda x: x.tolist(),
+        lambda x: x.T.tolist(),
+        lambda x: x.sum(),
+        lambda x: np.from_dlpack(x).tolist(),
+        lambda x: x.nonsense,
+        lambda x: x._nonsense,
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_it_is_used_as_an_array_is(contents, use):
+    def outcome(x):
+        try:
+            return repr(use(x))
+        except Exception as error:
+            return type(error)
+
+    array = np.array(contents)
+    grown = GrowableArray(array, 0, capacity=9)
+    assert outcome(grown) == outcome(array)
+
+
+def test_what_dlpack_gives_is_a_view():
+    grown = GrowableArray([1.0, 2.0], 0, capacity=9)
+    assert np.shares_memory(np.from_dlpack(grown), grown.array)
+
+
 def test_masked_arrays_are_refused():
     masked = np.ma.masked_array([1, 2], [0, 1])
     for action in (lambda: GrowableArray(masked, 0), lambda: GrowableArray([1, 2], 0).append(masked)):
@@ -310,8 +348,10 @@ def test_a_result_beyond_the_limit_is_refused_although_each_part_is_small():
 def test_strings_are_joined_but_never_in_place():
     both, in_place = append(np.array(["a"], object), np.array(["b"], object), 0)
     assert (both.tolist(), in_place) == (["a", "b"], False)
-    with pytest.raises(Error, match="strings"):
-        GrowableArray(np.array(["a"], object), 0)
+    for strings in (np.array(["a"], object), ["a"], [b"a"]):
+        with pytest.raises(Error, match="strings") as caught:
+            GrowableArray(strings, 0)
+        assert caught.value.code == "IRC421"
 
 
 def test_an_append_that_is_interrupted_leaves_what_was_there():

@@ -276,11 +276,20 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
     return fill_in
 
 
+def _of_contents(name: str) -> Any:
+    """The special method ``name`` of arrays: Python looks for it in the class, where `__getattr__` is not asked."""
+
+    def method(self: GrowableArray, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.array, name)(*arguments, **options)
+
+    return method
+
+
 class GrowableArray(NDArrayOperatorsMixin):
     """An array that can be appended to in amortised constant time, along one axis.
 
-    To its user it is an array: NumPy's functions and operators take it, and
-    indexing gives views. Views stay as they are when it grows. As an input of a
+    To its user it is an array: NumPy's functions and operators take it, it has
+    the attributes and methods of one, and indexing gives views. Views stay as they are when it grows. As an input of a
     model that is donated, the model extends it in place while its capacity
     lasts; the output, a plain array, can be donated to the next run. Copies, unpickled ones too, have memory of their
     own, of the same capacity.
@@ -298,7 +307,7 @@ class GrowableArray(NDArrayOperatorsMixin):
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
         start = _array(array)
-        if start.dtype.hasobject:
+        if start.dtype.hasobject or start.dtype.kind in "SU":
             raise Error("IRC421", "a growable array cannot hold strings")
         self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
         if _integer("IRC419", "capacity", capacity) < 0:
@@ -352,15 +361,18 @@ class GrowableArray(NDArrayOperatorsMixin):
         """The element type."""
         return self._view.dtype
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._view.ndim
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # those of an object that is still being unpickled, and protocols
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._view, name)
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the contents, not of the capacity."""
-        return self._view.nbytes
+    __bool__ = _of_contents("__bool__")
+    __complex__ = _of_contents("__complex__")
+    __contains__ = _of_contents("__contains__")
+    __dlpack__ = _of_contents("__dlpack__")
+    __dlpack_device__ = _of_contents("__dlpack_device__")
+    __float__ = _of_contents("__float__")
+    __int__ = _of_contents("__int__")
 
     def __len__(self) -> int:
         return len(self._view)
