@@ -9,6 +9,7 @@ nothing; only function calls have frames of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -240,26 +241,29 @@ class Lowering:
         if len(outs) == 1 and outs[0] in self.place_slots:
             step = rows_step(node, kernel, ins, outs, placed=True)
             return step or (lambda dead: placed_step(kernel, ins, outs[0], dead))
-        step = reusing_step(node, kernel, ins, outs, lambda i: self.is_free(ins, i))
+        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
         step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
-    def is_free(self, ins: Slots, index: int) -> bool:
-        """Whether nothing needs the memory in ``ins[index]`` once the node that is being lowered has run.
+    def free(self, ins: Slots, count: int) -> tuple[int, ...]:
+        """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.
 
         Memory with a place is never free: it is planned what is made there next.
         """
-        storage = self._storages[ins[index]]
-        free = (
+        storages = [self._storages[s] for s in ins]
+        times = Counter(storages)
+        free = [i for i, storage in enumerate(storages[:count]) if times[storage] == 1 and self._is_free(storage)]
+        self._free.update([storages[i] for i in free])
+        return tuple(free)
+
+    def _is_free(self, storage: int) -> bool:
+        """Whether nothing needs that class of memory after the node that is being lowered."""
+        return (
             storage != FOREIGN
             and storage not in self._placed
             and not any(live.storages.get(storage) for live in self._live)
-            and not any(self._storages[s] == storage for i, s in enumerate(ins) if i != index)
             and self._storage.captors(storage).isdisjoint(self._bodies)
         )
-        if free:
-            self._free.add(storage)
-        return free
 
     def storages(self, slots: Iterable[int]) -> frozenset[int]:
         """The classes of memory of ``slots``."""

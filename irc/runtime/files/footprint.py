@@ -7,14 +7,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
+from irc.alias.sets import LocationSet, members
 from irc.ir.limits import MAX_SIZE
 from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from irc.alias import AliasDb, Location
+    from irc.alias import AliasDb
     from irc.ir import Graph, Value
 
 
@@ -41,7 +40,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     """
     positions = {node: i for i, node in enumerate(graph.nodes, 1)}
     positions[graph.block.return_node] = len(positions) + 1
-    spans: dict[Location, _Span] = {}
+    spans: dict[LocationSet, _Span] = {}
     for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
         if value.node is not None and value.node.kind == "prim::Constant":
             continue
@@ -51,20 +50,34 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
         size = value_bytes(value)
         if size is None:
             return None
-        for location in _memory(db.locations(value)):
-            spans.setdefault(location, _Span(born)).cover(died, size)
+        spans.setdefault(db.location_set(value), _Span(born)).cover(died, size)
     change = [0] * (len(positions) + 2)
-    for span in spans.values():
+    for span in _by_location(spans, db):
         change[span.born] += span.size
         change[span.died + 1] -= span.size
     most = max(accumulate(change))
     return most if most <= MAX_SIZE else None
 
 
-def _memory(locations: Iterable[Location]) -> list[Location]:
-    """The memory to count: not constants, and what is unknown only where nothing better is known."""
-    found = [x for x in locations if x.kind is not Kind.CONSTANT]
-    return [x for x in found if x.kind is not Kind.UNKNOWN] or found
+def _by_location(spans: dict[LocationSet, _Span], db: AliasDb) -> list[_Span]:
+    """The spans of the locations in the sets: of constants none, of unknown memory only where nothing is better known.
+
+    What graph inputs denote is known: each takes as long as any value that may be the unknown memory that it may be.
+    """
+    given = [[x for x in members(db.location_set(value)) if db.is_wild(x)] for value in db.graph.inputs]
+    inputs = frozenset(x for wild in given for x in wild)
+    found: dict[int, _Span] = {}
+    for locations, span in spans.items():  # sets, and so locations, in the order in which they are born
+        places = [x for x in members(locations) if db.facts.site(x).kind is not Kind.CONSTANT]
+        for x in [x for x in places if x in inputs or not db.is_wild(x)] or places:
+            found.setdefault(x, _Span(span.born)).cover(span.died, span.size)
+    taken = [span for x, span in found.items() if x not in inputs]
+    for wild in given:
+        if wild:
+            taken.append(span := _Span(0))
+            for x in wild:
+                span.cover(found[x].died, found[x].size)
+    return taken
 
 
 def value_bytes(value: Value) -> int | None:

@@ -129,7 +129,7 @@ def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     ]
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
     kept = tuple([s for s in code.returns if s not in made])
-    spare = tuple([i for i in range(len(slots)) if lowering.is_free(slots + kept, i)])
+    spare = lowering.free(slots + kept, len(slots))
     made_in = {r: code.nodes[start + r - len(slots)][2][0] for r in outputs}
     places = {r: slot for r, slot in made_in.items() if slot in lowering.place_slots}
     return Tail(slots, operations, outputs, spare, places)

@@ -17,7 +17,7 @@ from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from irc.ir import Node
     from irc.runtime.kernels.registry import Kernel
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], bool]
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]]
 ) -> Callable[[Slots], Step] | None:
     """A maker of a step that writes the result of ``node`` into a dead input where that fits.
 
     None if the kernel cannot, or no input may be overwritten.
 
     Args:
-        free: whether nothing needs the memory of an input, given by its index, once the node has run.
+        free: which of the first so many inputs, by index, hold memory that nothing needs once the node has run.
     """
     like = RESULT_LIKE.get(node.kind, 0)
     if len(outs) != 1 or like is None or not can_overwrite(node.kind, kernel):
         return None
-    fitting = ins[:1] if node.kind in SHAPED_LIKE_FIRST else ins
-    own = [i for i in range(len(fitting)) if free(i)]
+    own = free(1 if node.kind in SHAPED_LIKE_FIRST else len(ins))
     if not own:
         return None
 
     def fill_in(dead: Slots) -> Step:
-        candidates = tuple(i for i in own if ins[i] in dead)
+        gone = frozenset(dead)
+        candidates = tuple(i for i in own if ins[i] in gone)
         if not candidates:
             return kernel_step(kernel, ins, outs, dead)
         step = _any_arity(kernel, ins, outs[0], dead, candidates, like)

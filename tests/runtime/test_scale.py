@@ -1,0 +1,68 @@
+"""The work of making a model runnable is linear in its size: calls are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import irc
+from irc.alias import analyze
+from irc.ir import Graph, parse_graph
+from irc.runtime.files.footprint import peak_bytes
+
+FEW, MANY = 50, 300
+
+
+@pytest.mark.parametrize("kind", ["onnx::Sum", "onnx::Max", "onnx::SequenceConstruct"])
+def test_of_a_node_with_many_operands_none_is_compared_with_each_other(kind: str) -> None:
+    def count(n: int) -> int:
+        graph = operands(kind, n)
+        return calls(lambda: irc.compile(graph, passes="none"))
+
+    assert_linear(count)
+
+
+def test_memory_of_many_inputs_is_counted_once_not_for_each_value_that_it_may_be() -> None:
+    def count(n: int) -> int:
+        graph = operands("onnx::Sum", n)
+        db = analyze(graph)
+        assert peak_bytes(graph, db) == (2 * n + 1) * 8
+        return calls(lambda: peak_bytes(graph, db))
+
+    assert_linear(count)
+
+
+def assert_linear(count: Callable[[int], int]) -> None:
+    count(FEW)  # what is done once a process is done then
+    assert count(MANY) <= MANY / FEW * count(FEW)
+
+
+def calls(run: Callable[[], Any]) -> int:
+    """How many calls ``run`` makes, each step of a generator counted."""
+    count = 0
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def operands(kind: str, n: int) -> Graph:
+    """n inputs, a result of each, and one of ``kind`` of all of those; the inputs live on."""
+    count = range(n)
+    inputs = ", ".join(f"%x{i}" for i in count)
+    result = "Float(2)[]" if kind == "onnx::SequenceConstruct" else "Float(2)"
+    head = ", ".join(f"%x{i} : Float(2)" for i in count)
+    body = [f"  %r{i} : Float(2) = onnx::Neg(%x{i})" for i in count]
+    last = f"  %y : {result} = {kind}({', '.join(f'%r{i}' for i in count)})"
+    return parse_graph("\n".join([f"graph({head}):", *body, last, f"  return (%y, {inputs})\n"]))
