@@ -29,6 +29,7 @@ class MemoryDAG:
     Attributes:
         known: element -> its locations.
         answers: value -> its locations, as `askable`, as far as somebody asked since any last changed.
+        interface: the inputs of the graph, its outputs, and what all these lead to; None until somebody asks again.
     """
 
     def __init__(self, facts: Facts, content_of: Callable[[Element], Element]) -> None:
@@ -36,6 +37,7 @@ class MemoryDAG:
         self.sets = SetTable()
         self.known: dict[Element, LocationSet] = {}
         self.answers: dict[Value, frozenset[int] | Askable] = {}
+        self.interface: tuple[tuple[Value, ...], tuple[Value, ...], LocationSet] | None = None
         self._closures: dict[LocationSet, LocationSet] = {}
         self._content_of = content_of
 
@@ -143,3 +145,9 @@ class MemoryDAG:
         """Some element now denotes more, or another thing."""
         self._closures.clear()
         self.answers.clear()
+        self.interface = None
+
+    def forget_answer(self, value: Value) -> None:
+        """``value`` is told to denote something else."""
+        self.answers.pop(value, None)
+        self.interface = None

@@ -93,26 +93,53 @@ def _shares_loop(block: Block, node: Node) -> bool:
     return loop is not None and node.ancestor_in(loop) is not None
 
 
-def may_be_used_after(value: Value, node: Node) -> bool:
-    """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
-
-    A use that only follows after ``value`` is defined anew, on a later trip of
-    a loop that its definition is in, does not count; nor do uses by ``node``
-    itself, unless it runs again before.
-    """
-    home = value.block
-    way = _way_up(node, home)
-    if home is None or not way:
-        return False  # not in sight of ``node``: whoever uses it later defines it first
-    top = way[-1]
-    if value.node is not None and not value.node.is_before(top):
-        return False  # defined later
-    repeated = max((i for i, n in enumerate(way) if i and n.kind not in _BRANCHES), default=0)
-    return any(_follows(user, way, repeated) for user in value.iter_users())
-
-
 _READ_AT_ENTRY = frozenset({"prim::If", "prim::Loop", "onnx::Loop"})
 """Operators that read their inputs before anything inside them runs, and not again."""
+
+
+class LastUses:
+    """Where values are used last, kept as they are asked about. Whoever changes the graph says so (``replaced``)."""
+
+    def __init__(self) -> None:
+        self._last: dict[Value, dict[Block, Node]] = {}
+        """Value -> each block that it is used in, or inside a node of -> the last such node there."""
+
+    def may_be_used_after(self, value: Value, node: Node) -> bool:
+        """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
+
+        A use that only follows after ``value`` is defined anew, on a later trip of
+        a loop that its definition is in, does not count; nor do uses by ``node``
+        itself, unless it runs again before.
+        """
+        home = value.block
+        way = _way_up(node, home)
+        if home is None or not way:
+            return False  # not in sight of ``node``: whoever uses it later defines it first
+        if value.node is not None and not value.node.is_before(way[-1]):
+            return False  # defined later
+        last = self._last.get(value)
+        if last is None:
+            last = self._last[value] = _last_uses(value)
+        loop = max((i for i, n in enumerate(way) if i and n.kind not in _BRANCHES), default=0)
+        if loop and any(block in last for block in way[loop].blocks):
+            return True  # it may run its inside again
+        for i, at in enumerate(way[loop:], loop):
+            beside = None if at.block is None else last.get(at.block)
+            if beside is not None and at.is_before(beside):
+                return True
+            if i and at.kind not in _READ_AT_ENTRY and value.uses_by(at):
+                return True
+        return False
+
+    def replaced(self, node: Node, twin: Node) -> None:
+        """``twin``, with the same inputs and outputs, has taken the place of ``node``: neither has blocks."""
+        for value in twin.inputs:
+            last = self._last.get(value, {})
+            if twin.block is not None and last.get(twin.block) is node:
+                last[twin.block] = twin
+        for old, new in zip(node.outputs, twin.outputs):
+            if old in self._last:
+                self._last[new] = self._last.pop(old)
 
 
 def _way_up(node: Node, home: Block | None) -> list[Node]:
@@ -127,19 +154,16 @@ def _way_up(node: Node, home: Block | None) -> list[Node]:
     return []
 
 
-def _follows(user: Node, way: list[Node], repeated: int) -> bool:
-    """Whether ``user``, in or below the block of the last node of ``way``, may run after the first one has.
-
-    ``repeated`` is the position in ``way`` of the outermost loop, 0 if there is none: it may run its inside again.
-    """
-    for i in range(len(way) - 1, -1, -1):
-        at = way[i]
-        assert at.block is not None
-        beside = user.ancestor_in(at.block)
-        if beside is None:
-            return i < repeated  # in another branch of the node around
-        if beside is not at:
-            return i < repeated or at.is_before(beside)
-        if user is at:
-            return i < repeated or (i > 0 and at.kind not in _READ_AT_ENTRY)
-    return repeated > 0
+def _last_uses(value: Value) -> dict[Block, Node]:
+    """Each block from that of ``value`` inwards that it is used in, or inside a node of -> the last such node."""
+    found: dict[Block, Node] = {}
+    for user in value.iter_users():
+        at: Node | None = user
+        while at is not None and at.block is not None:
+            known = found.get(at.block)
+            if known is None or known.is_before(at):
+                found[at.block] = at
+            if known is not None or at.block is value.block:
+                break  # what is around is entered already
+            at = at.block.node
+    return found

@@ -106,7 +106,19 @@ class Queries:
         dag = self._dag
         if intersects(reach, dag.closure(dag.locations(f.OUTSIDE))):
             return True
-        return intersects(reach, self.reach_set((*self.graph.inputs, *self.graph.outputs)))
+        return intersects(reach, self._reached_from_outside())
+
+    def _reached_from_outside(self) -> LocationSet:
+        """What the inputs and outputs of the graph denote, and all that objects there hold."""
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        known = self._dag.interface
+        if known is not None and known[0] is inputs and known[1] is outputs:
+            return known[2]
+        grown = self._solver.grown
+        reach = self.reach_set((*inputs, *outputs))
+        if self._solver.grown == grown:  # or else what was asked first may have grown by what was asked last
+            self._dag.interface = inputs, outputs, reach
+        return reach
 
     def locations(self, value: Value) -> frozenset[Location]:
         """The memory that ``value`` may denote. Valid until the next update."""

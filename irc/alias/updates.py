@@ -66,13 +66,13 @@ class Updates(Queries):
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
-        self._solver.dag.answers.pop(value, None)
+        self._solver.dag.forget_answer(value)
         self._solver.fresh(value)
         self._told.add(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
-        self._solver.dag.answers.pop(target, None)
+        self._solver.dag.forget_answer(target)
         self._solver.bind(target, self._solver.element(source))
         self._told.add(target)
         if source in self._declared_unknown:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
-from irc.alias.paths import may_be_used_after
+from irc.alias.paths import LastUses
 from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.ops.twins import may_take, twin_of
@@ -77,6 +77,7 @@ class _Overwriter:
         self._db = self._rewriter.db
         self._holders = Holders(self._db)
         self._whole = Whole(self._db)
+        self._uses = LastUses()
 
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
@@ -110,7 +111,7 @@ class _Overwriter:
             return f"its result may have another shape or element type than %{value.name}"
         db = self._db
         memory = db.location_set(value)
-        if not isinstance(memory, int) and may_be_used_after(value, node):
+        if not isinstance(memory, int) and self._uses.may_be_used_after(value, node):
             return f"%{value.name} is used later"  # asked first, for it may be at thousands of places
         foreign = self._foreign(memory)
         if foreign is not None:
@@ -150,7 +151,7 @@ class _Overwriter:
                 continue  # in a loop, the result of the trip before
             if holder.is_param and holder.block is self._graph.block and not self._is_donated(holder):
                 reason = f"the caller may know it through %{holder.name}"
-            elif may_be_used_after(holder, node):
+            elif self._uses.may_be_used_after(holder, node):
                 reason = f"%{holder.name} is used later"
             else:
                 if node.block is self._graph.block and (holder.node is None or holder.node.is_before(node)):
@@ -175,6 +176,7 @@ class _Overwriter:
         with self._db.rewrite():
             self._rewriter.insert(twin, before=node)
             self._rewriter.replace(result, twin.output, keep_name=True)
+            self._uses.replaced(node, twin)
             self._rewriter.erase(node)
         self._holders.moved(freed, memory)
         self._holders.replaced(result, twin.output)

@@ -335,6 +335,22 @@ graph(%x : Tensor):
     assert not c.db.safe_to_change_aliasing(c["b"], c["d"])
 
 
+def test_escapes_knows_of_what_has_changed_since_it_was_last_asked() -> None:
+    c = Case("""
+graph(%x : Tensor, %l : Tensor[]):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  return (%b)
+""")
+    assert [c.db.escapes(c[name]) for name in "ab"] == [False, True]
+    c.graph.set_outputs([c["a"]])
+    assert [c.db.escapes(c[name]) for name in "ab"] == [True, False]
+    append = Builder(c.graph).op("aten::append", c["l"], c["b"], type=c["l"].type)
+    assert append.node is not None
+    c.db.add_node(append.node)
+    assert c.db.escapes(c["b"]), "an input holds it"
+
+
 # -- types ---------------------------------------------------------------------
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import irc.compiler  # noqa: F401  # registers the passes
 from irc.alias.facts import Facts
-from irc.ir import Value, parse_graph
+from irc.ir import Value, parse_graph, parse_module
 from irc.passes import PassManager
+from tests.alias.test_scale import lines
 
 
 @pytest.mark.parametrize("pipeline", ["in-place", "remove-mutation", "dce", "cse", "fuse"])
@@ -82,3 +84,58 @@ def test_of_a_list_that_many_read_not_every_reader_is_looked_at_for_each(
         assert str(graph.outputs[0].type) == "Float(1, 1, 1, 1)", "it is known by the list"
         counts.append(looked_at)
     assert counts[1] <= 5 * counts[0] + 100
+
+
+def readers(n: int) -> str:
+    return join(
+        ["graph(%x : Float(2), %c : bool):", "  %a : Float(2) = onnx::Relu(%x)"],
+        [f"  %s{i} : Float(2) = onnx::Exp(%a)" for i in range(n)],
+        [f"  return ({names('s', n)})"],
+    )
+
+
+def readers_in_branches(n: int) -> str:
+    """The last reader is in one branch, as many as in the other do not follow it."""
+    branches = (
+        [
+            f"    block{b}():",
+            *[f"      %{s}{i} : Float(2) = onnx::Exp(%a)" for i in range(n)],
+            f"      %{s} : Float(2) = onnx::Sum({names(s, n)})",
+            f"      -> (%{s})",
+        ]
+        for b, s in enumerate("st")
+    )
+    return join(
+        ["graph(%x : Float(2), %c : bool):", "  %a : Float(2) = onnx::Relu(%x)"],
+        ["  %y : Float(2) = prim::If(%c)"],
+        *branches,
+        ["  return (%y)"],
+    )
+
+
+def results_of_a_function(n: int) -> str:
+    outputs = ", ".join(f"%y{i} : Tensor" for i in range(n))
+    return join(
+        ["graph(%x : Tensor):", '  %f : Function = prim::Constant[name="f"]()'],
+        [f"  {outputs} = prim::CallFunction(%f, %x)", f"  return ({names('y', n)})", ""],
+        ["graph f(%x : Tensor):", *[f"  %a{i} : Tensor = aten::relu(%x)" for i in range(n)]],
+        [f"  return ({names('a', n)})"],
+    )
+
+
+def join(*parts: list[str]) -> str:
+    return "\n".join([*(line for part in parts for line in part), ""])
+
+
+def names(prefix: str, n: int) -> str:
+    return ", ".join(f"%{prefix}{i}" for i in range(n))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "family"),
+    [("in-place", readers), ("in-place", readers_in_branches), ("cse", results_of_a_function)],
+)
+def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:
+    few, many = (parse_module(family(n)) for n in (50, 200))
+    before = lines(lambda: PassManager(pipeline).run(few))
+    assert lines(lambda: PassManager(pipeline).run(many)) <= 4.4 * before
