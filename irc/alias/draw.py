@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.alias.facts import Element
-from irc.alias.locations import Location
-from irc.alias.sets import members
+from irc.alias.locations import Kind, Location
+from irc.alias.sets import LocationSet, contains, members
 from irc.ir.value import Value
 from irc.wording import printable
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 20
-"""How many of the values that share nothing the text names."""
+"""How many of the locations that a value may be, and of the values that share nothing, the text names."""
 
 
 class Edge(NamedTuple):
@@ -72,15 +75,21 @@ def to_text(db: Queries) -> str:
     """One line a value: what it denotes and holds, and whether that is written; then who writes what, and the rest."""
     lines: list[str] = []
     shared = _shared_values(db)
+    names = _Names(db)
+    first: dict[LocationSet, Value] = {}
     for value in shared:
-        where = _sorted(db.locations(value))
+        locations = db.location_set(value)
+        like = first.setdefault(locations, value)
+        where = (
+            names.of(locations) if like is value or not names.are_cut(locations) else f"all that %{like.name} may be"
+        )
         written = "  (written)" if db.has_writers(value) else ""
-        lines.append(f"%{value.name} : {value.type}  ->  {', '.join(where)}{written}")
-        held = {y for x in members(db.location_set(value)) for y in members(db.held_by(x))}
+        lines.append(f"%{value.name} : {value.type}  ->  {where}{written}")
+        held = names.held(locations)
         if held:
-            lines.append(f"    holds {', '.join(_sorted(frozenset(map(db.describe, held))))}")
+            lines.append(f"    holds {held}")
     for node in db.writing_nodes():
-        lines.append(f"{node!r}  writes  {', '.join(_sorted(db.writes(node)))}")
+        lines.append(f"{node!r}  writes  {names.of(db.write_set(node))}")
     told = set(shared)
     alone = [f"%{v.name}" for v in db.values_in_order() if v not in told and members(db.location_set(v))]
     if alone:
@@ -118,13 +127,67 @@ def to_networkx(db: Queries) -> nx.MultiDiGraph[Any]:
     return graph
 
 
+class _Names:
+    """What sets of locations are called: of large ones only the first locations, each set once."""
+
+    def __init__(self, db: Queries) -> None:
+        self._db = db
+        self._texts: dict[LocationSet, str] = {}
+        self._held: dict[LocationSet, str] = {}
+        self._cut: set[LocationSet] = set()
+        self._given: dict[Element, list[Value]] = {}
+        """Unknown memory -> the inputs that may be it."""
+        for value in db.graph.inputs:
+            for x in members(db.location_set(value)):
+                if db.is_wild(x):
+                    self._given.setdefault(x, []).append(value)
+        self._inputs: dict[tuple[Element, ...], list[Value]] = {}
+
+    def of(self, locations: LocationSet) -> str:
+        """The locations, and the inputs that may be unknown ones of them."""
+        found = self._texts.get(locations)
+        if found is None:
+            wild = tuple(x for x in self._given if contains(locations, x))
+            if wild not in self._inputs:
+                self._inputs[wild] = list(dict.fromkeys(value for x in wild for value in self._given[x]))
+            inputs = self._inputs[wild]
+            found = self._texts[locations] = self._text(locations, inputs)
+            if _size(locations) + len(inputs) > _NAMED:
+                self._cut.add(locations)
+        return found
+
+    def are_cut(self, locations: LocationSet) -> bool:
+        """Whether there are more than ``of`` names."""
+        self.of(locations)
+        return locations in self._cut
+
+    def held(self, locations: LocationSet) -> str:
+        """What the objects there hold directly; empty if that is nothing."""
+        found = self._held.get(locations)
+        if found is None:
+            held = {y: None for x in members(locations) for y in members(self._db.held_by(x))}
+            found = self._held[locations] = self._text(held, ())
+        return found
+
+    def _text(self, locations: LocationSet | dict[Element, None], inputs: Sequence[Value]) -> str:
+        size = _size(locations) + len(inputs)
+        places = locations if isinstance(locations, dict) else members(locations)
+        all_of = chain(map(self._db.describe, places), (Location(Kind.BORROWED, v, v.type) for v in inputs))
+        more = f" and {size - _NAMED} more" if size > _NAMED else ""
+        return ", ".join(sorted(map(str, set(islice(all_of, _NAMED))))) + more
+
+
+def _size(locations: LocationSet | dict[Element, None]) -> int:
+    return 1 if isinstance(locations, int) else len(locations)
+
+
 def _shared_values(db: Queries) -> list[Value]:
     """The values whose memory is not theirs alone, or holds something, or is written; in the graph's order."""
     values = db.values_in_order()
-    count: dict[Element, int] = {}
-    for value in values:
-        for x in members(db.location_set(value)):
-            count[x] = count.get(x, 0) + 1
+    count: Counter[Element] = Counter()
+    for locations, times in Counter(map(db.location_set, values)).items():
+        for x in members(locations):
+            count[x] += times
     return [
         v
         for v in values
@@ -134,10 +197,6 @@ def _shared_values(db: Queries) -> list[Value]:
 
 def _key(location: Element) -> str:
     return f"location {location}"
-
-
-def _sorted(locations: frozenset[Location]) -> list[str]:
-    return sorted(map(str, locations))
 
 
 def _quoted(text: str) -> str:

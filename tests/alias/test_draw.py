@@ -34,6 +34,19 @@ def test_text_names_some_of_very_many_values() -> None:
     assert line.endswith("%v18 and 31 more")
 
 
+def test_text_names_once_what_many_inputs_may_be() -> None:
+    inputs = ", ".join(f"%x{i} : Tensor" for i in range(50))
+    count = ", ".join(f"%x{i}" for i in range(50))
+    first, *others, written = str(
+        Case(f"graph({inputs}):\n  %w : Tensor = aten::relu_(%x1)\n  return (%w, {count})\n").db
+    ).splitlines()
+    assert first.startswith("%x0 : Tensor  ->  borrowed input %x0 : Tensor, borrowed input %x1 : Tensor")
+    assert first.endswith("unknown : Tensor and 31 more  (written)"), "inputs may be one another, and unknown memory"
+    assert others[:2] == [f"%x{i} : Tensor  ->  all that %x0 may be  (written)" for i in (1, 2)]
+    assert len(others) == 50
+    assert written.endswith(" and 31 more")
+
+
 def test_networkx() -> None:
     graph = Case(TEXT).db.to_networkx()
     labels = {data["label"]: key for key, data in graph.nodes(data=True)}
