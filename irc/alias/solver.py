@@ -181,7 +181,8 @@ class Solver(Recorder):
         dag.answers.clear()
         # Not "denote the same now": what new denotes may follow from what old was used for.
         same = facts.resolve(old) == facts.resolve(new)
-        above = self._above(old)
+        dag.locations(new)  # whether it leads to old is seen by its memo, and what will point to it may have one
+        above = self._known_above(old)
         if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
         site = facts.sites.get(old)
@@ -224,13 +225,14 @@ class Solver(Recorder):
         for node in region.in_order():
             self.analyse_node(node)
 
-    def _above(self, element: Element) -> dict[Element, None]:
-        """All elements that lead to ``element``."""
+    def _known_above(self, element: Element) -> dict[Element, None]:
+        """All elements with a memo that lead to ``element``: what leads to one without has none either."""
+        known = self.dag.known
         found: dict[Element, None] = {}
         pending = list(self.facts.sources_of(element))
         while pending:
             e = pending.pop()
-            if e not in found:
+            if e in known and e not in found:
                 found[e] = None
                 pending += self.facts.sources_of(e)
         return found

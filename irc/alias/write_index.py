@@ -54,6 +54,8 @@ class WriteIndex(WriteLog):
         """Block -> its nodes that act on the world, or hold one that does, in order; None until somebody asks."""
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
+        self._stale: set[int] = set()
+        """Those that have changed since they were counted."""
         self._at: dict[LocationSet, list[int]] | None = None
         """Locations -> the elements that denote them and are written; None until somebody asks."""
         self._single: Counts = {}
@@ -121,10 +123,17 @@ class WriteIndex(WriteLog):
                 self._enter(node, new if element == old else element)
 
     def changed(self, element: int) -> None:
-        """What ``element`` denotes has changed."""
+        """What ``element`` denotes has changed. It is looked at when somebody asks: that may be after thousands."""
         if element in self._locations:
-            self._discount(element)
-            self._count(element)
+            self._stale.add(element)
+
+    def _recount(self) -> None:
+        """Catch up, and with what has changed too."""
+        self._catch_up()
+        if self._stale:
+            for element in list(self._stale):
+                self._discount(element)
+                self._count(element)
 
     def _count(self, element: int) -> None:
         locations = self._locations[element] = self._dag.locations(element)
@@ -138,6 +147,7 @@ class WriteIndex(WriteLog):
 
     def _discount(self, element: int) -> None:
         locations = self._locations.pop(element)
+        self._stale.discard(element)
         self._at = None
         if isinstance(locations, int):
             _decrement(self._single, locations)
@@ -148,7 +158,7 @@ class WriteIndex(WriteLog):
 
     def touches(self, locations: LocationSet) -> bool:
         """Whether anything writes one of ``locations``."""
-        self._catch_up()
+        self._recount()
         if self._several:
             if self._union is None:
                 self._union = self._dag.sets.union_all(self._several)
@@ -177,8 +187,8 @@ class WriteIndex(WriteLog):
         elements = self.elements(node)
         if not elements:
             return EMPTY
-        found = self._locations
-        return self._dag.sets.union_all([found[e] for e in elements])
+        dag = self._dag
+        return dag.sets.union_all([dag.locations(e) for e in elements])
 
     def writes_element(self, node: Node, element: int) -> bool:
         """Whether ``node``, or one inside it, was noted to write ``element`` itself."""
@@ -209,7 +219,7 @@ class WriteIndex(WriteLog):
 
     def writing(self, locations: LocationSet) -> list[Node]:
         """The nodes that write one of ``locations`` themselves."""
-        self._catch_up()
+        self._recount()
         at = self._at
         if at is None:
             at = self._at = {}

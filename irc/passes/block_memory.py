@@ -98,7 +98,8 @@ class BlockMemory:
             for value in values:
                 if value not in self._storages:
                     self._storages[value] = self._from_outside(value)
-            made.append([(value, self._define(value, values)) for value in node.outputs])
+            operands = _Operands(values, db)
+            made.append([(value, self._define(value, operands)) for value in node.outputs])
         guess = _mean([size for outputs in made for _, size in outputs if size])
         self._made = [[(self.storage(v), guess if n is None else n) for v, n in outputs] for outputs in made]
         self.used = [list(dict.fromkeys(map(self.storage, values))) for values in used]
@@ -174,16 +175,11 @@ class BlockMemory:
             self._outer[location] = storage
         return storage
 
-    def _define(self, value: Value, operands: Iterable[Value]) -> int | None:
+    def _define(self, value: Value, operands: _Operands) -> int | None:
         """Enter a result; how many bytes it takes, None if its type does not tell."""
         storage = self._storages[value] = self._new()
-        reach = self._db.reach_set(value)
-        shared = [v for v in operands if intersects(self._db.reach_set(v), reach)]
-        fresh = [
-            location
-            for location in self._few(self._db.location_set(value))
-            if not any(contains(self._db.reach_set(v), location) for v in shared)
-        ]
+        shared, known = operands.sharing(self._db.reach_set(value))
+        fresh = [x for x in self._few(self._db.location_set(value)) if not contains(known, x)]
         self._foreign[storage] = not all(map(self._is_own, fresh))
         for other in shared:
             storage = self._join(self._storages[other], storage)
@@ -197,6 +193,43 @@ class BlockMemory:
 
     def _is_own(self, location: int) -> bool:
         return location != _MANY and self._db.facts.site(location).kind in _OWN
+
+
+class _Operands:
+    """The values that one node uses, by where they may be: a loop may have thousands, and as many results."""
+
+    def __init__(self, values: Iterable[Value], db: AliasDb) -> None:
+        self._db = db
+        self._values: dict[LocationSet, list[Value]] = {}
+        for value in values:
+            self._values.setdefault(db.reach_set(value), []).append(value)
+        self._at: dict[int, list[LocationSet]] = {}
+        self._wide = [reach for reach in self._values if not isinstance(reach, int) and len(reach) > _FEW]
+        for reach in self._values:
+            if isinstance(reach, int) or len(reach) <= _FEW:
+                for location in members(reach):
+                    self._at.setdefault(location, []).append(reach)
+        self._asked: dict[LocationSet, tuple[list[Value], LocationSet]] = {}
+
+    def sharing(self, reach: LocationSet) -> tuple[list[Value], LocationSet]:
+        """The values that may share something with ``reach``, and all that they lead to.
+
+        Of those of one storage one will do: all that are returned together become one.
+        """
+        found = self._asked.get(reach)
+        if found is not None:
+            return found
+        if isinstance(reach, int) or len(reach) <= _FEW:
+            near = dict.fromkeys(s for x in members(reach) for s in self._at.get(x, ()))
+            sets = [*near, *(s for s in self._wide if intersects(s, reach))]
+        else:
+            sets = [s for s in self._values if intersects(s, reach)]
+        shared = [value for s in sets for value in self._values[s]]
+        known = self._db.reach_set(shared)
+        for s in sets:
+            del self._values[s][1:]
+        self._asked[reach] = shared[:1], known
+        return shared, known
 
 
 def _bytes(type: Type) -> int | None:

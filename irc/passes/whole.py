@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind
 from irc.ir.kinds import GROUP
 from irc.ir.ops import onnx_alias, schemas
-from irc.passes.slots import bodies, slots
+from irc.passes.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -39,6 +39,8 @@ class Whole:
     def __init__(self, db: AliasDb) -> None:
         self._db = db
         self._known: dict[Value, bool] = {}
+        self._slots: dict[Node, dict[Value, Slot]] = {}
+        """Node with blocks -> of each parameter and result that blocks return, its slot."""
 
     def add(self, value: Value) -> None:
         """``value`` is whole."""
@@ -55,7 +57,7 @@ class Whole:
             at = pending.pop()
             if self._known.get(at) or self._is_fresh(at):
                 continue
-            sources = _sources(at)
+            sources = self._sources(at)
             if not sources or any(self._known.get(v) is False for v in sources):
                 self._known[value] = False
                 return False
@@ -77,18 +79,28 @@ class Whole:
         location = self._db.describe(memory)
         return location.kind is wanted and location.site is value and not location.path
 
+    def _sources(self, value: Value) -> list[Value]:
+        """The values, whole if they are, that ``value`` may be the same as; empty if that is not known."""
+        node = value.node
+        if node is None:
+            owner = value.block.node if value.block is not None else None
+            return [] if owner is None else self._carried(owner, value)
+        if node.blocks:
+            return self._carried(node, value)
+        if value.index == 0 and node.inputs and (node.kind in _RESHAPES or _writes_first(node)):
+            return [node.inputs[0]]
+        return []
 
-def _sources(value: Value) -> list[Value]:
-    """The values, whole if they are, that ``value`` may be the same as; empty if that is not known."""
-    node = value.node
-    if node is None:
-        owner = value.block.node if value.block is not None else None
-        return [] if owner is None else _carried(owner, param=value.index)
-    if node.blocks:
-        return _carried(node, output=value.index)
-    if value.index == 0 and node.inputs and (node.kind in _RESHAPES or _writes_first(node)):
-        return [node.inputs[0]]
-    return []
+    def _carried(self, node: Node, value: Value) -> list[Value]:
+        """What a parameter or a result of a branch or loop may be: what was given, and what the blocks return."""
+        known = self._slots.get(node)
+        if known is None:
+            known = self._slots[node] = _returned(node)
+        slot = known.get(value)
+        if slot is None or slot.returned is None:
+            return []
+        given = [] if slot.input is None else [node.inputs[slot.input]]
+        return [*given, *(body.returns[slot.returned] for body in bodies(node))]
 
 
 def _writes_first(node: Node) -> bool:
@@ -98,13 +110,13 @@ def _writes_first(node: Node) -> bool:
     )
 
 
-def _carried(node: Node, *, param: int | None = None, output: int | None = None) -> list[Value]:
-    """What a parameter or a result of a branch or loop may be: what was given, and what the blocks return."""
+def _returned(node: Node) -> dict[Value, Slot]:
+    """The slots of parameters and results of ``node`` that its blocks return."""
+    found: dict[Value, Slot] = {}
     for slot in slots(node) or ():
-        if slot.returned is None or (slot.param if param is not None else slot.output) != (
-            param if param is not None else output
-        ):
-            continue
-        given = [] if slot.input is None else [node.inputs[slot.input]]
-        return [*given, *(body.returns[slot.returned] for body in bodies(node))]
-    return []
+        if slot.returned is not None:
+            if slot.param is not None:
+                found.update((body.params[slot.param], slot) for body in node.blocks)
+            if slot.output is not None:
+                found[node.outputs[slot.output]] = slot
+    return found

@@ -123,6 +123,22 @@ def results_of_a_function(n: int) -> str:
     )
 
 
+def carried(n: int, by: int = 0) -> str:
+    """A loop that carries n values, which change places, ``by`` one or not at all, in each trip."""
+    return join(
+        [f"graph(%m : Long(), %c : bool, {', '.join(f'%x{i} : Float(2)' for i in range(n))}):"],
+        [f"  %r{i} : Float(2) = onnx::Exp(%x{i})" for i in range(n)],
+        [f"  {', '.join(f'%o{i} : Float(2)' for i in range(n))} = onnx::Loop(%m, %c, {names('r', n)})"],
+        [f"    block0(%i : Long(), %d : bool, {', '.join(f'%p{i} : Float(2)' for i in range(n))}):"],
+        [f"      %q{i} : Float(2) = onnx::Neg(%p{i})" for i in range(n)],
+        [f"      -> (%d, {', '.join(f'%q{(i + by) % n}' for i in range(n))})", f"  return ({names('o', n)})"],
+    )
+
+
+def rotating(n: int) -> str:
+    return carried(n, by=1)
+
+
 def join(*parts: list[str]) -> str:
     return "\n".join([*(line for part in parts for line in part), ""])
 
@@ -133,7 +149,15 @@ def names(prefix: str, n: int) -> str:
 
 @pytest.mark.parametrize(
     ("pipeline", "family"),
-    [("in-place", readers), ("in-place", readers_in_branches), ("cse", results_of_a_function)],
+    [
+        ("in-place", readers),
+        ("in-place", readers_in_branches),
+        ("in-place", carried),
+        ("in-place", rotating),
+        ("reorder", carried),
+        ("reorder", rotating),
+        ("cse", results_of_a_function),
+    ],
 )
 def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:
     few, many = (parse_module(family(n)) for n in (50, 200))
