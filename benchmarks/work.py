@@ -73,11 +73,46 @@ def attributes(n: int) -> Module:
     return module
 
 
+def readers(n: int) -> Graph:
+    """For ``in-place``: n / 2 readers of one value, each with a result that is overwritten."""
+    count = range(n // 2)
+    lines = ["graph(%x : Float(1)):", "  %a : Float(1) = onnx::Relu(%x)"]
+    for i in count:
+        lines += [f"  %s{i} : Float(1) = onnx::Exp(%a)", f"  %t{i} : Float(1) = onnx::Neg(%s{i})"]
+    return parse_graph("\n".join([*lines, f"  return ({', '.join(f'%t{i}' for i in count)})\n"]))
+
+
+def functions(n: int) -> Module:
+    """For ``cse``: n / 4 functions that write their arguments, each with a node twice and a call of the next."""
+    last = n // 4
+    parts = ["graph(%x : Tensor):", *_call("f0", "x"), "  return (%y)\n"]
+    for i in range(last):
+        parts += [
+            f"graph f{i}(%x : Tensor):",
+            "  %a : Tensor = aten::relu_(%x)",
+            "  %b : Tensor = aten::neg(%a)",
+            "  %c : Tensor = aten::neg(%a)",
+            "  %d : Tensor = aten::mul(%b, %c)",
+            *_call(f"f{i + 1}", "d"),
+            "  return (%y)\n",
+        ]
+    return parse_module("\n".join([*parts, f"graph f{last}(%x : Tensor):", "  return (%x)\n"]))
+
+
+def _call(name: str, argument: str) -> list[str]:
+    return [
+        f'  %f : Function = prim::Constant[name="{name}"]()',
+        f"  %y : Tensor = prim::CallFunction(%f, %{argument})",
+    ]
+
+
 FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "caches": caches,
     "numbers": numbers,
     "convolutions": convolutions,
     "calls": calls,
     "attributes": attributes,
+    "readers": readers,
+    "functions": functions,
 }
 """Name -> what makes a graph of about so many nodes."""

@@ -26,12 +26,19 @@ class AliasDbBuilder(Noting):
         graph: what to analyse.
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing.
+        functions: what is known of the functions of ``module``, if something is.
     """
 
-    def __init__(self, graph: Graph, module: Module | None = None, noalias: Iterable[Value | str] = ()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        module: Module | None = None,
+        noalias: Iterable[Value | str] = (),
+        functions: Functions | None = None,
+    ) -> None:
         self.graph = graph
         self.module = module or graph.module
-        super().__init__(Facts(), WriteLog(), Functions(self.module))
+        super().__init__(Facts(), WriteLog(), functions or Functions(self.module))
         if isinstance(noalias, str):  # a collection of its letters
             raise TypeError(f"noalias takes inputs, or a list of their names: [{noalias!r}]")
         self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)

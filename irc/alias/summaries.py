@@ -58,15 +58,24 @@ class Summary:
 
 
 class Functions:
-    """The summaries of a module's functions, each made when it is first called."""
+    """The summaries of a module's functions, each made when it is first called.
+
+    Several analyses may share them, if whoever changes a function says so (``forget``).
+    """
 
     def __init__(self, module: Module | None) -> None:
         self._graphs = {} if module is None else module.graphs
+        self._callers: dict[str, set[str]] = {}
+        """Name -> the functions whose bodies tell what it does."""
         self._bodies: dict[str, _Body | None] = {}
         self._summaries: dict[str, Summary | None] = {}
 
-    def summary(self, name: str) -> Summary | None:
-        """The summary of the function called ``name``; None if it is opaque: not known, or too large."""
+    def summary(self, name: str, callers: Iterable[str] = ()) -> Summary | None:
+        """The summary of the function called ``name``; None if it is opaque: not known, or too large.
+
+        ``callers`` are those functions whose bodies are recorded by it.
+        """
+        self._callers.setdefault(name, set()).update(callers)
         if name not in self._summaries:
             if name not in self._bodies:
                 self._record(name)
@@ -74,12 +83,24 @@ class Functions:
             self._summaries[name] = body and body.summary(name)
         return self._summaries[name]
 
+    def forget(self, name: str) -> None:
+        """What the function called ``name`` does may have changed, and so what its callers do."""
+        pending = [name]
+        while pending:
+            gone = pending.pop()
+            self._bodies.pop(gone, None)
+            self._summaries.pop(gone, None)
+            pending += self._callers.pop(gone, ())
+
     def _record(self, name: str) -> None:
         """Record the function called ``name`` and those that it leads to, callees first."""
         for cycle in components([name], self._callees):
             if cycle[0] not in self._bodies:
                 known = cycle[0] in self._graphs
                 self._bodies.update(dict.fromkeys(cycle, _Body(self, cycle, self._graphs) if known else None))
+                for each in cycle[1:]:
+                    self._callers.setdefault(each, set()).add(cycle[0])
+                    self._callers.setdefault(cycle[0], set()).add(each)
 
     def _callees(self, name: str) -> Iterable[str]:
         return called(self._graphs[name]) if name in self._graphs and name not in self._bodies else ()
@@ -191,7 +212,7 @@ def call(rec: Recorder, node: Node, name: str) -> bool:
     """Record what a call of the function ``name`` does; False if the function is opaque."""
     if isinstance(rec, _Body) and rec.call(node, name):
         return True
-    summary = rec.functions.summary(name)
+    summary = rec.functions.summary(name, rec.params if isinstance(rec, _Body) else ())
     if summary is None or len(summary.params) != len(node.inputs) - 1 or len(summary.returns) != len(node.outputs):
         return False
     _instantiate(rec, node, summary)

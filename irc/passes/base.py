@@ -10,6 +10,7 @@ from irc.records import Refusal
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
+    from irc.alias.summaries import Functions
     from irc.ir import Graph, Module, Node
     from irc.passes.rewriter import Rewriter
 
@@ -67,18 +68,56 @@ class PassContext:
         self.memory: dict[Any, Any] = {}
         self._refused: set[Refusal] = set()
         self._dbs: dict[Graph, AliasDb] = {}
+        self._running: Graph | None = None
+        self._functions: Functions | None = None
+        self._functions_of: dict[str, Graph] = {}
 
     # -- alias analysis --------------------------------------------------
 
     def alias_db(self, graph: Graph) -> AliasDb:
         """The alias analysis of ``graph``: built when first asked for, then kept while passes keep it right."""
-        from irc.alias import analyze  # not needed by pipelines that never ask
-
         db = self._dbs.get(graph)
         if db is None:
             self.stats["alias.built"] += 1
-            db = self._dbs[graph] = (self.analyze or analyze)(graph, self.module)
+            db = self._dbs[graph] = (self.analyze or self._analyze)(graph, self.module)
         return db
+
+    def begin(self, graph: Graph) -> None:
+        """A pass begins to run on ``graph``, and changes no other before the next call of this."""
+        for changing in (self._running, graph):
+            if changing is not None:
+                self._forget_function(changing)
+        self._running = graph
+
+    def trial(self, copy: Graph) -> PassContext:
+        """What a pass is lent that is tried on ``copy``, a copy of the graph that the running pass may be changing."""
+        lent = PassContext(self.module, self.evaluate, self.analyze)
+        if self._running is not None:
+            self._forget_function(self._running)
+            lent._running = copy
+            lent._functions, lent._functions_of = self._functions, self._functions_of
+        return lent
+
+    def _analyze(self, graph: Graph, module: Module | None) -> AliasDb:
+        from irc.alias import AliasDbBuilder  # not needed by pipelines that never ask
+
+        builder = AliasDbBuilder(graph, module, functions=self._known_functions(graph))
+        builder.record()
+        return builder.freeze()
+
+    def _known_functions(self, graph: Graph) -> Functions | None:
+        """What all analyses share of functions; None where some may be changing."""
+        if self.module is None or graph is not self._running:
+            return None
+        if self._functions is None or self._functions_of != self.module.graphs:
+            from irc.alias.summaries import Functions
+
+            self._functions, self._functions_of = Functions(self.module), dict(self.module.graphs)
+        return self._functions
+
+    def _forget_function(self, graph: Graph) -> None:
+        if self._functions is not None:
+            self._functions.forget(graph.name)
 
     def built_alias_db(self, graph: Graph) -> AliasDb | None:
         """The alias analysis of ``graph`` if it has been built already."""
@@ -88,11 +127,14 @@ class PassContext:
         """Forget the analysis of ``graph`` (None: of every graph): the caller changed more than it can tell it."""
         if graph is None:
             self._dbs.clear()
+            self._functions = None
         else:
             self._dbs.pop(graph, None)
+            self._forget_function(graph)
 
     def function_changed(self, function: Graph) -> None:
         """Forget what is known of memory in graphs that may call ``function``: it knows what calls of it did."""
+        self._forget_function(function)
         calls = any(node.kind == "prim::CallFunction" for node in function.walk())  # perhaps itself, in the end
         own = None if calls else self._dbs.get(function)
         self._dbs.clear()

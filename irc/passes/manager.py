@@ -153,6 +153,7 @@ class _Run:
         for instrument in self.manager.instruments:
             instrument.before(p, graph, ctx)
         ctx.pass_name = p.name
+        ctx.begin(graph)
         try:
             changed = p.run(graph, ctx)
         except Exception as error:

@@ -16,6 +16,8 @@ COUNTED = {
     ("convolutions", "conv-bn-fold", "folded"): 3,
     ("calls", "inline", "inlined"): 10,
     ("attributes", "freeze", "frozen"): 2,
+    ("readers", "in-place", "in_place"): 2,
+    ("functions", "cse", "merged"): 4,
 }
 """Family, pass and what it counts -> how many nodes there are for each."""
 

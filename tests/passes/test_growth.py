@@ -123,6 +123,22 @@ def results_of_a_function(n: int) -> str:
     )
 
 
+def chain_of_functions(n: int) -> str:
+    """Each writes its argument and calls the next."""
+    function = """graph f{i}(%x : Tensor):
+  %a : Tensor = aten::relu_(%x)
+  %f : Function = prim::Constant[name="f{next}"]()
+  %y : Tensor = prim::CallFunction(%f, %a)
+  return (%y)
+"""
+    return join(
+        ["graph(%x : Tensor):", '  %f : Function = prim::Constant[name="f0"]()'],
+        ["  %y : Tensor = prim::CallFunction(%f, %x)", "  return (%y)", ""],
+        [function.format(i=i, next=i + 1) for i in range(n)],
+        [f"graph f{n}(%x : Tensor):", "  return (%x)"],
+    )
+
+
 def carried(n: int, by: int = 0) -> str:
     """A loop that carries n values, which change places, ``by`` one or not at all, in each trip."""
     return join(
@@ -157,6 +173,8 @@ def names(prefix: str, n: int) -> str:
         ("reorder", carried),
         ("reorder", rotating),
         ("cse", results_of_a_function),
+        ("cse", chain_of_functions),
+        ("remove-mutation", chain_of_functions),
     ],
 )
 def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:

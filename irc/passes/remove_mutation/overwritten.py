@@ -24,7 +24,7 @@ def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
     candidates = [node for node in nodes if len(node.outputs) == 1 and functional_kind(node) is not None]
     names = {node.output.name for node in candidates}
     for _ in range(_ROUNDS):
-        again = _made_again(names, graph) if names else names
+        again = _made_again(names, graph, ctx) if names else names
         if again == names:
             break
         names = again
@@ -37,11 +37,11 @@ def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
     return len(names)
 
 
-def _made_again(names: set[str], graph: Graph) -> set[str]:
+def _made_again(names: set[str], graph: Graph, ctx: PassContext) -> set[str]:
     """Which of the results called ``names`` the pass writes in place, as they are, if none is."""
     copy = graph.copy()
     _make_functional(names, copy)
-    InPlace().run(copy, PassContext())
+    InPlace().run(copy, ctx.trial(copy))
     return {name for name in names if _is_like(copy.value(name).node, graph.value(name).node)}
 
 

@@ -1,0 +1,104 @@
+"""What a pass is told of functions is what they do now, though the analyses of all graphs share their summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, ClassVar
+
+import pytest
+
+from irc.alias import summaries
+from irc.ir import Builder, Graph, Module, parse_module
+from irc.passes import PassContext, PassManager
+
+HEAD = "graph {name}(%x : Tensor):\n"
+CALL = """  %{f} : Function = prim::Constant[name="{f}"]()
+  %y{i} : Tensor = prim::CallFunction(%{f}, %{x})
+"""
+
+CALLS = {
+    "a chain": {"main": "f", "f": "g", "g": "h", "h": ""},
+    "a diamond": {"main": "fg", "f": "h", "g": "h", "h": ""},
+    "a cycle": {"main": "f", "f": "g", "g": "fh", "h": ""},
+    "two cycles": {"main": "fh", "f": "g", "g": "f", "h": "hf"},
+}
+
+
+def module(calls: dict[str, Any]) -> Module:
+    """Graphs that call others, each result the next one's argument."""
+    parts: list[str] = []
+    for name, callees in calls.items():
+        lines = HEAD.format(name=name if name != "main" else "")
+        made = ["x", *(f"y{i}" for i in range(len(callees)))]
+        lines += "".join(CALL.format(f=f, i=i, x=made[i]) for i, f in enumerate(callees))
+        parts.append(f"{lines}  %r : Tensor = aten::relu(%{made[-1]})\n  return (%r)\n")
+    return parse_module("\n".join(parts).replace("graph (", "graph("))
+
+
+@dataclass(frozen=True)
+class Change:
+    """Let one graph do what it did not; look at what is known of each before and after."""
+
+    name: ClassVar[str] = "change"
+    of: str
+    told: bool
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        ctx.alias_db(graph).check()
+        if graph.name != self.of:
+            return False
+        node = Builder.before(graph.block.return_node).node("aten::relu_", [graph.inputs[0]], [graph.inputs[0].type])
+        if self.told:
+            ctx.alias_db(graph).add_node(node)
+        else:
+            graph.set_outputs([graph.inputs[0]])
+            ctx.drop_alias_db(graph)
+            ctx.alias_db(graph).check()
+        return True
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("calls", CALLS)
+def test_changes_are_seen(calls: str, told: bool) -> None:
+    for order in permutations(CALLS[calls]):
+        changed = module(CALLS[calls])
+        changed.verify()
+        PassManager([Change(name, told) for name in (*order, "")]).run(changed)
+
+
+def test_a_function_that_is_another_now_is_analysed() -> None:
+    @dataclass(frozen=True)
+    class Exchange:
+        name: ClassVar[str] = "exchange"
+
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            ctx.alias_db(graph)
+            assert ctx.module is not None
+            del ctx.module.graphs["h"]
+            other = ctx.module.add_graph("h")
+            x = other.add_input(graph.inputs[0].type, "x")
+            other.set_outputs([Builder(other).op("aten::relu_", x)])
+            ctx.drop_alias_db(graph)
+            ctx.alias_db(graph).check()
+            return True
+
+    PassManager([Exchange()]).run(module(CALLS["a chain"]).main)
+
+
+def test_each_function_is_recorded_a_few_times_not_for_each_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = 0
+    record: Callable[..., None] = summaries._Body.__init__
+
+    def counting(body: Any, functions: Any, names: list[str], graphs: Any) -> None:
+        nonlocal recorded
+        recorded += len(names)
+        record(body, functions, names, graphs)
+
+    monkeypatch.setattr(summaries._Body, "__init__", counting)
+    calls = {"main": ("f0",), **{f"f{i}": (f"f{i + 1}",) for i in range(30)}, "f30": ""}
+    for order in (list(calls), [*reversed(calls)]):
+        recorded = 0
+        PassManager("cse").run(module({name: calls[name] for name in ("main", *order[order[0] == "main" :])}))
+        assert 30 <= recorded <= 3 * len(calls)
