@@ -370,7 +370,7 @@ def test_a_write_made_functional_may_be_merged_with_what_it_equals():
     target = parse_module(HEAD + text)
     assert not Cse().run(target.main, PassContext(target))
     run_passes(target, "remove-mutation,cse,dce")
-    assert kinds(target.main) == ["clone", "add", "copy"], "copy converts to the element type of what was written"
+    assert kinds(target.main) == ["clone", "add", "overwrite"], "which keeps the element type of what was written"
 
 
 def test_copies_of_constants_are_folded_unless_something_writes_into_them():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
 from irc.passes import PassContext, PassManager, RemoveMutation
+from irc.runtime.plan import lower
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
@@ -103,7 +105,7 @@ return (%a, %v, %u, %z)
 
 
 def test_the_element_type_of_the_target_stays():
-    """``copy_`` and arithmetic convert what they write."""
+    """``copy_`` converts what it writes, arithmetic as far as that keeps the kind."""
     before = parse_graph("""
 graph(%i : Long(2), %f : Float(2)):
   %a : Tensor = aten::clone(%i)
@@ -116,6 +118,55 @@ graph(%i : Long(2), %f : Float(2)):
     run_passes(graph, "remove-mutation")
     assert kinds(graph)[:2] == ["clone", "copy"]
     assert_same_results(before, graph, np.array([1, 2]), np.array([2.7, -3.2], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("write", "x"),
+    [
+        ("%w : Tensor = aten::add_(%a, %p)", np.array([1, 2])),
+        ("%w : Tensor = aten::div_(%a, %one)", np.array([1, 2])),
+        ("%w : Tensor = aten::clamp_(%a, %p, %p)", np.array([1, 2])),
+        ("%w : Tensor = aten::pow_(%a, %p)", np.array([1, 2])),
+        ("%w : Tensor = aten::addcmul_(%a, %y, %y)", np.array([1, 2])),
+        ("%v : Tensor = aten::select(%a, %zero, %one)\n  %w : Tensor = aten::mul_(%v, %p)", np.array([1, 2])),
+        ("%v : Tensor = aten::unsqueeze(%a, %one)\n  %w : Tensor = aten::sub_(%v, %p)", np.array([1, 2])),
+        ("%w : Tensor = aten::mul_(%a, %two)", np.array([True, False])),
+        ("%v : Tensor = aten::slice(%a, %zero, %one)\n  %w : Tensor = aten::add_(%v, %one)", np.array([True, False])),
+    ],
+)
+def test_what_the_target_cannot_hold_stays_an_error(write, x):
+    before = parse_graph(f"""
+graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %p : float = prim::Constant[value=1.5]()
+  %a : Tensor = aten::clone(%x)
+  {write}
+  return (%a)
+""")
+    after = before.copy()
+    run_passes(after, "remove-mutation,cse,dce")
+    assert "overwrite" in kinds(after)
+    for graph in (before, after):
+        with pytest.raises(Error, match=r"IRC431.*cannot be written into a tensor"):
+            lower(graph).run([x, np.array([1.5, 2.5], np.float32)])
+
+
+def test_comparisons_convert_truth_values():
+    before = parse_graph("""
+graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %a : Tensor = aten::clone(%x)
+  %w : Tensor = aten::gt_(%a, %zero)
+  %v : Tensor = aten::select(%a, %zero, %zero)
+  %u : Tensor = aten::le_(%v, %y)
+  return (%a, %v)
+""")
+    graph = before.copy()
+    run_passes(graph, "remove-mutation")
+    for x in (np.array([-1, 2]), np.array([-1.5, 2], np.float32), np.array([False, True])):
+        assert_same_results(before, graph, x, np.array(0.5, np.float32))
 
 
 def test_broadcast_writes_keep_the_shape():

@@ -10,6 +10,8 @@ ROWS = (
     irc::slice_scatter(Tensor self, Tensor src) -> Tensor
     # The same, written into self itself.
     irc::slice_scatter_(Tensor(a!) self, Tensor src) -> Tensor(a!)
+    # A copy of self overwritten by src, which torch's in-place operators could write there: no float into integers.
+    irc::overwrite(Tensor self, Tensor src) -> Tensor
     """,
 )
 

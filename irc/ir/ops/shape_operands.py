@@ -43,7 +43,7 @@ SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     dict.fromkeys(POINTWISE, ())
     | dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
     | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
-    | dict.fromkeys(["irc::append_", "irc::slice_scatter"], ())
+    | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::slice_scatter"], ())
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
 """Kind -> indexes of those operands; an operator that is not here may give any shape."""

@@ -26,8 +26,8 @@ _RENAMED = {
 _LIKE_FIRST = frozenset(
     f"aten::{name}"
     for name in (
-        "abs copy fill index_add index_copy index_fill index_put masked_fill masked_scatter neg relu scatter "
-        "scatter_add tril triu zeros_like"
+        "copy fill index_add index_copy index_fill index_put masked_fill masked_scatter neg relu scatter scatter_add "
+        "tril triu zeros_like"
     ).split()
 )
 """Operators whose result has the element type and shape of the first argument, whatever the others are."""
@@ -41,7 +41,8 @@ def functional_kind(node: Node) -> str | None:
     """The operator that computes into new memory what ``node`` writes into its first input; None if there is none.
 
     It takes the same arguments and shares with none. What the in-place one
-    writes into its input, converted to its element type, is its result.
+    writes into its input is its result, if that can be converted to the input's
+    element type (`is_like_first`); else the in-place one fails.
     """
     if not node.inputs or len(node.outputs) > 1 or not isinstance(node.inputs[0].type, TensorType):
         return None

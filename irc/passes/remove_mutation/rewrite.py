@@ -8,7 +8,7 @@ from typing import Any
 from irc.ir import Builder, Graph, Node, Value
 from irc.ir.clone import clone_node
 from irc.ir.types import TENSOR, Type
-from irc.passes.remove_mutation.family import Family
+from irc.passes.remove_mutation.family import Family, Step
 from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_first, is_like_first
 from irc.passes.remove_mutation.versions import BRANCH, Version
 from irc.passes.rewriter import IDENTITY
@@ -97,16 +97,10 @@ class _Rewrite:
         value = self._compute(node, kind, part.type if exact else TENSOR)
         emit = _emitter(node)
         step = None if target is self._family.root else self._family.step(target)
-        if step is None:
-            needs_copy = not exact
-        else:
-            assert step.how is not None
-            needs_copy = not step.how.copies and not (exact and is_laid_out_like_first(node))
-        if needs_copy:
-            value = emit("aten::copy", part, value)
+        if not exact or (step is not None and not _settles_layout(step) and not is_laid_out_like_first(node)):
+            value = emit("irc::overwrite", part, value)
             value.type = part.type
-        if exact or needs_copy:
-            self._parts[node, target] = [value]
+        self._parts[node, target] = [value]
         if node.outputs:
             value.name = node.output.name
         while step is not None:
@@ -148,6 +142,11 @@ class _Rewrite:
         if member is self._family.root:
             return self._values[version]
         return next((v for v in self._parts.get((version, member), ()) if _dominates(v, before)), None)
+
+
+def _settles_layout(view: Step) -> bool:
+    """Whether the whole, after a write into ``view``, is laid out in the same way however what is written is."""
+    return view.how is not None and view.how.copies
 
 
 def _emitter(before: Node) -> Callable[..., Value]:

@@ -11,7 +11,7 @@ _SAME_AS_FIRST = (
     "CumProd CumSum InstanceNormalization LRN MeanVarianceNormalization GroupNormalization ReverseSequence Trilu "
     "Identity "
     # updates of the first input
-    "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter"
+    "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter irc::overwrite"
 ).split()
 
 _COMPARE = frozenset("And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split())

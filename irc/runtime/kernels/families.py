@@ -64,12 +64,16 @@ NAMESPACES = {
     "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_svm", "ml_trees"),
     "ai.onnx.preview.training": ("optimizers",),
     "aten": ("aten",),
-    "irc": ("append", "index"),
     "prim": ("prim",),
 }
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 
-_MODULES = {f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()}
+_IRC = {"append": "append", "overwrite": "aten", "slice_scatter": "index"}
+"""irc's own operators -> their modules."""
+
+_MODULES = {f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()} | {
+    f"irc::{name}": (module,) for name, module in _IRC.items()
+}
 
 
 def modules_of(kind: str) -> tuple[str, ...]:
@@ -80,4 +84,4 @@ def modules_of(kind: str) -> tuple[str, ...]:
 
 def all_modules() -> list[str]:
     """All modules that register kernels."""
-    return sorted({*ONNX, *(module for modules in NAMESPACES.values() for module in modules)})
+    return sorted({*ONNX, *_IRC.values(), *(module for modules in NAMESPACES.values() for module in modules)})

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, element_of, promote, tensor
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, element_of, overwrite, promote, tensor
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
+from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
 from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Node
 
 # -- layout and element type ---------------------------------------------------
 
@@ -97,6 +101,12 @@ def copy(x: Any, *arguments: Any) -> Any:
     if not is_array(x):
         return copy_container(x)
     return _copy_into(layout.empty(x.shape, x.dtype, (x,)), *arguments)
+
+
+@kernel("irc::overwrite")
+def overwritten(node: Node) -> Kernel:
+    """A tensor like the first with the elements of the second, as far as results in place may be converted."""
+    return two(lambda x, source: overwrite(layout.empty(x.shape, x.dtype, (x,)), source))
 
 
 def _fill(x: Array, value: Any) -> Array:
