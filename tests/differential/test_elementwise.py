@@ -142,6 +142,33 @@ def test_functions_of_a_tensor_and_a_number(name: str) -> None:
     compare(f"aten::{name}", filled(rng, (4, 3, 2), "float32", least).T, 2, *more)
 
 
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", sorted(WITH_NUMBERS - {"pow", "xlogy"} | {"hardshrink", "isin"}))
+def test_small_floats_and_numbers_that_they_do_not_hold(name: str, element: str) -> None:
+    """Which operators round the number to the small type first, and which do not, as exactly as results tell."""
+    rng = np.random.default_rng(6)
+    more = (2,) if name in SCALED else (False, False) if name == "isin" else ()
+    x = np.concatenate([filled(rng, (80,), element, 1), np.array([0.1, 0.7, 3.3, -7, np.inf]).astype(dtype(element))])
+    for number in (0.1, 0.7, 3.3, 2049):
+        compare(f"aten::{name}", x, number, *more, tolerance=0)
+        if name not in ("hardshrink", "isin", "rsub"):
+            compare(f"aten::{name}", x, np.array(number, np.float32), *more, tolerance=0)
+    if name in ("eq", "lt"):
+        compare(f"aten::{name}", x, 100000.0)
+
+
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "remainder", "fmod", "eq", "lt", "maximum", "pow"])
+def test_small_floats_after_a_tensor_without_dimensions(name: str, element: str) -> None:
+    rng = np.random.default_rng(7)
+    x = filled(rng, (80,), element, 1)
+    more = (1,) if name in SCALED else ()
+    for number in (0.1, 0.7, 3.3):
+        compare(f"aten::{name}", np.array(number, np.float32), x, *more, tolerance=0)
+        if name in ("remainder", "pow"):
+            compare(f"aten::{name}", number, x, tolerance=0)
+
+
 @pytest.mark.parametrize("mode", ["floor", "trunc", None])
 def test_division_with_rounding(mode: str | None) -> None:
     rng = np.random.default_rng(4)

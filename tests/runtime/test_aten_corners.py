@@ -70,6 +70,12 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("native_dropout", (f32(2, 3), 0.0, None), ([2, 3], [True, True])),
     ("alpha_dropout", (number(2), 1.0, True), 0),
     ("poisson", (number(0), None), 0),
+    # numbers that elements do not hold
+    ("isin", (f32(0.1, 0.2), 0.1, False, False), [True, False]),
+    ("isin", (0.2, f32(0.1, 0.2), False, False), True),
+    ("eq", (np.array([0.1, -7, INF], np.float16), 0.1), [True, False, False]),
+    ("eq", (np.array([INF, 1], np.float16), 100000.0), [True, False]),
+    ("remainder", (np.array([0.1, -7], np.float16), 0.7), [0.0999755859375, 0.001953125]),
     # sorting
     ("unique_consecutive", (f32(), True, True, None), ([], [], [])),
     ("unique_consecutive", (np.zeros((0, 3), np.float32), True, True, 0), (np.zeros((0, 3)), [], [])),

@@ -127,11 +127,13 @@ def log_sigmoid(x: Array) -> Array:
     return _log_sigmoid_floats(x)
 
 
-def _hardshrink(limit: Any = 0.5) -> Function:
-    def function(x: Array, out: Array) -> None:
-        np.copyto(out, np.where(np.abs(x) <= x.dtype.type(limit), x.dtype.type(0), x))
+def _hardshrink(x: Array, limit: Any = 0.5) -> Plan:
+    check_real(x.dtype, "hardshrink")
 
-    return function
+    def compute(a: Array, bound: Array, out: Array | None = None) -> Any:
+        return np.positive(np.where(np.abs(a) <= bound, a.dtype.type(0), a), out=out)
+
+    return Plan(compute, (x, limit), as_float(x.dtype))
 
 
 def _softshrink(limit: Any = 0.5) -> Function:
@@ -192,12 +194,9 @@ for _name, _make in (
     ("hardswish", lambda: _hardswish),
 ):
     register(_name, of_parameters(_make))
-for _name, _make in (
-    ("softplus", _softplus),
-    ("hardshrink", _hardshrink),
-    ("softshrink", _softshrink),
-):
+for _name, _make in (("softplus", _softplus), ("softshrink", _softshrink)):
     register(_name, of_parameters(_make), in_place=False)
+register("hardshrink", _hardshrink, in_place=False)
 register("silu", _silu)
 register("prelu", _prelu, in_place=False)
 register("glu", _glu, in_place=False)

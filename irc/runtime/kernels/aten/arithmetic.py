@@ -13,7 +13,7 @@ from irc.ir.types import INT
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
-from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_integral, result_type, tensor
+from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_floating, is_integral, result_type, tensor
 from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_one, of_two, on_numbers, register
 from irc.runtime.kernels.aten.registering import aten, by_node, table
 from irc.runtime.kernels.registry import Kernel
@@ -30,8 +30,8 @@ def _scaled(ufunc: np.ufunc) -> Planner:
     """``ufunc(x, alpha * y)``."""
 
     def plan(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
-        def compute(a: Array, b: Array, out: Array | None = None) -> Any:
-            return ufunc(a, np.multiply(b, tensor(alpha, b.dtype)), out=out)
+        def compute(a: Array, b: Array, factor: Array, out: Array | None = None) -> Any:
+            return ufunc(a, np.multiply(b, factor), out=out)
 
         dtype = result_type(x, y)
         if alpha == 1:
@@ -39,7 +39,17 @@ def _scaled(ufunc: np.ufunc) -> Planner:
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
             raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
         element_of(alpha, dtype)  # which refuses what does not fit
-        return Plan(compute, (x, y), dtype)
+        return Plan(compute, (x, y, alpha), dtype)
+
+    return plan
+
+
+def _scaling(planner: Planner) -> Planner:
+    """A product or quotient: of small floats, torch does not round a second operand that has no dimensions."""
+
+    def plan(x: Operand, y: Operand) -> Plan:
+        found = planner(x, y)
+        return found._replace(exact=is_array(x) and x.dtype == found.dtype and not np.ndim(y))
 
     return plan
 
@@ -65,12 +75,13 @@ def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
 
 
 _add, _subtract = _scaled(np.add), _scaled(np.subtract)
-_true_divide = of_two(np.divide, to_float=True)
-_floor_divide = _integral(np.floor_divide)
+_multiply = _scaling(of_two(np.multiply))
+_true_divide = _scaling(of_two(np.divide, to_float=True))
+_floor_divide = _scaling(_integral(np.floor_divide))
 _ROUNDED: dict[str | None, Planner] = {
     None: _true_divide,
     "floor": _floor_divide,
-    "trunc": _integral(_truncated),
+    "trunc": _scaling(_integral(_truncated)),
 }
 
 
@@ -101,7 +112,7 @@ def _power(x: Operand, y: Operand) -> Plan:
         raise Error("IRC421", "bools cannot be raised to bools; convert them")
     if not is_array(y) and (is_integral(dtype) or is_half(dtype)):
         element_of(y, dtype)  # which refuses what does not fit
-    root = _ROOTS.get(y) if not is_array(y) and dtype.kind == "f" and not is_half(dtype) else None
+    root = _ROOTS.get(y) if not is_array(y) and is_floating(dtype) and dtype != np.float16 else None
     if root is not None:
         return of_one(root, to_float=True)(x)
     return Plan(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
@@ -119,7 +130,7 @@ def _lerp(x: Array, end: Array, weight: Operand) -> Plan:
         near = np.abs(w) < 0.5
         return np.add(np.where(near, a, b), np.where(near, w, w - 1) * (b - a), out=out)
 
-    return Plan(compute, (x, end, weight), result_type(x, end))
+    return Plan(compute, (x, end, weight), result_type(x, end), exact=not is_array(weight))
 
 
 def _plus(combine: np.ufunc) -> Planner:
@@ -231,11 +242,11 @@ def _repeat_in_place(x: Any, n: int) -> Any:
 _quotient = on_numbers(np.divide)
 
 register("add", _add, python=_add_python, python_in_place=_add_to_list)
-register("mul", of_two(np.multiply), python=_mul_python, python_in_place=_repeat_in_place)
+register("mul", _multiply, python=_mul_python, python_in_place=_repeat_in_place)
 for _name, _planner, _python in (
     ("sub", _subtract, _difference),
     ("subtract", _subtract, None),
-    ("multiply", of_two(np.multiply), None),
+    ("multiply", _multiply, None),
     ("div", _divide, _quotient),
     ("divide", _divide, None),
     ("true_divide", _true_divide, None),

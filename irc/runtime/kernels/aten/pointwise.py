@@ -43,14 +43,16 @@ class Plan(NamedTuple):
     Attributes:
         compute: of the operands, as arrays.
         operands: tensors and numbers.
-        dtype: the element type in which the operands are taken; small floats are computed in float32.
+        dtype: the element type in which the operands are taken; small floats are then computed in float32.
         result: the element type of the result, if it is another one.
+        exact: whether operands need not be rounded to a small float type before they are taken in float32.
     """
 
     compute: Compute
     operands: tuple[Operand, ...]
     dtype: AnyDType
     result: AnyDType | None = None
+    exact: bool = False
 
 
 Planner = Callable[..., Plan]
@@ -62,11 +64,12 @@ def run(plan: Plan, into: Array | None = None) -> Array:
     Raises:
         Error: the shapes do not broadcast; ``into`` may not be written or cannot hold the result.
     """
-    compute, operands, dtype, result = plan
+    compute, operands, dtype, result, exact = plan
     within = wide(dtype)
     natural = within if result is None else result  # what `compute` gives
     final = dtype if result is None else result
-    arrays = [tensor(x, within) for x in operands]
+    taken = operands if exact or within == dtype else [tensor(x, dtype) for x in operands]
+    arrays = [tensor(x, within) for x in taken]
     try:
         if into is None:
             if natural == final and all(x.flags.c_contiguous for x in arrays):

@@ -212,7 +212,8 @@ def _kth(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array,
 
 
 def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Array:
-    return np.array(np.isin(elements, among, invert=invert), order="C")
+    dtype = result_type(elements, among)
+    return np.array(np.isin(tensor(elements, dtype), tensor(among, dtype), invert=invert), order="C")
 
 
 table(
