@@ -219,7 +219,8 @@ def _repeat_interleave(x: Array, *arguments: Any) -> Array:
 
 def _flipped(x: Array, dims: Any) -> Array:
     out = layout.empty(x.shape, x.dtype, (x,))
-    np.copyto(out, np.flip(x, axes_in(sizes_of(dims), max(x.ndim, 1))) if x.ndim else x)
+    axes = axes_in(sizes_of(dims), max(x.ndim, 1))
+    np.copyto(out, np.flip(x, axes) if x.ndim else x)
     return out
 
 

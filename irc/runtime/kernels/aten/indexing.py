@@ -91,9 +91,9 @@ def copying(write: Callable[..., Array], in_order: bool = False) -> Callable[...
 def _index_select(x: Array, dim: int, index: Array) -> Array:
     if index.ndim > 1:
         raise Error("IRC421", f"index_select takes a vector of indices, not {list(index.shape)}")
+    axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy()
-    axis = axis_in(dim, x.ndim)
     places = index.reshape(-1)
     if places.size and (places.min() < 0 or places.max() >= x.shape[axis]):
         raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")

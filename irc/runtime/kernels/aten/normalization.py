@@ -190,9 +190,9 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
     def run(x: Array, dim: int, dtype: Any = None) -> Array:
         """``dtype``: of the result; of ``_softmax`` it is a flag, which only half precision on GPUs may set."""
         element = x.dtype if isinstance(dtype, bool) else dtype_of(dtype, x.dtype)
+        axis = axis_in(dim, max(x.ndim, 1))
         if not x.ndim:
-            return np.asarray(compute(x.reshape(1).astype(wide(element)), 0)).reshape(()).astype(element)
-        axis = axis_in(dim, x.ndim)
+            return np.asarray(compute(x.reshape(1).astype(wide(element)), axis)).reshape(()).astype(element)
         return compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)
 
     return run

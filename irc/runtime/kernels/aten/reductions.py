@@ -193,9 +193,9 @@ def _along(largest: bool) -> Callable[..., Any]:
 
 def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, Array]:
     """The extreme elements along a dimension, and where the first of each is."""
+    axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    axis = axis_in(dim, x.ndim)
     index = extreme_index(x, axis, largest)
     values = np.take_along_axis(x, index, axis)
     shape = [n for i, n in enumerate(index.shape) if keepdim or i != axis]
@@ -204,10 +204,10 @@ def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, A
 
 def _arg(largest: bool) -> Callable[..., Array]:
     def compute(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-        if dim is None or not x.ndim:
+        axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
+        if axis is None or not x.ndim:
             index = extreme_index(x.reshape(-1), 0, largest)
             return index.reshape((1,) * x.ndim if keepdim else ())
-        axis = axis_in(dim, x.ndim)
         return reduced(x, axis, keepdim, INT64, lambda v, axes: extreme_index(v, axis, largest))
 
     return compute

@@ -27,9 +27,9 @@ def _order(x: Array, axis: int, descending: bool) -> Array:
 
 def sorted_along(x: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
     """The elements in order along a dimension, and where each was."""
+    axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    axis = axis_in(dim, x.ndim)
     order = np.ascontiguousarray(_order(x, axis, descending), np.int64)
     return np.take_along_axis(x, order, axis), order
 
@@ -118,9 +118,9 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
 
     What is not a number equals nothing and counts as largest; where there is such, torch's order is not defined.
     """
+    axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    axis = axis_in(dim, x.ndim)
     rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
     values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
     for i, row in enumerate(rows):

@@ -53,9 +53,9 @@ def reshape(x: Array, shape: Sequence[int]) -> Array:
 
 
 def _flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
+    first, last = (axis_in(dim, max(x.ndim, 1)) for dim in (start_dim, end_dim))
     if not x.ndim:
         return x.reshape(1)
-    first, last = axis_in(start_dim, x.ndim), axis_in(end_dim, x.ndim)
     if first > last:
         raise Error("IRC420", f"flatten from dimension {start_dim} to {end_dim}: the first comes after the last")
     if first == last:
@@ -187,9 +187,9 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
 
 def _unfold(x: Array, dimension: int, size: int, step: int) -> Array:
     """All windows of ``size`` positions along a dimension, ``step`` apart; inside a window runs a new last one."""
+    axis = axis_in(dimension, max(x.ndim, 1))
     if not x.ndim:
         return layout.strided(x, (size,), (1,))
-    axis = axis_in(dimension, x.ndim)
     if size < 0 or step < 1 or size > x.shape[axis]:
         raise Error("IRC420", f"no windows of {size} by {step} in dimension {dimension} of size {x.shape[axis]}")
     windows = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=bool(x.flags.writeable))
