@@ -76,6 +76,10 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("eq", (np.array([0.1, -7, INF], np.float16), 0.1), [True, False, False]),
     ("eq", (np.array([INF, 1], np.float16), 100000.0), [True, False]),
     ("remainder", (np.array([0.1, -7], np.float16), 0.7), [0.0999755859375, 0.001953125]),
+    # taken apart
+    ("frexp", (f32(3, -0.5, 0),), ([0.75, -0.5, 0], [2, 0, 0])),
+    ("frexp", (np.array([[1.5]], np.float64),), ([[0.75]], [[1]])),
+    ("frexp", (BFLOATS.T,), ([[0.5, 0.5], [0.5, 0.625], [0.75, 0.75]], [[1, 3], [2, 3], [2, 3]])),
     # sorting
     ("unique_consecutive", (f32(), True, True, None), ([], [], [])),
     ("unique_consecutive", (np.zeros((0, 3), np.float32), True, True, 0), (np.zeros((0, 3)), [], [])),
@@ -365,6 +369,10 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("masked_select", (f32(1, 2), np.array([True, False, True])), "a mask of shape"),
     ("arange", (0, 5, 0.5, 4, *OPTIONS), "no range"),
     ("pow", (np.array([True]), np.array([True])), "bools"),
+    ("sub", (np.array([True]), np.array([True]), 1), "bools"),
+    ("rsub", (np.array([True]), True, 1), "bools"),
+    ("embedding", (f32(1, 2).reshape(2, 1), f32(0), -1, False, False), "must be integers"),
+    ("frexp", (np.array([1, 2]),), "floating-point"),
     ("remainder", (np.array([True]), np.array([True])), "bools"),
     ("fmod", (np.array([True]), np.array(True)), "bools"),
     ("floor_divide", (np.array([True]), np.array([True])), "bools"),

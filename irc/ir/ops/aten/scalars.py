@@ -115,6 +115,7 @@ ROWS = """
     aten::fabs.float(float a) -> float
     aten::fabs.int(int a) -> float
     aten::frexp(float a) -> (float, int)
+    aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)
     aten::modf(float a) -> (float, float)
     """
 

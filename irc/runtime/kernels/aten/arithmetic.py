@@ -34,6 +34,8 @@ def _scaled(ufunc: np.ufunc) -> Planner:
             return ufunc(a, np.multiply(b, factor), out=out)
 
         dtype = result_type(x, y)
+        if dtype == BOOL and ufunc is np.subtract:
+            raise Error("IRC423", "bools have no difference; use ^, or convert them")
         if alpha == 1:
             return Plan(ufunc, (x, y), dtype)
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):

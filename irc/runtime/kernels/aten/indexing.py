@@ -266,6 +266,8 @@ def _nonzero(x: Array) -> Array:
 def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
     if weight.ndim != 2:
         raise Error("IRC421", f"an embedding's weight must have 2 dimensions; it has shape {list(weight.shape)}")
+    if indices.dtype.kind != "i":
+        raise Error("IRC423", f"an embedding's indices must be integers, not {indices.dtype.name}")
     if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise Error("IRC420", f"an index is out of range for an embedding of {weight.shape[0]} rows")
     return np.asarray(np.take(weight, indices, 0), order="C")

@@ -101,7 +101,6 @@ table(
         "radians": one(lambda x: math.radians(x)),
         "factorial": _factorial,
         "fabs": one(lambda x: math.fabs(x)),
-        "frexp": one(lambda x: math.frexp(x)),
         "modf": one(lambda x: math.modf(x)),
     }
 )

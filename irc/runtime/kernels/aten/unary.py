@@ -9,8 +9,18 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
+from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
-from irc.runtime.kernels.aten.element_types import BOOL, INT64, as_float, element_of, is_integral, result_type
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    INT64,
+    as_float,
+    element_of,
+    is_floating,
+    is_integral,
+    result_type,
+    wide,
+)
 from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Plan,
@@ -20,7 +30,7 @@ from irc.runtime.kernels.aten.pointwise import (
     on_numbers,
     register,
 )
-from irc.runtime.kernels.aten.registering import one, two
+from irc.runtime.kernels.aten.registering import aten, one, two
 from irc.runtime.kernels.aten.special import digamma, erfc, erfinv, lgamma, safely
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
@@ -159,6 +169,17 @@ def _angle(x: Array) -> Plan:
 
 def _is_negative(x: Array, out: Array | None = None) -> Any:
     return np.less(x, 0, out=out) if is_integral(x.dtype) else np.signbit(x, out=out)
+
+
+@aten("frexp")
+def parts(x: Any) -> tuple[Any, Any]:
+    """Mantissa, from 0.5 to below 1, and exponent, of a number or of each element."""
+    if not is_array(x):
+        return math.frexp(x)
+    if not is_floating(x.dtype):
+        raise Error("IRC423", f"frexp takes apart floating-point numbers, not elements of type {x.dtype.name}")
+    mantissa, exponent = np.frexp(x.astype(wide(x.dtype)))
+    return layout.like(np.asarray(mantissa).astype(x.dtype), x), layout.like(np.asarray(exponent, np.int32), x)
 
 
 register("angle", _angle, python=one(lambda x: float(np.angle(x))), in_place=False)
