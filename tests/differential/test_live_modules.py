@@ -18,7 +18,7 @@ from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of
 from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
 from tests.differential.zoo.images import ResNet
-from tests.differential.zoo.language import CallsPython
+from tests.differential.zoo.language import CallsPython, Recorded
 from tests.differential.zoo.state import Cache, Constants, Instances, Norms
 
 torch: Any = pytest.importorskip("torch")
@@ -276,6 +276,14 @@ def test_state_in_files(tmp_path: Path) -> None:
         assert_same(run(loaded, [x.numpy()]), expected)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_profiled_parts_and_fields_with_defaults(passes: str) -> None:
+    script = torch.jit.script(Recorded())
+    x = torch.randn(3)
+    assert_same(run(irc.compile(script, passes), [x.numpy()]), tuple(script(x)))
+
+
 # -- what is refused -----------------------------------------------------------
 
 
@@ -295,6 +303,15 @@ class Sparse(torch.nn.Module):
 
     def forward(self, x):
         return torch.matmul(self.sparse, x)
+
+
+class Convolved(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(2, 3, 3)
+
+    def forward(self, x):
+        return self.convolution(x)
 
 
 class Colour(Enum):
@@ -320,6 +337,11 @@ class Coloured(torch.nn.Module):
         (lambda: torch.zeros(3), "IRC140", "not a torch.Tensor"),
         (lambda: torch.jit.script(Coloured()), "IRC142", "enumerations"),
         (lambda: torch.jit.script(Sparse()), "IRC143", "attribute 'sparse'"),
+        (
+            lambda: torch.jit.optimize_for_inference(torch.jit.script(Convolved().eval())),
+            "IRC143",
+            "laid out for MKL-DNN",
+        ),
     ],
 )
 def test_refused(source: Callable[[], Any], code: str, words: str) -> None:

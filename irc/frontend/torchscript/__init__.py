@@ -26,7 +26,8 @@ from irc.ir.verify.verifier import verify
 
 __all__ = ["import_torchscript"]
 
-_GRADIENT_MODES = "__torch__.torch.autograd.grad_mode."
+_WITHOUT_EFFECT = ("__torch__.torch.autograd.grad_mode.", "__torch__.torch.autograd.profiler.record_function")
+"""Contexts that change nothing here: there are no gradients, and irc has a profile of its own."""
 
 
 def import_torchscript(
@@ -42,9 +43,9 @@ def import_torchscript(
     Inputs lose the ``.1`` that TorchScript appends to their names where that
     leaves inputs and results different; a result without a name of its own is
     called ``output`` if it is the first and nothing else of these is.
-    ``with torch.no_grad():`` and its like leave nothing behind. Traced modules and functions take inputs of any size:
-    of what a trace says of its example's shapes, element types and ranks of inputs are kept. (Text and bare graphs
-    count as they stand.)
+    ``with torch.no_grad():`` and its like, and ``record_function``, leave nothing behind. Traced modules and functions
+    take inputs of any size: of what a trace says of its example's shapes, element types and ranks of inputs are kept.
+    (Text and bare graphs count as they stand.)
 
     Args:
         source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
@@ -69,7 +70,7 @@ def import_torchscript(
             read = reader_of(script)
     for graph in module.graphs.values():
         verify(graph, operators=False)
-    _forget_gradients(module.main)
+    _forget_contexts(module.main)
     if read is not None:
         bind_attributes(module, read)
     _name_interface(module)
@@ -92,12 +93,12 @@ def _reader(weights: Mapping[str, Any], training: bool) -> Read:
     return read
 
 
-def _forget_gradients(graph: Graph) -> None:
-    """Take out where ``with torch.no_grad():`` and its like begin and end: there are no gradients."""
+def _forget_contexts(graph: Graph) -> None:
+    """Take out where ``with torch.no_grad():`` and its like, and ``record_function``, begin and end."""
     for node in list(graph.walk()):
         if node.kind in ("prim::Enter", "prim::Exit") and not any(v.has_uses for v in node.outputs):
             (context,) = node.inputs
-            if isinstance(context.type, ClassType) and context.type.name.startswith(_GRADIENT_MODES):
+            if isinstance(context.type, ClassType) and context.type.name.startswith(_WITHOUT_EFFECT):
                 node.erase()
 
 

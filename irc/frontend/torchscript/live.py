@@ -69,6 +69,9 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     for node in _walk(graph):
         if node.kind() == "prim::PythonOp":
             raise Error("IRC140", f"it calls Python, {node.pyname()}(...), which irc cannot", _place(node))
+        if node.kind() == "prim::ConstantMKLDNNTensor":
+            message = "a constant is laid out for MKL-DNN; give the module as it was before optimize_for_inference"
+            raise Error("IRC143", message, _place(node))
         if node.kind() == "prim::SetAttr" and node.s("name") in behind:
             message = f"it calls methods through the interface of {node.s('name')!r} and changes which object that is"
             raise Error("IRC140", message, _place(node))

@@ -122,12 +122,27 @@ class TypeParser:
         if scan.accept(closing):
             return args, deepest
         while True:
-            scan.take(_FIELD)  # NamedTuple(x : Tensor, ...): fields have numbers only in irc
+            is_field = scan.take(_FIELD)  # NamedTuple(x : Tensor, ...): fields have numbers only in irc
             arg, levels = self._type(depth + 1)
+            if is_field and scan.accept("="):
+                self._skip_default()
             args.append(arg)
             deepest = max(deepest, levels)
             if not scan.more(closing, what):
                 return args, deepest
+
+    def _skip_default(self) -> None:
+        """Go to the next field, or the bracket that closes the type. TorchScript prints strings bare, too."""
+        text, at, depth = self._scan.text, self._scan.pos, 0
+        while at < len(text) and text[at] != "\n":
+            if text[at] in "([":
+                depth += 1
+            elif text[at] in ")]":
+                depth -= 1
+            if depth < 0 or (depth == 0 and text[at] == "," and _FIELD.match(text, at + 1)):
+                break
+            at += 1
+        self._scan.pos = at
 
     # -- tensors ---------------------------------------------------------
 

@@ -118,6 +118,21 @@ class Spectral(nn.Module):
         return scattered, ranked.values.cumsum(1), gathered, hot @ x.t(), torch.einsum("bi,ci->bc", x, x)
 
 
+class Outcome(NamedTuple):
+    logits: torch.Tensor
+    loss: torch.Tensor | None = None
+    name: str = "x(,)"
+
+
+class Recorded(nn.Module):
+    """A part that torch's profiler would name, and a result with fields that have defaults."""
+
+    def forward(self, x):
+        with torch.autograd.profiler.record_function("twice"):
+            y = x * 2
+        return Outcome(y + 1, y)
+
+
 class CallsPython(torch.nn.Module):
     @torch.jit.ignore
     def look(self, x: torch.Tensor) -> torch.Tensor:
