@@ -74,28 +74,23 @@ def attributes(n: int) -> Module:
 
 
 def readers(n: int) -> Graph:
-    """For ``in-place``: n / 2 readers of one value, each with a result that is overwritten."""
-    count = range(n // 2)
-    lines = ["graph(%x : Float(1)):", "  %a : Float(1) = onnx::Relu(%x)"]
-    for i in count:
-        lines += [f"  %s{i} : Float(1) = onnx::Exp(%a)", f"  %t{i} : Float(1) = onnx::Neg(%s{i})"]
-    return parse_graph("\n".join([*lines, f"  return ({', '.join(f'%t{i}' for i in count)})\n"]))
+    """For ``in-place``: n / 2 readers of one value, each with a result that is added to a sum."""
+    lines = ["graph(%x : Float(1)):", "  %a : Float(1) = onnx::Relu(%x)", "  %v0 : Float(1) = onnx::Neg(%x)"]
+    for i in range(n // 2):
+        lines += [f"  %s{i} : Float(1) = onnx::Exp(%a)", f"  %v{i + 1} : Float(1) = onnx::Add(%v{i}, %s{i})"]
+    return parse_graph("\n".join([*lines, f"  return (%v{n // 2})\n"]))
 
 
 def functions(n: int) -> Module:
-    """For ``cse``: n / 4 functions that write their arguments, each with a node twice and a call of the next."""
-    last = n // 4
+    """For ``cse``: n / 30 functions that write their arguments, make ten values twice each, and call the next."""
+    last = n // 30
     parts = ["graph(%x : Tensor):", *_call("f0", "x"), "  return (%y)\n"]
     for i in range(last):
-        parts += [
-            f"graph f{i}(%x : Tensor):",
-            "  %a : Tensor = aten::relu_(%x)",
-            "  %b : Tensor = aten::neg(%a)",
-            "  %c : Tensor = aten::neg(%a)",
-            "  %d : Tensor = aten::mul(%b, %c)",
-            *_call(f"f{i + 1}", "d"),
-            "  return (%y)\n",
-        ]
+        parts += [f"graph f{i}(%x : Tensor):", "  %d0 : Tensor = aten::relu_(%x)"]
+        for j in range(10):
+            parts += [f"  %b{j} : Tensor = aten::neg(%d{j})", f"  %c{j} : Tensor = aten::neg(%d{j})"]
+            parts.append(f"  %d{j + 1} : Tensor = aten::mul(%b{j}, %c{j})")
+        parts += [*_call(f"f{i + 1}", "d10"), "  return (%y)\n"]
     return parse_module("\n".join([*parts, f"graph f{last}(%x : Tensor):", "  return (%x)\n"]))
 
 
