@@ -145,6 +145,33 @@ def groups(n: int, t: str) -> Lines:
     yield "  return (%y)"
 
 
+def in_turn(n: int, t: str) -> Lines:
+    """One tensor that is read and written in turn."""
+    yield f"graph(%x : {t}):"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield f"  %b : {t} = aten::neg(%x)"
+    for i in range(n // 2 - 1):
+        yield f"  %r{i} : {t} = aten::relu(%b)"
+        yield f"  %w{i} : {t} = aten::add_(%b, %r{i}, %one)"
+    yield "  return (%b)"
+
+
+def parts(n: int, t: str) -> Lines:
+    """A part of one tensor that is taken and written, an element of one list that is read and appended to, in turn."""
+    yield f"graph(%x : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield f"  %b : {t} = aten::neg(%x)"
+    yield "  %l : Tensor[] = prim::ListConstruct(%x)"
+    for i in range(n // 5 - 1):
+        yield f"  %s{i} : Tensor = aten::select(%b, %zero, %zero)"
+        yield f"  %w{i} : Tensor = aten::add_(%s{i}, %one, %one)"
+        yield f"  %e{i} : {t} = aten::__getitem__(%l, %zero)"
+        yield f"  %r{i} : {t} = aten::relu(%e{i})"
+        yield f"  %m{i} : Tensor[] = aten::append(%l, %r{i})"
+    yield "  return (%b, %l)"
+
+
 FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "chain": chain,
     "in-place": in_place,
@@ -156,6 +183,8 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "writes": writes,
     "parallel": parallel,
     "groups": groups,
+    "in-turn": in_turn,
+    "parts": parts,
 }
 
 

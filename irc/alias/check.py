@@ -38,7 +38,8 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
                 fresh.has_writers(v, contained),
                 exact,
             )
-    # Of which of its writers may run between two nodes, ``writes_between`` asks the graph alone.
+    # Which of its writers may run between two nodes, ``writes_between`` asks the graph, and an index of their order.
+    _require(kept.knows_order_of_writers(), "nodes that write the same were moved past each other", "the write index")
     for v in values:
         found, wanted = (set(db.writers(v)) for db in (kept, fresh))
         for node in found ^ wanted:

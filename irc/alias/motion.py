@@ -8,6 +8,7 @@ side of the point, as the case may be; all or nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -18,39 +19,29 @@ if TYPE_CHECKING:
     from irc.alias.queries import Queries
 
 
-class WorkingSet:
-    """The node that moves and those between it and its goal that depend on it."""
+class Footprint:
+    """The memory that some nodes read and write, taken together."""
 
-    def __init__(self, db: Queries, forward: bool) -> None:
+    def __init__(self, db: Queries, nodes: Iterable[Node] = ()) -> None:
         self._db = db
-        self._forward = forward
-        self.nodes: list[Node] = []
-        self._linked: set[Node] = set()
-        """What is linked to a member by a value, in the direction of the move."""
-        self._reads: list[LocationSet] = []
-        self._writes: list[LocationSet] = []
+        self._read: LocationSet = EMPTY
+        self._written: LocationSet = EMPTY
+        for node in nodes:
+            self.add(node)
 
     def add(self, node: Node) -> None:
-        """Take ``node`` in."""
-        self.nodes.append(node)
-        self._linked |= links(node, self._forward)
-        written = self._db.write_set(node)
-        if written is not EMPTY:
-            self._writes.append(written)
-        if self._db.any_writes():
-            self._reads.append(self._db.read_set(node))
+        """Add what ``node`` reads and writes."""
+        db = self._db
+        if db.any_writes():
+            self._read = db.union(self._read, db.read_set(node))
+            self._written = db.union(self._written, db.write_set(node))
 
-    def depends(self, node: Node) -> bool:
-        """Whether ``node`` may not change places with the members."""
-        if node in self._linked:
-            return True
+    def conflicts(self, node: Node) -> bool:
+        """Whether ``node`` writes what these nodes read or write, or reads what they write."""
         written = self._db.write_set(node)
-        if written is not EMPTY and any(intersects(written, s) for s in (*self._reads, *self._writes)):
+        if written is not EMPTY and (intersects(written, self._read) or intersects(written, self._written)):
             return True
-        if not self._writes:
-            return False
-        read = self._db.read_set(node)
-        return any(intersects(read, s) for s in self._writes)
+        return self._written is not EMPTY and intersects(self._db.read_set(node), self._written)
 
 
 def links(node: Node, forward: bool) -> set[Node]:
@@ -149,20 +140,23 @@ def _run(first: Node, last: Node) -> list[Node]:
 
 
 def _by_looking(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node]:
-    """The plan from looking at every node between; empty if there is none."""
-    members = WorkingSet(db, forward)
-    members.add(node)
-    walk = _step(node, point, forward)
+    """The plan from looking at the nodes between, up to one that must move and cannot; empty if there is none."""
+    goal = _run(point, last)
+    memory_of_goal, memory_of_moving = Footprint(db, goal), Footprint(db)
+    moving: list[Node] = []
+    linked: set[Node] = set()
+    walk = node
     while walk is not point:
-        if members.depends(walk):
-            members.add(walk)
+        if walk is node or walk in linked or memory_of_moving.conflicts(walk):
+            found = links(walk, forward)
+            crosses = walk is not node or not stays
+            if crosses and (not found.isdisjoint(goal) or memory_of_goal.conflicts(walk)):
+                return []  # at once: of a tensor that is read and written in turn, all that follows would join
+            moving.append(walk)
+            linked |= found
+            memory_of_moving.add(walk)
         walk = _step(walk, point, forward)
-    crossing = members
-    if stays:
-        crossing = WorkingSet(db, forward)
-        for other in members.nodes[1:]:
-            crossing.add(other)
-    return [] if any(map(crossing.depends, _run(point, last))) else members.nodes
+    return moving
 
 
 def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node] | None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from irc.alias import facts as f
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import Facts
+from irc.alias.live import Descent, LiveMemory
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.must import must_alias
@@ -120,9 +121,9 @@ class Queries:
             self._dag.interface = inputs, outputs, reach
         return reach
 
-    def locations(self, value: Value) -> frozenset[Location]:
-        """The memory that ``value`` may denote. Valid until the next update."""
-        return self._report(self.location_set(value))
+    def locations(self, values: Values) -> frozenset[Location]:
+        """The memory that ``values`` may denote. Valid until the next update."""
+        return self._report(self.location_set(values))
 
     def known_object(self, value: Value) -> Object | None:
         """The object that comes with the model and that ``value`` certainly is, if there is one."""
@@ -192,6 +193,8 @@ class Queries:
         if not index:
             return False
         reach = self.reach_set(values)
+        if first.block is last.block and first.is_before(last):  # the way between leaves the block for no loop around
+            return index.written_between(reach, first, last)
         return any(may_run_between(first, writer, last) for writer in index.writing(reach))
 
     def reads(self, node: Node) -> frozenset[Location]:
@@ -201,6 +204,10 @@ class Queries:
     def writes(self, node: Node) -> frozenset[Location]:
         """What ``node``, or one inside it, may write. Valid until the next update."""
         return self._report(self.write_set(node))
+
+    def writes_anything(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, may write at all: what it writes may be thousands of locations."""
+        return self.write_set(node) is not EMPTY
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
         """Whether nobody can see if ``a`` and ``b`` share memory: neither is written, nor do both escape."""
@@ -217,6 +224,10 @@ class Queries:
         if isinstance(values, Value):
             return solver.dag.locations(self._element(values))
         return solver.dag.sets.union_all([self.location_set(v) for v in _each(values)])
+
+    def union(self, a: LocationSet, b: LocationSet) -> LocationSet:
+        """The locations of both."""
+        return self._dag.sets.union(a, b)
 
     def reach_set(self, values: Values) -> LocationSet:
         """What ``values`` may denote, and all that objects there hold."""
@@ -239,6 +250,14 @@ class Queries:
         if node.block is not self.graph.block:  # not a call: this is asked of every node
             self.check_own(node)
         return self._solver.index.locations(node)
+
+    def descent(self) -> Descent:
+        """To go down from values to what they may denote, not what that holds. Valid until the next update."""
+        return Descent(self._solver, contained=False)
+
+    def live_memory(self) -> LiveMemory:
+        """To find which writes matter. Valid until the next update."""
+        return LiveMemory(self._solver)
 
     def writing_nodes(self) -> list[Node]:
         """The nodes that write, not those around them."""
@@ -280,6 +299,10 @@ class Queries:
     def describe(self, location: int) -> Location:
         """``location`` as queries report it."""
         return self._solver.facts.site(location).location()
+
+    def knows_order_of_writers(self) -> bool:
+        """Whether nodes that write the same memory stand as they did when they were first asked about."""
+        return self._solver.index.is_in_order()
 
     def any_writes(self) -> bool:
         """Whether anything in the graph writes at all."""

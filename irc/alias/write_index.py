@@ -7,7 +7,7 @@ what that element denotes*, so that either may change without the other.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from irc.alias.facts import WORLD
@@ -50,8 +50,11 @@ class WriteIndex(WriteLog):
         """Element -> the nodes that write it themselves."""
         self._nested: dict[Node, frozenset[int]] = {}
         """Node with blocks -> the elements that it or any node inside it writes, as far as somebody asked."""
-        self._blocked: dict[Block, list[Node]] | None = None
-        """Block -> its nodes that act on the world, or hold one that does, in order; None until somebody asks."""
+        self._ordered: dict[LocationSet, dict[Block, list[Node]]] = {}
+        """Locations -> block -> its nodes that write these, or hold one that does, in order, as far as somebody asked.
+
+        Nodes that write the same memory are never moved past each other, so their order stays what it was.
+        """
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
         self._stale: set[int] = set()
@@ -82,11 +85,10 @@ class WriteIndex(WriteLog):
             self._count(element)
         else:
             writers.append(node)
-        self._forget_nested(node, element)
+            self._ordered.pop(self._locations[element], None)
+        self._forget_nested(node)
 
-    def _forget_nested(self, node: Node | None, element: int) -> None:
-        if element == WORLD:
-            self._blocked = None
+    def _forget_nested(self, node: Node | None) -> None:
         while self._nested and node is not None:
             self._nested.pop(node, None)
             node = node.block.node if node.block is not None else None
@@ -95,19 +97,17 @@ class WriteIndex(WriteLog):
 
     def renest(self, node: Node) -> None:
         """Nodes have left the blocks of ``node``, or entered them."""
-        self._blocked = None
-        around: Node | None = node
-        while self._nested and around is not None:
-            self._nested.pop(around, None)
-            around = around.block.node if around.block is not None else None
+        self._ordered.clear()
+        self._forget_nested(node)
 
     def remove(self, node: Node) -> None:
         """Forget what ``node`` itself writes."""
         self._catch_up()
         for element in self._own.pop(node, ()):
-            self._forget_nested(node, element)
+            self._forget_nested(node)
             writers = self._writers[element]
             writers.remove(node)
+            self._ordered.pop(self._locations[element], None)
             if not writers:
                 del self._writers[element]
                 self._discount(element)
@@ -138,6 +138,7 @@ class WriteIndex(WriteLog):
     def _count(self, element: int) -> None:
         locations = self._locations[element] = self._dag.locations(element)
         self._at = None
+        self._ordered.pop(locations, None)
         if isinstance(locations, int):
             self._single[locations] = self._single.get(locations, 0) + 1
         else:
@@ -149,6 +150,7 @@ class WriteIndex(WriteLog):
         locations = self._locations.pop(element)
         self._stale.discard(element)
         self._at = None
+        self._ordered.pop(locations, None)
         if isinstance(locations, int):
             _decrement(self._single, locations)
         elif _decrement(self._several, locations):
@@ -197,40 +199,59 @@ class WriteIndex(WriteLog):
     def acts_on_world_between(self, first: Node, last: Node) -> bool:
         """Whether some node between two of one block, neither of them counted, acts on the world."""
         self._catch_up()
-        if WORLD not in self._writers:
-            return False
-        if self._blocked is None:
-            found: dict[Block, dict[Node, None]] = {}
-            for writer in self._writers[WORLD]:
-                node: Node | None = writer
-                while node is not None and node.block is not None:
-                    found.setdefault(node.block, {})[node] = None
-                    node = node.block.node
-            self._blocked = {block: sorted(nodes, key=_order) for block, nodes in found.items()}
-        # Such nodes are never moved nor passed, so their order stays what it was.
-        nodes = self._blocked.get(first.block, ()) if first.block is not None else ()
+        return WORLD in self._writers and self._is_written_between(WORLD, first, last)
+
+    def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+        """Whether some node between two of one block, neither of them counted, writes one of ``locations``."""
+        return any(self._is_written_between(s, first, last) for s in self._written(locations))
+
+    def _is_written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+        """As ``written_between``, of ``locations`` that some element denotes just so."""
+        found = self._ordered.get(locations)
+        if found is None:
+            found = self._ordered[locations] = _in_order(self._writing_just(locations))
+        nodes = found.get(first.block, ()) if first.block is not None else ()
         at = bisect_right(nodes, first.order, key=_order)
         return at < len(nodes) and nodes[at].order < last.order
+
+    def is_in_order(self) -> bool:
+        """Whether the nodes that it has in order still are; for checks."""
+        kept = [(block, nodes) for blocks in self._ordered.values() for block, nodes in blocks.items()]
+        return all(
+            all(node.block is block for node in nodes) and nodes == sorted(nodes, key=_order) for block, nodes in kept
+        )
 
     def is_written(self, element: int) -> bool:
         """Whether any node was noted to write ``element`` itself."""
         self._catch_up()
         return element in self._writers
 
+    def writers(self, element: int) -> Sequence[Node]:
+        """The nodes that were noted to write ``element`` itself."""
+        self._catch_up()
+        return self._writers.get(element, ())
+
     def writing(self, locations: LocationSet) -> list[Node]:
         """The nodes that write one of ``locations`` themselves."""
+        return list(dict.fromkeys(node for s in self._written(locations) for node in self._writing_just(s)))
+
+    def _written(self, locations: LocationSet) -> Iterator[LocationSet]:
+        """The sets that elements which are written denote, as far as they meet ``locations``."""
         self._recount()
+        if isinstance(locations, int) or len(locations) < len(self._single):
+            yield from (x for x in members(locations) if x in self._single)
+        else:
+            yield from (x for x in self._single if contains(locations, x))
+        yield from (s for s in self._several if intersects(s, locations))
+
+    def _writing_just(self, locations: LocationSet) -> Iterator[Node]:
+        """The nodes that write elements which denote all of ``locations`` and nothing else."""
         at = self._at
         if at is None:
             at = self._at = {}
             for element, found in self._locations.items():
                 at.setdefault(found, []).append(element)
-        if isinstance(locations, int) or len(locations) < len(self._single):
-            written = [x for x in members(locations) if x in self._single]
-        else:
-            written = [x for x in self._single if contains(locations, x)]
-        sets: list[LocationSet] = [*written, *(s for s in self._several if intersects(s, locations))]
-        return list(dict.fromkeys(node for s in sets for element in at[s] for node in self._writers[element]))
+        return (node for element in at[locations] for node in self._writers[element])
 
     def nodes(self) -> list[Node]:
         """The nodes that write, not those around them."""
@@ -246,6 +267,20 @@ def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
         return False
     del counts[key]
     return True
+
+
+def _in_order(writers: Iterable[Node]) -> dict[Block, list[Node]]:
+    """The writers, and all nodes that one of them is inside of, in order, by block."""
+    found: dict[Block, set[Node]] = {}
+    for writer in writers:
+        node: Node | None = writer
+        while node is not None and node.block is not None:
+            beside = found.setdefault(node.block, set())
+            if node in beside:
+                break  # and so is what is around it
+            beside.add(node)
+            node = node.block.node
+    return {block: sorted(nodes, key=_order) for block, nodes in found.items()}
 
 
 def _order(node: Node) -> int:

@@ -112,7 +112,7 @@ class Fuser:
                 del candidates[producer]
             elif not self.ctx.allow(producer):
                 reason = "the optimisation limit is reached"
-            elif not self.db.move_before(producer, cluster.first, cluster.last):
+            elif not self.bring(producer, cluster):
                 reason = "it cannot be moved next to it: an operator between depends on it, or memory is written"
             else:
                 del candidates[producer]
@@ -120,6 +120,12 @@ class Fuser:
                 return producer
             refused[producer] = reason
         return None
+
+    def bring(self, producer: Node, cluster: Cluster) -> bool:
+        """Move ``producer`` right before ``cluster`` if nothing can tell the difference; whether it was done."""
+        if self.db.writes_between(producer.outputs, producer, cluster.first):
+            return False  # asked first: that is known without a look at all who use what it makes
+        return self.db.move_before(producer, cluster.first, cluster.last)
 
     def close(self, cluster: Cluster) -> None:
         """Make a group of the cluster's nodes."""

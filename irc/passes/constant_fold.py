@@ -124,7 +124,7 @@ class _Folder:
         elif node.kind == IDENTITY:
             self._skip_identity(node)
         elif node.kind != CONSTANT and all(map(is_constant, node.inputs)):
-            if self.rewriter.db.writes(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
+            if self.rewriter.db.writes_anything(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
                 return
             try:
                 results = self._results(node)

@@ -47,7 +47,7 @@ class Cse:
         scopes = _Scopes(graph.block)
         for node in scopes:
             rewriter.replace_inputs(node, instead)
-            if node.blocks or not node.outputs or rewriter.db.writes(node):
+            if node.blocks or not node.outputs or rewriter.db.writes_anything(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)

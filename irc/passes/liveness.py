@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.alias import AliasDb, Kind
-from irc.alias.sets import members
+from irc.alias import AliasDb
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import GROUP
 from irc.passes.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_LOCAL = frozenset([Kind.TEMPORARY, Kind.RANDOM])
-"""A write there matters only if something live reads it. Writes to all other memory are seen outside of the graph."""
 
 
 class Liveness:
@@ -38,12 +34,13 @@ class Liveness:
         self._slots: dict[Node, list[Slot] | None] = {}
         self._by_position: dict[Value, tuple[Node, Slot]] = {}
         self._live_slots: set[tuple[Node, Slot]] = set()
-        self._writers: dict[int, list[Node]] = {}  # by memory location
+        self._memory = db.live_memory() if db.any_writes() else None
         self._pending: list[Value] = []
-        roots = self._index(graph.block)
+        self._index(graph.block)
         self._use(graph.outputs)
-        for node in roots:
-            self._run(node)
+        if self._memory is not None:
+            for node in self._memory.foreign():
+                self._run(node)
         self._propagate()
 
     def dead_slots(self, node: Node) -> list[Slot]:
@@ -54,30 +51,21 @@ class Liveness:
         """The node whose block or fusion group ``node`` stands in, or None."""
         return self._owner.get(node.block) if node.block is not None else None
 
-    def _index(self, block: Block) -> list[Node]:
-        """Note owners, slots and writers inside ``block``; return the nodes that are live by themselves."""
-        roots: list[Node] = []
+    def _index(self, block: Block) -> None:
+        """Note owners and slots inside ``block``."""
         pending = [block]
         while pending:
             for node in pending.pop().nodes:
                 self.order.append(node)
                 inner = bodies(node)
                 # What a group's subgraph writes, the group writes. Other nodes around writers are live if those are.
-                writes = (not inner or node.kind == GROUP) and self._index_writes(node, roots)
-                if inner and not writes:
+                if inner and not (node.kind == GROUP and self._writes(node)):
                     self._index_slots(node, inner)
                     pending.extend(inner)
-        return roots
 
-    def _index_writes(self, node: Node, roots: list[Node]) -> bool:
-        if node.graph is not self._db.graph:
-            return False  # inside a group that writes nothing
-        written = self._db.writes(node)
-        if any(location.kind not in _LOCAL for location in written):
-            roots.append(node)
-        for location in members(self._db.write_set(node)):
-            self._writers.setdefault(location, []).append(node)
-        return bool(written)
+    def _writes(self, group: Node) -> bool:
+        """Whether ``group`` writes anything; one inside a group that writes nothing does not."""
+        return group.graph is self._db.graph and self._db.writes_anything(group)
 
     def _index_slots(self, node: Node, inner: list[Block]) -> None:
         for body in inner:
@@ -102,10 +90,9 @@ class Liveness:
         while self._pending:
             value = self._pending.pop()
             # What is made inside a fusion group is memory of its own, of which the analysis knows nothing.
-            if self._writers and value.block is not None and value.block.graph is self._db.graph:
-                for location in members(self._db.reach_set(value)):
-                    for writer in self._writers.pop(location, ()):
-                        self._run(writer)
+            if self._memory is not None and value.block is not None and value.block.graph is self._db.graph:
+                for writer in self._memory.use(value):
+                    self._run(writer)
             found = self._by_position.get(value)
             if found is not None:
                 self._carry(*found)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
+from irc.alias.paths import may_run_between
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, types
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
+from tests.alias.programs import choices, program
 
 # -- writers ------------------------------------------------------------------
 
@@ -456,3 +462,32 @@ def test_queries_of_two_values_take_no_more(query: str) -> None:
     other = Case("graph(%x : Tensor):\n  return (%x)\n")
     with pytest.raises(Error, match="IRC343"):
         ask(c["x"], other["x"])
+
+
+@given(choices, st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_writes_between_is_that_some_writer_may_run_between(numbers: list[int], rnd: random.Random) -> None:
+    """Of two nodes of one block, what the index has in order is asked, and stays right while nodes move."""
+    graph = program(numbers, opaque=len(numbers) % 3 == 0)
+    db = analyze(graph)
+    nodes = list(graph.walk())
+    values = list(graph.values())
+    for _ in range(3):
+        for _ in range(30):
+            value, first, last = rnd.choice(values), rnd.choice(nodes), rnd.choice(nodes)
+            wanted = any(may_run_between(first, writer, last) for writer in db.writers(value))
+            assert db.writes_between(value, first, last) == wanted
+        db.move_before(rnd.choice(nodes), rnd.choice(nodes))
+        db.move_after(rnd.choice(nodes), rnd.choice(nodes))
+    db.check()
+
+
+@given(choices)
+@settings(max_examples=60, deadline=None)
+def test_what_a_node_writes_is_asked_with_and_without_a_description(numbers: list[int]) -> None:
+    graph = program(numbers)
+    db = analyze(graph)
+    for node in graph.walk():
+        assert db.writes_anything(node) == bool(db.writes(node))
+    values = list(graph.values())
+    assert db.locations(values) == frozenset(location for value in values for location in db.locations(value))

@@ -207,6 +207,22 @@ def test_check_compares_who_writes_between_nodes(monkeypatch: pytest.MonkeyPatch
         c.db.check()
 
 
+def test_check_sees_writers_moved_past_each_other_without_asking() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %v : Tensor = aten::relu_(%a)
+  %w : Tensor = aten::sigmoid_(%a)
+  return (%a)
+""")
+    assert c.db.writes_between(c["a"], c.node("a"), c.node("w"))
+    c.db.check()
+    assert not c.db.move_before(c.node("w"), c.node("v"))
+    c.node("w").move_before(c.node("v"))
+    with pytest.raises(Error, match="moved past each other"):
+        c.db.check()
+
+
 def test_rewrite_checks_when_it_closes() -> None:
     c = Case(TEXT)
     c.db.check_rewrites = True

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 import irc.compiler  # noqa: F401  # registers the passes
+from benchmarks import families
 from irc.alias.facts import Facts
-from irc.ir import Value, parse_graph, parse_module
+from irc.ir import Graph, Value, parse_graph, parse_module
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
 
@@ -181,3 +183,58 @@ def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:
     few, many = (parse_module(family(n)) for n in (50, 200))
     before = lines(lambda: PassManager(pipeline).run(few))
     assert lines(lambda: PassManager(pipeline).run(many)) <= 4.4 * before
+
+
+def merges(n: int) -> Graph:
+    """Ifs that write or make a tensor: the result of each may be at one more place than that of the last."""
+    text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
+    for i in range(n // 3):
+        text += [
+            f"  %v{i + 1} : Float(2) = prim::If(%c)",
+            "    block0():",
+            f"      %a{i} : Float(2) = aten::relu_(%v{i})",
+            f"      -> (%a{i})",
+            "    block1():",
+            f"      %b{i} : Float(2) = aten::abs(%v{i})",
+            f"      -> (%b{i})",
+        ]
+    return parse_graph("\n".join([*text, f"  return (%v{n // 3})", ""]))
+
+
+def rotated(n: int) -> Graph:
+    """A loop that carries n / 2 tensors, writes each and hands it on in the place of the next."""
+    count = range(n // 2)
+    text = ["graph(%x : Float(2), %n : int, %c : bool):", *(f"  %v{i} : Float(2) = aten::neg(%x)" for i in count)]
+    text += [
+        f"  {', '.join(f'%o{i} : Float(2)' for i in count)} = prim::Loop(%n, %c, {', '.join(f'%v{i}' for i in count)})",
+        f"    block0(%trip : int, {', '.join(f'%p{i} : Float(2)' for i in count)}):",
+        *(f"      %w{i} : Float(2) = aten::relu_(%p{i})" for i in count),
+        f"      -> (%c, {', '.join(f'%w{i}' for i in (*count[1:], 0))})",
+        f"  return ({', '.join(f'%o{i}' for i in count)})",
+    ]
+    return parse_graph("\n".join([*text, ""]))
+
+
+def family(name: str, n: int) -> Graph:
+    return parse_graph(families.text(name, n, "Float(2)"))
+
+
+SHARED: dict[str, Callable[[int], Graph]] = {
+    "in turn": partial(family, "in-turn"),
+    "parts": partial(family, "parts"),
+    "merges": merges,
+    "rotated": rotated,
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "pipeline"),
+    [
+        *((which, pipeline) for which in SHARED for pipeline in ("cse", "dce", "fuse")),
+        *((which, "in-place") for which in ("in turn", "parts", "rotated")),
+    ],
+)
+def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which: str, pipeline: str) -> None:
+    """Nor is every place looked at for each value that may be there."""
+    counts = [lines(partial(PassManager(pipeline).run, SHARED[which](n))) for n in (100, 400)]
+    assert counts[1] <= 4.5 * counts[0], counts
