@@ -93,6 +93,7 @@ def compile(
         clock.lap("lower")
         report.seconds = clock.laps
         _describe(report, module.main, passed)
+        clock.lap("report")
     if check:
         from irc.check import check_model
 
@@ -154,7 +155,7 @@ def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:
     values = [value for node in graph.walk() for value in node.outputs]
     return {
         "values": len(values),
-        "locations": len({location for value in values for location in db.locations(value)}),
+        "locations": len(db.locations(values)),
         "writes": sum(1 for node in graph.walk() if db.is_mutable(node)),
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import irc.compiler  # noqa: F401  # registers the passes
+import irc.compiler
 from benchmarks import families
 from irc.alias.facts import Facts
 from irc.ir import Graph, Value, parse_graph, parse_module
@@ -237,4 +237,11 @@ SHARED: dict[str, Callable[[int], Graph]] = {
 def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which: str, pipeline: str) -> None:
     """Nor is every place looked at for each value that may be there."""
     counts = [lines(partial(PassManager(pipeline).run, SHARED[which](n))) for n in (100, 400)]
+    assert counts[1] <= 4.5 * counts[0], counts
+
+
+@pytest.mark.parametrize("which", SHARED)
+def test_the_report_of_a_compilation_takes_no_more_than_the_rest(which: str) -> None:
+    """Where values lie, and how much is alive at once, is not found value by value."""
+    counts = [lines(partial(irc.compiler.compile, SHARED[which](n))) for n in (100, 400)]
     assert counts[1] <= 4.5 * counts[0], counts

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind
-from irc.alias.sets import LocationSet, members
+from irc.alias.sets import members
 from irc.ir.limits import MAX_SIZE
 from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType, TensorType
+from irc.ir.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from irc.alias import AliasDb
-    from irc.ir import Graph, Value
+    from irc.ir import Graph
 
 
 def weight_bytes(graph: Graph) -> int:
@@ -40,7 +43,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     """
     positions = {node: i for i, node in enumerate(graph.nodes, 1)}
     positions[graph.block.return_node] = len(positions) + 1
-    spans: dict[LocationSet, _Span] = {}
+    held: list[_Held] = []
     for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
         if value.node is not None and value.node.kind == "prim::Constant":
             continue
@@ -50,34 +53,67 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
         size = value_bytes(value)
         if size is None:
             return None
-        spans.setdefault(db.location_set(value), _Span(born)).cover(died, size)
+        held.append(_Held(value, born, died, size))
+    memory = _Memory(graph, db)
+    born_by = memory.first_of_each(held)
+    died_by = memory.first_of_each(sorted(held, key=lambda h: -h.died))
+    sized_by = memory.first_of_each(sorted(held, key=lambda h: -h.size))
     change = [0] * (len(positions) + 2)
-    for span in _by_location(spans, db):
-        change[span.born] += span.size
-        change[span.died + 1] -= span.size
+    for location, largest in sized_by.items():
+        change[born_by[location].born] += largest.size
+        change[died_by[location].died + 1] -= largest.size
     most = max(accumulate(change))
     return most if most <= MAX_SIZE else None
 
 
-def _by_location(spans: dict[LocationSet, _Span], db: AliasDb) -> list[_Span]:
-    """The spans of the locations in the sets: of constants none, of unknown memory only where nothing is better known.
+class _Held(NamedTuple):
+    """A value, from where to where it is alive, and its size."""
 
-    What graph inputs denote is known: each takes as long as any value that may be the unknown memory that it may be.
+    value: Value
+    born: int
+    died: int
+    size: int
+
+
+class _Memory:
+    """The memory to count of a value: no constants, and what is unknown only where nothing better is known.
+
+    Borrowed inputs are better, though they are in unknown memory.
     """
-    given = [[x for x in members(db.location_set(value)) if db.is_wild(x)] for value in db.graph.inputs]
-    inputs = frozenset(x for wild in given for x in wild)
-    found: dict[int, _Span] = {}
-    for locations, span in spans.items():  # sets, and so locations, in the order in which they are born
-        places = [x for x in members(locations) if db.facts.site(x).kind is not Kind.CONSTANT]
-        for x in [x for x in places if x in inputs or not db.is_wild(x)] or places:
-            found.setdefault(x, _Span(span.born)).cover(span.died, span.size)
-    taken = [span for x, span in found.items() if x not in inputs]
-    for wild in given:
-        if wild:
-            taken.append(span := _Span(0))
-            for x in wild:
-                span.cover(found[x].died, found[x].size)
-    return taken
+
+    def __init__(self, graph: Graph, db: AliasDb) -> None:
+        self._db = db
+        self._borrowed: dict[int, list[Value]] = {}
+        for value in graph.inputs:
+            for x in members(db.location_set(value)):
+                if db.is_wild(x):
+                    self._borrowed.setdefault(x, []).append(value)
+
+    def first_of_each(self, held: Iterable[_Held]) -> dict[int | Value, _Held]:
+        """Location, or borrowed input -> the first whose value may be there."""
+        found: dict[int | Value, _Held] = {}
+        descent = self._db.descent()
+        for one in held:
+            if self._is_known(one.value):
+                for location in descent.locations(one.value):
+                    for place in self._places(location):
+                        found.setdefault(place, one)
+            else:
+                for location in members(self._db.location_set(one.value)):
+                    if self._db.describe(location).kind is not Kind.CONSTANT:
+                        found.setdefault(location, one)
+        return found
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether ``value`` may be somewhere better than unknown memory."""
+        return any(self._places(x) for x in members(self._db.location_set(value)))
+
+    def _places(self, location: int) -> Sequence[int | Value]:
+        """What is counted at ``location`` by values that are known."""
+        kind = self._db.describe(location).kind
+        if kind is Kind.UNKNOWN:
+            return self._borrowed.get(location, ())
+        return () if kind is Kind.CONSTANT else (location,)
 
 
 def value_bytes(value: Value) -> int | None:
@@ -87,17 +123,3 @@ def value_bytes(value: Value) -> int | None:
     if not isinstance(value.type, TensorType) or value.type.dtype is None or value.type.static_shape is None:
         return None
     return math.prod(value.type.static_shape) * value.type.dtype.numpy.itemsize
-
-
-class _Span:
-    """From where to where a location is alive, and its size."""
-
-    __slots__ = ("born", "died", "size")
-
-    def __init__(self, born: int) -> None:
-        self.born = self.died = born
-        self.size = 0
-
-    def cover(self, died: int, size: int) -> None:
-        self.died = max(self.died, died)
-        self.size = max(self.size, size)
