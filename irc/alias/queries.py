@@ -193,8 +193,12 @@ class Queries:
         if not index:
             return False
         reach = self.reach_set(values)
-        if first.block is last.block and first.is_before(last):  # the way between leaves the block for no loop around
-            return index.written_between(reach, first, last)
+        end = last.ancestor_in(first.block) if first.block is not None else None
+        if end is not None and first.is_before(end):  # the way between leaves the block for no loop around
+            if index.written_between(reach, first, end):
+                return True
+            if end is last:
+                return False
         return any(may_run_between(first, writer, last) for writer in index.writing(reach))
 
     def reads(self, node: Node) -> frozenset[Location]:

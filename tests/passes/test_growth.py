@@ -215,6 +215,23 @@ def rotated(n: int) -> Graph:
     return parse_graph("\n".join([*text, ""]))
 
 
+def branches(n: int) -> Graph:
+    """Ifs that read one tensor, as was done before the first of them, and write it."""
+    text = ["graph(%x : Float(2), %c : bool):", "  %one : int = prim::Constant[value=1]()"]
+    text += ["  %b : Float(2) = aten::neg(%x)", "  %q : Float(2) = aten::relu(%b)"]
+    for i in range(n // 3):
+        text += [
+            "  prim::If(%c)",
+            "    block0():",
+            f"      %r{i} : Float(2) = aten::relu(%b)",
+            f"      %w{i} : Float(2) = aten::add_(%b, %r{i}, %one)",
+            "      -> ()",
+            "    block1():",
+            "      -> ()",
+        ]
+    return parse_graph("\n".join([*text, "  return (%b, %q)", ""]))
+
+
 def family(name: str, n: int) -> Graph:
     return parse_graph(families.text(name, n, "Float(2)"))
 
@@ -222,6 +239,7 @@ def family(name: str, n: int) -> Graph:
 SHARED: dict[str, Callable[[int], Graph]] = {
     "in turn": partial(family, "in-turn"),
     "parts": partial(family, "parts"),
+    "branches": branches,
     "merges": merges,
     "rotated": rotated,
 }
@@ -231,7 +249,7 @@ SHARED: dict[str, Callable[[int], Graph]] = {
     ("which", "pipeline"),
     [
         *((which, pipeline) for which in SHARED for pipeline in ("cse", "dce", "fuse")),
-        *((which, "in-place") for which in ("in turn", "parts", "rotated")),
+        *((which, "in-place") for which in SHARED if which != "merges"),
     ],
 )
 def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which: str, pipeline: str) -> None:
