@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
+    BOOL,
     FLOAT32,
     INT64,
     as_float,
@@ -120,6 +121,8 @@ def arange(*arguments: Any) -> Array:
 
 def _linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *options: Any) -> Array:
     element = dtype_of(dtype, FLOAT32)
+    if element == BOOL:
+        raise Error("IRC423", "linspace makes numbers, not bools")
     check_size((steps,), element)
     low, high = (float(v) for v in (start, end))
     within = wide(element) if element.kind in "fV" else np.dtype(np.float64)

@@ -96,12 +96,6 @@ def real_type(dtype: AnyDType) -> AnyDType:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def check_real(dtype: AnyDType, what: str) -> None:
-    """Error IRC423 if ``what`` would be computed of complex numbers."""
-    if dtype.kind == "c":
-        raise Error("IRC423", f"{what} is not defined on complex numbers, of which a tensor of {dtype.name} is")
-
-
 def is_integral(dtype: AnyDType) -> bool:
     """Whether elements are integers or bools."""
     return _category(dtype) < _FLOAT

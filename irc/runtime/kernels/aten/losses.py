@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import as_float, check_real, is_floating, real_type, result_type, wide
+from irc.runtime.kernels.aten.element_types import as_float, is_floating, real_type, result_type, wide
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size
@@ -19,7 +19,6 @@ _NONE, _MEAN, _SUM = range(3)
 
 
 def _reduced(loss: Array, reduction: int, dtype: Any) -> Array:
-    check_real(loss.dtype, "this loss")
     if reduction == _NONE:
         return np.asarray(loss).astype(dtype, copy=False)
     total = np.sum(loss, dtype=np.float64)
@@ -136,7 +135,6 @@ def _cross_entropy(
 
 def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     dtype = as_float(result_type(x, y))
-    check_real(dtype, "cosine_similarity")
     shape = broadcast_shape(x.shape, y.shape)
     a, b = (np.broadcast_to(v.astype(wide(dtype)), shape) for v in (x, y))
     sizes = [np.maximum(np.sqrt(np.sum(v * v, dim, keepdims=True)), eps) for v in (a, b)]
@@ -161,7 +159,6 @@ def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, ke
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
     dtype = result_type(x, y)
-    check_real(dtype, "cdist")
     check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
     return _lengths(difference, p).astype(dtype, "C")

@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
+from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
@@ -191,6 +192,7 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
         """``dtype``: of the result; of ``_softmax`` it is a flag, which only half precision on GPUs may set."""
         element = x.dtype if isinstance(dtype, bool) else dtype_of(dtype, x.dtype)
         axis = axis_in(dim, max(x.ndim, 1))
+        check_kind("_softmax", element)
         if not x.ndim:
             return np.asarray(compute(x.reshape(1).astype(wide(element)), axis)).reshape(()).astype(element)
         return compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)

@@ -16,7 +16,6 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     as_float,
-    check_real,
     check_result,
     check_writable,
     result_type,
@@ -150,7 +149,6 @@ def of_parameters(make: Callable[..., Function]) -> Planner:
     """Of one tensor, by the function on floats that ``make`` makes of the other arguments."""
 
     def plan(x: Array, *parameters: Any) -> Plan:
-        check_real(x.dtype, "this function")
         return Plan(of_function(make(*parameters)), (x,), as_float(x.dtype))
 
     return plan

@@ -54,8 +54,17 @@ def _int(x: Any) -> int:
     value = item(x)
     if isinstance(value, str):
         return parsed(value)
-    value = value.real if isinstance(value, complex) else value
+    value = _real(value)
     return truncated(value) if isinstance(value, float) else wrapped(int(value))
+
+
+def _real(value: Any) -> Any:
+    """A number that is not complex; Error if it has an imaginary part."""
+    if not isinstance(value, complex):
+        return value
+    if value.imag:
+        raise Error("IRC423", f"{value} has an imaginary part: it is no integer and no float")
+    return value.real
 
 
 def _float(x: Any) -> float:
@@ -63,7 +72,7 @@ def _float(x: Any) -> float:
     if isinstance(value, str):
         check_numeral(value)
     try:
-        found = float(value.real if isinstance(value, complex) else value)
+        found = float(_real(value))
     except ValueError:
         raise Error("IRC423", f"{value!r} is no number") from None
     if isinstance(value, str) and math.isinf(found) and any(map(str.isdigit, value)):

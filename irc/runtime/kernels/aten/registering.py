@@ -13,6 +13,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.runtime.kernels.aten.operand_kinds import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
 
 if TYPE_CHECKING:
@@ -29,10 +30,14 @@ def aten(*names: str, takes: tuple[Kernel, ...] = ()) -> Callable[[Kernel], Kern
 
     def register(run: Kernel) -> Kernel:
         for name in names:
-            kernel(f"aten::{name}")(lambda node: _fitting(run, takes or (run,), node))
+            _register(name, lambda node: _fitting(run, takes or (run,), node))
         return run
 
     return register
+
+
+def _register(name: str, binder: Callable[[Node], Kernel]) -> None:
+    kernel(f"aten::{name}")(lambda node: refusing(name, binder(node), [v.type for v in node.inputs]))
 
 
 @cache
@@ -70,7 +75,7 @@ def by_node(*names: str) -> Callable[[Callable[[Node], Kernel]], Any]:
 
     def register(binder: Callable[[Node], Kernel]) -> Any:
         for name in names:
-            kernel(f"aten::{name}")(binder)
+            _register(name, binder)
         return binder
 
     return register

@@ -16,7 +16,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import result_type, wide
+from irc.runtime.kernels.aten.element_types import INT64, is_integral, result_type, wide
+from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.matmul import EQUATION, einsum_shape, matrix_product
 from irc.runtime.kernels.support import Array, broadcast_shape
@@ -45,11 +46,14 @@ def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     dtype = result_type(*tensors)
     rank = len(result)
     if len(operands) > 1:
+        if summed:
+            check_kind("bmm", dtype)
         found = _contracted([x.astype(wide(dtype), copy=False) for x in operands], rank)
         return found.reshape(found.shape[:rank]).astype(dtype, copy=False)
     (only,) = operands
     if not summed:
         return only
+    dtype = INT64 if is_integral(dtype) else dtype
     found = _sum(only.astype(wide(dtype), copy=False), range(rank, only.ndim))
     return found.reshape(only.shape[:rank]).astype(dtype, copy=False)
 

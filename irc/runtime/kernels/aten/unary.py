@@ -81,8 +81,10 @@ def _keeping_integers(ufunc: np.ufunc) -> Planner:
     return plan
 
 
-def _round(x: Array, decimals: int = 0) -> Plan:
-    if is_integral(x.dtype) or decimals == 0:
+def _round(x: Array, decimals: int | None = None) -> Plan:
+    if decimals is not None and is_integral(x.dtype):
+        raise Error("IRC423", f"round to decimals is of floating-point numbers, not of {x.dtype.name}")
+    if not decimals:
         return _keeping_integers(np.rint)(x)
     # As torch does it: by a power of ten, which loses what the type cannot hold.
     factor = 10.0 ** abs(decimals)
