@@ -25,16 +25,16 @@ _SAME_IF_FLOAT = (
 
 _REAL_FUNCTION = (
     "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logit "
-    "rad2deg deg2rad reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+    "rad2deg deg2rad reciprocal rsqrt sigmoid sinc special_sinc i0 special_entr sin sinh sqrt tan tanh"
 ).split()
 """Of integers, these give float32."""
 
-_PREDICATE = "isfinite isinf isnan logical_not signbit".split()
+_PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
 
 _ARITHMETIC = (
     "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2"
 ).split()
-_BITWISE = "bitwise_and bitwise_or bitwise_xor gcd".split()
+_BITWISE = "bitwise_and bitwise_or bitwise_xor gcd lcm".split()
 _DIVISION = "div divide true_divide atan2".split()
 _COMPARISON = "eq ne lt le gt ge not_equal logical_and logical_or logical_xor".split()
 _THREE = "addcmul addcdiv lerp".split()
@@ -52,7 +52,8 @@ KEEPS_METADATA = frozenset(
         for name in (
             "copy fill zero index_put index_fill index_add index_copy scatter scatter_add scatter_reduce "
             "masked_scatter clamp clip dropout feature_dropout detach requires_grad uniform normal bernoulli "
-            "rad2deg deg2rad gcd random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod fill_diagonal put"
+            "rad2deg deg2rad gcd lcm sinc random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod "
+            "fill_diagonal put"
         ).split()
     }
 )

@@ -19,6 +19,7 @@ from irc.ir.ops.aten import (
     nn,
     reductions,
     scalars,
+    signals,
     unary,
     views,
 )
@@ -27,7 +28,7 @@ _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
 
 ROWS = tuple(
     family.ROWS.replace("{like}", "{options}, MemoryFormat? memory_format=None").replace("{options}", _OPTIONS)
-    for family in (unary, binary, logic, views, nn, reductions, indexing, creation, scalars, containers)
+    for family in (unary, binary, logic, views, nn, reductions, indexing, creation, signals, scalars, containers)
 )
 
 RANDOM = creation.RANDOM

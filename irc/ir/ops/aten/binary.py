@@ -135,4 +135,12 @@ ROWS = """
     aten::gcd(Tensor self, Tensor other) -> Tensor
     aten::gcd.int(int a, int b) -> int
     aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::lcm(Tensor self, Tensor other) -> Tensor
+    aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::nextafter(Tensor self, Tensor other) -> Tensor
+    aten::ldexp(float x, int i) -> float
+    aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor
+    aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
+    aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
     """

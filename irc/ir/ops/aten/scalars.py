@@ -93,6 +93,8 @@ ROWS = """
     aten::center(str self, int width, str fillchar=" ") -> str
     aten::ljust(str self, int width, str fillchar=" ") -> str
     aten::rjust(str self, int width, str fillchar=" ") -> str
+    aten::splitlines(str self, bool keepends=False) -> str[]
+    aten::rsplit(str self, str separator=" ", int max=-1) -> str[]
     aten::zfill(str self, int width) -> str
     aten::replace(str self, str old, str new, int max=-1) -> str
     aten::partition(str self, str separator) -> (str, str, str)

@@ -219,4 +219,12 @@ ROWS = """
     aten::deg2rad(Tensor self) -> Tensor
     aten::deg2rad_(Tensor(a!) self) -> Tensor(a!)
     aten::signbit(Tensor self) -> Tensor
+    aten::isposinf(Tensor self) -> Tensor
+    aten::isneginf(Tensor self) -> Tensor
+    aten::isreal(Tensor self) -> Tensor
+    aten::sinc(Tensor self) -> Tensor
+    aten::sinc_(Tensor(a!) self) -> Tensor(a!)
+    aten::special_sinc(Tensor self) -> Tensor
+    aten::i0(Tensor self) -> Tensor
+    aten::special_entr(Tensor self) -> Tensor
     """

@@ -27,6 +27,7 @@ FAMILIES = (
     "recurrent",
     "reductions",
     "sampling",
+    "signals",
     "sorting",
     "strings",
     "summation",

@@ -15,7 +15,7 @@ from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
 from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_floating, is_integral, result_type, tensor
 from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_one, of_two, on_numbers, register
-from irc.runtime.kernels.aten.registering import aten, by_node, table
+from irc.runtime.kernels.aten.registering import aten, by_node, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, is_half
 from irc.runtime.values import is_array, is_sequence
@@ -281,6 +281,30 @@ def _common_divisor(x: int, y: int) -> int:
 
 
 register("gcd", of_two(np.gcd), python=_common_divisor)
+register("lcm", of_two(np.lcm))
+
+
+def _next(x: Array, y: Array) -> Plan:
+    dtype = result_type(x, y)
+    if dtype.char not in "fd":
+        raise Error("IRC423", f"nextafter is of float32 and float64, not of {dtype.name}")
+    return Plan(np.nextafter, (x, y), dtype)
+
+
+def _float_power(x: Operand, y: Operand) -> Plan:
+    dtype = np.dtype(np.complex128 if result_type(x, y).kind == "c" else np.float64)
+    return _power(tensor(x, dtype), tensor(y, dtype))
+
+
+def _with_exponent(x: Array, y: Array) -> Plan:
+    return _times(x, pointwise.run(_power(2.0, y)))
+
+
+_times = of_two(np.multiply)
+
+register("nextafter", _next, in_place=False)
+register("float_power", _float_power, in_place=False)
+register("ldexp", _with_exponent, python=two(math.ldexp), in_place=False)
 table({"floordiv": _floor_of_quotient})
 
 

@@ -45,13 +45,15 @@ _FIRST = {
         """,
     f"bui{_FLOATS}": """
         _unique2 amax amin aminmax argsort bernoulli clamp clamp_max clamp_min clip cummax cummin deg2rad digamma erf
-        erfc erfinv lgamma logit mode msort nansum rad2deg sign signbit sort unique_consecutive
+        erfc erfinv i0 isneginf isposinf lgamma logit mode msort nansum rad2deg sign signbit sort special_entr
+        unique_consecutive
         """,
     f"b{_FLOATS}c": "col2im",
 }
 """By the kinds taken: operators of which the first operand must be of one."""
 
 _COMMON = {
+    "ui": "gcd lcm",
     _FLOATS: "cosine_similarity huber_loss hypot kl_div logaddexp2 mse_loss smooth_l1_loss",
     f"{_FLOATS}c": "logaddexp",
     f"bui{_FLOATS}": """

@@ -81,3 +81,11 @@ erfc = _in_double(_erfc)
 erfinv = _in_double(_erf_inverse)
 lgamma = _in_double(_each(math.lgamma))
 digamma = _in_double(_digamma)
+
+
+def _entropy(x: Array) -> Array:
+    return np.where(x > 0, -x * np.log(np.where(x > 0, x, 1)), np.where(x == 0, 0, np.where(x < 0, -np.inf, x)))
+
+
+entropy = _in_double(_entropy)
+i0 = _in_double(np.i0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,21 @@ def _parts(divide: Callable[[str, str], tuple[str, str, str]]) -> Kernel:
     return run
 
 
+def _from_the_right(x: str, separator: str = " ", most: int = -1) -> list[str]:
+    if not separator:
+        raise Error("IRC423", "the separator is empty")
+    return x.rsplit(separator, most)
+
+
+_LINE = re.compile("([^\n\r\v\f\x1c-\x1e]*)([\n\r\v\f\x1c-\x1e]|$)")
+
+
+def _lines(x: str, keepends: bool = False) -> list[str]:
+    """Of a carriage return and a line feed, both end a line; kept ends are strings of their own, as in torch."""
+    found = [pair for pair in _LINE.findall(x) if any(pair)]
+    return [part for line, end in found for part in ((line, end) if keepends and end else (line,))]
+
+
 def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
     if y == 0:
         raise Error("IRC424", f"{x} is divided by zero")
@@ -93,6 +109,8 @@ table(
         "replace": _replace,
         "partition": _parts(str.partition),
         "rpartition": _parts(str.rpartition),
+        "rsplit": _from_the_right,
+        "splitlines": _lines,
         "hex": one(hex),
         "bin": one(bin),
         "oct": one(oct),

@@ -31,7 +31,7 @@ from irc.runtime.kernels.aten.pointwise import (
     register,
 )
 from irc.runtime.kernels.aten.registering import aten, one, two
-from irc.runtime.kernels.aten.special import digamma, erfc, erfinv, lgamma, safely
+from irc.runtime.kernels.aten.special import digamma, entropy, erfc, erfinv, i0, lgamma, safely
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array
@@ -169,6 +169,21 @@ def _angle(x: Array) -> Plan:
     return Plan(compute, (x,), as_float(x.dtype))
 
 
+def _equal_to(value: float) -> Compute:
+    def compute(x: Array, out: Array | None = None) -> Any:
+        return np.equal(x, value, out=out)
+
+    return compute
+
+
+def _is_real(x: Array, out: Array | None = None) -> Any:
+    return np.equal(x.imag, 0, out=out)
+
+
+def _sinc(x: Array, out: Array | None = None) -> Any:
+    return np.positive(np.sinc(x).astype(x.dtype), out=out)
+
+
 def _is_negative(x: Array, out: Array | None = None) -> Any:
     return np.less(x, 0, out=out) if is_integral(x.dtype) else np.signbit(x, out=out)
 
@@ -188,6 +203,13 @@ register("angle", _angle, python=one(lambda x: float(np.angle(x))), in_place=Fal
 register("deg2rad", _by_factor(math.pi / 180))
 register("rad2deg", _by_factor(180 / math.pi))
 register("signbit", _to_bool(_is_negative), in_place=False)
+for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
+    register(_name, _to_bool(_equal_to(_infinity)), in_place=False)
+register("isreal", _to_bool(_is_real), in_place=False)
+register("sinc", of_one(_sinc, to_float=True))
+register("special_sinc", of_one(_sinc, to_float=True), in_place=False)
+register("i0", _on_floats(i0), in_place=False)
+register("special_entr", _on_floats(entropy), in_place=False)
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)

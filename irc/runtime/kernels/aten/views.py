@@ -357,6 +357,7 @@ table(
         "t": _t,
         "numpy_T": one(lambda x: x.T),
         "mT": _matrix_transpose,
+        **dict.fromkeys(("mH", "matrix_H"), one(lambda x: _matrix_transpose(_conjugate(x)))),
         "adjoint": one(lambda x: _matrix_transpose(_conjugate(x))),
         "conj": _conjugate,
         "movedim": _move,

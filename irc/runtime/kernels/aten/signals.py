@@ -1,0 +1,184 @@
+"""Windows, Fourier transforms, complex numbers made of their parts."""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating
+from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, register
+from irc.runtime.kernels.aten.registering import one, table, two
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting
+
+# -- windows -------------------------------------------------------------------
+
+
+def _window(shape: Callable[..., Any]) -> Kernel:
+    """Of a length, whether it is periodic, parameters, and options, of which the element type is the first."""
+
+    def run(length: int, *arguments: Any) -> Array:
+        given = [a for a in arguments[:3] if isinstance(a, (bool, float))]
+        dtype = _floating((*arguments[len(given) :], None)[0])
+        is_periodic, parameters = (given or [True])[0], given[1:]
+        check_size((length,), dtype)
+        if length <= 1:
+            return np.ones(length, dtype)
+        last = length if is_periodic else length - 1
+        return np.asarray(shape(counting(length) / last, *parameters)).astype(dtype)
+
+    return run
+
+
+def _floating(number: int | None) -> AnyDType:
+    dtype = dtype_of(number, FLOAT32)
+    if not is_floating(dtype):
+        raise Error("IRC423", f"windows and frequencies are floating-point numbers, not of {dtype.name}")
+    return dtype
+
+
+def _hamming(place: Array, alpha: float = 0.54, beta: float = 0.46) -> Any:
+    return alpha - beta * np.cos(2 * np.pi * place)
+
+
+def _blackman(place: Array) -> Any:
+    return 0.08 * np.cos(4 * np.pi * place) - 0.5 * np.cos(2 * np.pi * place) + 0.42
+
+
+def _kaiser(place: Array, beta: float = 12.0) -> Any:
+    inside = np.maximum(1 - np.square(2 * place - 1), 0)
+    return np.i0(beta * np.sqrt(inside)) / np.i0(beta)
+
+
+# -- Fourier transforms --------------------------------------------------------
+
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _transform(compute: Callable[..., Any], takes_complex: bool = True, gives_real: bool = False) -> Kernel:
+    """Over several dimensions; ``compute`` is NumPy's function for them."""
+
+    def run(x: Array, sizes: Sequence[int] | None, dims: Sequence[int], norm: str | None) -> Array:
+        dtype = as_float(x.dtype)
+        if dtype.char not in "fdFD" or (dtype.kind == "c" and not takes_complex):
+            raise Error("IRC423", f"this Fourier transform is not defined on elements of {x.dtype.name}")
+        if norm not in _NORMS:
+            raise Error("IRC424", f"norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'")
+        axes = axes_in(dims, x.ndim)
+        is_last_fixed = gives_real or not takes_complex
+        if sizes is not None and len(sizes) != len(axes):
+            raise Error("IRC421", f"{len(sizes)} sizes are given for {len(axes)} dimensions")
+        whole = [x.shape[a] for a in axes]
+        if gives_real:
+            whole[-1] = 2 * (whole[-1] - 1)
+        if sizes is not None:
+            whole = [n if s == -1 else s for n, s in zip(whole, sizes)]
+        if any(n < 1 for n in whole):
+            raise Error("IRC421", f"there is no Fourier transform of {min(whole)} elements")
+        shape = list(x.shape)
+        for axis, n in zip(axes, whole):
+            shape[axis] = n
+        check_size(shape, np.dtype(np.complex128))
+        single = dtype.char in "fF"
+        kind = ("f4" if single else "f8") if gives_real else ("c8" if single else "c16")
+        found = np.asarray(compute(x.astype(dtype, copy=False), whole, axes, norm=norm))
+        is_padded = any(n > m for n, m in zip(shape, x.shape))
+        out = layout.empty_in_order(found.shape, np.dtype(kind), _order(x, axes, is_padded, is_last_fixed))
+        np.copyto(out, found, casting="same_kind")
+        return out
+
+    return run
+
+
+def _order(x: Array, axes: Sequence[int], is_dense: bool, is_last_fixed: bool) -> list[int]:
+    """How torch lays out a result: the axes that are transformed are the fastest, others lie as those of ``x`` do."""
+    steps = [-i for i in range(x.ndim)] if is_dense else x.strides
+    last = axes[-1:] if is_last_fixed else ()
+    rest = [i for i in range(x.ndim) if i not in last]
+    return [*sorted(rest, key=lambda i: (i in axes, -steps[i])), *last]
+
+
+def _along(transform: Kernel) -> Kernel:
+    def run(x: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+        return transform(x, None if n is None else [n], [dim], norm)
+
+    return run
+
+
+def _over(transform: Kernel) -> Kernel:
+    def run(x: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+        return transform(x, s, dim, norm)
+
+    return run
+
+
+def _shift(shift: Callable[..., Any]) -> Kernel:
+    def run(x: Array, dim: Any = None) -> Array:
+        return np.array(shift(x, None if dim is None else axes_in(dim, x.ndim)), order="C")
+
+    return run
+
+
+def _frequencies(frequencies: Callable[..., Any]) -> Kernel:
+    def run(n: int, d: float = 1.0, dtype: int | None = None, *options: Any) -> Array:
+        element = _floating(dtype)
+        check_size((n,), element)
+        return np.asarray(frequencies(n, d)).astype(element) if n else np.empty(0, element)
+
+    return run
+
+
+_complex = {
+    "fft": _transform(np.fft.fftn),
+    "ifft": _transform(np.fft.ifftn),
+    "rfft": _transform(np.fft.rfftn, takes_complex=False),
+    "irfft": _transform(np.fft.irfftn, gives_real=True),
+}
+
+table(
+    {
+        "hann_window": _window(one(lambda place: _hamming(place, 0.5, 0.5))),
+        "hamming_window": _window(_hamming),
+        "blackman_window": _window(_blackman),
+        "kaiser_window": _window(_kaiser),
+        **{f"fft_{name}": _along(transform) for name, transform in _complex.items()},
+        **{f"fft_{name}2": _over(transform) for name, transform in _complex.items()},
+        "fft_fftshift": _shift(np.fft.fftshift),
+        "fft_ifftshift": _shift(np.fft.ifftshift),
+        "fft_fftfreq": _frequencies(np.fft.fftfreq),
+        "fft_rfftfreq": _frequencies(np.fft.rfftfreq),
+    }
+)
+
+# -- complex numbers -----------------------------------------------------------
+
+
+def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, Array], Any]) -> Planner:
+    def plan(x: Operand, y: Operand) -> Plan:
+        if x.dtype != y.dtype or x.dtype.char not in "fd":
+            types = f"{x.dtype.name} and {y.dtype.name}"
+            raise Error("IRC423", f"complex numbers are made of float32 or float64, both parts alike, not of {types}")
+        kind = np.dtype(np.complex64 if x.dtype == FLOAT32 else np.complex128)
+
+        def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+            found = np.empty(np.broadcast(a, b).shape, kind) if out is None else out
+            found.real, found.imag = real(a, b), imaginary(a, b)
+            return found
+
+        return Plan(compute, (x, y), x.dtype, kind)
+
+    return plan
+
+
+register("complex", _of_parts(lambda a, b: a, lambda a, b: b), in_place=False)
+register(
+    "polar",
+    _of_parts(lambda a, b: a * np.cos(b), lambda a, b: a * np.sin(b)),
+    python=two(cmath.rect),
+    in_place=False,
+)
