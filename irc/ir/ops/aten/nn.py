@@ -159,6 +159,29 @@ ROWS = """
     aten::det(Tensor self) -> Tensor
     aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
     aten::cholesky(Tensor self, bool upper=False) -> Tensor
+    aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
+    aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
+    aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor
+    aten::linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)
+    aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor
+    aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
+    aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
+    aten::logdet(Tensor self) -> Tensor
+    aten::linalg_matrix_power(Tensor self, int n) -> Tensor
+    aten::matrix_power(Tensor self, int n) -> Tensor
+    aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    aten::block_diag(Tensor[] tensors) -> Tensor
+    aten::diagflat(Tensor self, int offset=0) -> Tensor
+    aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor
+    aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor
+    aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
+    aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor
+    aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor
+    aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor
     """
 
 RANDOM_UNLESS_FALSE = {

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import pointwise
-from irc.runtime.kernels.aten.element_types import result_type
+from irc.runtime.kernels.aten.element_types import dtype_of, real_type, result_type, tensor
 from irc.runtime.kernels.aten.matmul import product
-from irc.runtime.kernels.aten.pointwise import of_two
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.pointwise import Plan, of_two
+from irc.runtime.kernels.aten.reductions import vector_norm
+from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import diagonal
-from irc.runtime.kernels.support import Array, axis_in, check_size
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size
 
 _times = of_two(np.multiply)
 
@@ -62,9 +63,13 @@ def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Arr
     return out
 
 
-def _square(x: Array, what: str) -> Array:
+def _check_square(x: Array, what: str) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise Error("IRC421", f"{what} is of square matrices; the shape is {list(x.shape)}")
+
+
+def _square(x: Array, what: str) -> Array:
+    _check_square(x, what)
     if x.dtype.char not in "fdFD":
         raise Error("IRC423", f"{what} is of float32 or float64, not of {x.dtype.name}; convert it first")
     return x
@@ -106,5 +111,161 @@ table(
         "linalg_det": _determinant,
         "cholesky": _cholesky,
         "linalg_cholesky": _cholesky,
+    }
+)
+
+
+# -- decompositions and what follows from them -----------------------------------
+
+
+def _matrices(x: Array, what: str) -> Array:
+    if x.ndim < 2:
+        raise Error("IRC421", f"{what} is of matrices; the shape is {list(x.shape)}")
+    if x.dtype.char not in "fdFD":
+        raise Error("IRC423", f"{what} is of float32 or float64, not of {x.dtype.name}; convert it first")
+    return x
+
+
+def _solve(a: Array, b: Array, left: bool = True) -> Array:
+    """``x`` of ``a x = b``, or of ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
+    _square(a, "a system of equations")
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
+    is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    columns = b[..., None] if is_vector else b
+    if not left and is_vector:
+        raise Error("IRC421", "vectors are solved for from the left only")
+    if left:
+        return _in_columns(_solved(lambda: np.linalg.solve(a, columns)), is_vector)
+    turned = _solved(lambda: np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(columns, -1, -2)))
+    return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
+
+
+def _in_columns(x: Array, is_vector: bool) -> Array:
+    found = x[..., 0] if is_vector else x
+    return _column_major(found) if found.ndim > 1 else np.ascontiguousarray(found)
+
+
+def _singular(x: Array, full_matrices: bool = True, driver: str | None = None) -> tuple[Array, Array, Array]:
+    _matrices(x, "a singular value decomposition")
+    try:
+        u, s, vh = np.linalg.svd(x, full_matrices)
+    except np.linalg.LinAlgError as error:
+        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+    return _column_major(u), s, _column_major(vh)
+
+
+def _singular_values(x: Array, driver: str | None = None) -> Array:
+    return _solved(lambda: np.linalg.svd(_matrices(x, "a singular value"), compute_uv=False))
+
+
+def _symmetric(x: Array, uplo: str = "L") -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors by the lower or upper triangle."""
+    if uplo not in ("L", "U", "l", "u"):
+        raise Error("IRC424", f"UPLO is {uplo!r}; it must be 'L' or 'U'")
+    _square(x, "an eigenvalue decomposition")
+    try:
+        values, vectors = np.linalg.eigh(x, "L" if uplo in "Ll" else "U")
+    except np.linalg.LinAlgError as error:
+        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+    return values, _column_major(vectors)
+
+
+def _sign_and_log(x: Array) -> tuple[Array, Array]:
+    sign, log = np.linalg.slogdet(_square(x, "a determinant"))
+    return np.asarray(sign), np.asarray(log)
+
+
+def _log_of_determinant(x: Array) -> Array:
+    sign, log = _sign_and_log(x)
+    if x.dtype.kind == "c":
+        return np.asarray(log + np.log(sign))
+    return np.where(sign < 0, x.dtype.type(np.nan), log)
+
+
+def _matrix_power(x: Array, n: int) -> Array:
+    what = "a power of a matrix"
+    if n < 0 or x.dtype.kind not in "iu":
+        _square(x, what)
+    _check_square(x, what)
+    return np.array(_solved(lambda: np.linalg.matrix_power(x, n)), order="C")
+
+
+_MATRIX_NORMS = {"fro": "fro", "nuc": "nuc", 1: 1, -1: -1, 2: 2, -2: -2, np.inf: np.inf, -np.inf: -np.inf}
+
+
+def _matrix_norm(
+    x: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: int | None = None
+) -> Array:
+    element = dtype_of(dtype, x.dtype)
+    if ord not in _MATRIX_NORMS:
+        raise Error("IRC424", f"there is no norm {ord!r} of matrices")
+    _matrices(x.astype(element, copy=False), "a norm of matrices")
+    axes = axes_in(dim, x.ndim)
+    if len(axes) != 2:
+        raise Error("IRC421", f"a matrix has two dimensions; {list(dim)} are given")
+    wide_x = x.astype(np.complex128 if element.kind == "c" else np.float64)
+    found = _solved(lambda: np.linalg.norm(wide_x, _MATRIX_NORMS[ord], axes, keepdim))  # type: ignore[arg-type]
+    return np.ascontiguousarray(found).astype(real_type(element)).reshape(found.shape)
+
+
+def _norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
+    """Of all elements, of vectors along one dimension, or of matrices in two."""
+    axes = None if dim is None else list(dim)
+    if ord is not None and axes is None and x.ndim not in (1, 2):
+        raise Error("IRC421", f"a norm with ord={ord} is of vectors and matrices; the shape is {list(x.shape)}")
+    if isinstance(ord, str) or (ord is not None and (x.ndim == 2 if axes is None else len(axes) == 2)):
+        return _matrix_norm(x, ord, [-2, -1] if axes is None else axes, keepdim, dtype)
+    return vector_norm(x, 2 if ord is None else ord, axes, keepdim, dtype)
+
+
+def _plus_outer(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """``beta * x + alpha * a b^T``."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
+    dtype = result_type(x, a, b)
+
+    def compute(u: Array, v: Array, w: Array, out: Array | None = None) -> Any:
+        scaled = v * w * tensor(alpha, v.dtype)
+        return np.add(0 if beta == 0 else u * tensor(beta, u.dtype), scaled, out=out, dtype=v.dtype)
+
+    return pointwise.run(Plan(compute, (x, a[:, None], b), dtype))
+
+
+def _block_diagonal(blocks: Sequence[Array]) -> Array:
+    """Matrices along the diagonal of one; vectors are rows."""
+    if any(x.ndim > 2 for x in blocks):
+        raise Error("IRC421", "block_diag takes tensors of up to 2 dimensions")
+    matrices = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in blocks]
+    dtype = result_type(*blocks)
+    out = np.zeros(check_size([sum(m.shape[i] for m in matrices) for i in (0, 1)], dtype), dtype)
+    row = column = 0
+    for m in matrices:
+        out[row : row + m.shape[0], column : column + m.shape[1]] = m
+        row, column = row + m.shape[0], column + m.shape[1]
+    return out
+
+
+def _flat_on_diagonal(x: Array, offset: int = 0) -> Array:
+    return diag_embed(np.ascontiguousarray(x).reshape(-1), offset)
+
+
+table(
+    {
+        "linalg_solve": _solve,
+        "linalg_svd": _singular,
+        "linalg_svdvals": _singular_values,
+        "linalg_eigh": _symmetric,
+        "linalg_eigvalsh": two(lambda x, uplo="L": _symmetric(x, uplo)[0]),
+        "linalg_slogdet": _sign_and_log,
+        "slogdet": _sign_and_log,
+        "logdet": _log_of_determinant,
+        "linalg_matrix_power": _matrix_power,
+        "matrix_power": _matrix_power,
+        "linalg_matrix_norm": _matrix_norm,
+        "linalg_norm": _norm,
+        "addr": _plus_outer,
+        "block_diag": _block_diagonal,
+        "diagflat": _flat_on_diagonal,
     }
 )

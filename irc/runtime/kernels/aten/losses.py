@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import as_float, is_floating, real_type, result_type, wide
+from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size
@@ -179,5 +180,83 @@ table(
         "cosine_similarity": _cosine_similarity,
         "pairwise_distance": _pairwise_distance,
         "cdist": _all_distances,
+    }
+)
+
+
+# -- losses of pairs and margins -------------------------------------------------
+
+
+def _floats(*operands: Array) -> tuple[Any, list[Array]]:
+    """The type of a loss of ``operands``, and those in the type to compute in."""
+    dtype = result_type(*operands)
+    check_kind("softplus", dtype)
+    return dtype, [x.astype(wide(dtype), copy=False) for x in operands]
+
+
+def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = _MEAN) -> Array:
+    dtype, (a, b, t) = _floats(x, y, target)
+    return _reduced(np.maximum(-t * (a - b) + margin, 0), reduction, dtype)
+
+
+def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = _MEAN) -> Array:
+    dtype, (a, t) = _floats(x, target)
+    loss = np.where(t != 1, np.maximum(margin - a, 0), 0) + np.where(t != -1, a, 0)
+    return _reduced(loss, reduction, dtype)
+
+
+def _soft_margin(x: Array, target: Array, reduction: int = _MEAN) -> Array:
+    dtype, (a, t) = _floats(x, target)
+    return _reduced(np.logaddexp(0, -t * a), reduction, dtype)
+
+
+def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Array:
+    dtype, (a, t) = _floats(x, target)
+    loss = np.exp(a) - t * a if log_input else a - t * np.log(a + eps)
+    if full:  # Stirling's formula for the logarithm of the factorial
+        large = np.where(t > 1, t, 2)
+        loss = loss + np.where(t > 1, t * np.log(large) - t + 0.5 * np.log(2 * np.pi * large), 0)
+    return _reduced(loss, reduction, dtype)
+
+
+def _triplet_margin(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = _MEAN,
+) -> Array:
+    dtype, (a, near, far) = _floats(anchor, positive, negative)
+    if not a.ndim == near.ndim == far.ndim:
+        raise Error("IRC421", f"the triplets have {a.ndim}, {near.ndim} and {far.ndim} dimensions; they must be alike")
+    close, distant = _pairwise_distance(a, near, p, eps), _pairwise_distance(a, far, p, eps)
+    if swap:
+        distant = np.minimum(distant, _pairwise_distance(near, far, p, eps))
+    return _reduced(np.maximum(margin + close - distant, 0), reduction, dtype)
+
+
+def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = _MEAN) -> Array:
+    dtype, (a, b) = _floats(x, y)
+    if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
+        shapes = f"{list(x.shape)}, {list(y.shape)} and {list(target.shape)}"
+        raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes}")
+    tiny = np.finfo(np.float64).smallest_normal if dtype == np.float64 else 1e-12
+    sizes = (np.sum(a * a, -1) + tiny) * (np.sum(b * b, -1) + tiny)
+    cosine = np.sum(a * b, -1) / np.sqrt(sizes)
+    loss = np.where(target == 1, 1 - cosine, 0) + np.where(target == -1, np.maximum(cosine - margin, 0), 0)
+    return _reduced(loss, reduction, dtype)
+
+
+table(
+    {
+        "margin_ranking_loss": _margin_ranking,
+        "hinge_embedding_loss": _hinge_embedding,
+        "soft_margin_loss": _soft_margin,
+        "poisson_nll_loss": _poisson,
+        "triplet_margin_loss": _triplet_margin,
+        "cosine_embedding_loss": _cosine_embedding,
     }
 )

@@ -233,3 +233,69 @@ table(
         "bucketize": _bucketize,
     }
 )
+
+
+# -- quantiles -------------------------------------------------------------------
+
+_WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(skips_nan: bool) -> Kernel:
+    def run(x: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Array:
+        if x.dtype.char not in "fd" or (is_array(q) and q.dtype != x.dtype):
+            raise Error("IRC423", f"quantiles are of float32 or float64, all alike, not of {x.dtype.name}")
+        places = tensor(q, x.dtype)
+        if interpolation not in _WAYS or places.ndim > 1 or not ((places >= 0) & (places <= 1)).all():
+            raise Error(
+                "IRC424", f"no quantiles {q!r} by {interpolation}: they lie between 0 and 1, in a vector or alone"
+            )
+        if not x.size:
+            raise Error("IRC422", "there are no quantiles of nothing")
+        axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
+        rows = np.moveaxis(x.reshape(1) if not x.ndim else x, axis, -1) if axis is not None else x.reshape(-1)
+        found = _at_ranks(np.sort(rows, -1), places.reshape(-1), interpolation, skips_nan)
+        found = np.moveaxis(found, -1, 0).reshape((*places.shape, *rows.shape[:-1]))
+        if keepdim:
+            kept = [1 if axis in (None, i) else n for i, n in enumerate(x.shape)]
+            found = found.reshape((*places.shape, *kept))
+        return np.ascontiguousarray(found).reshape(found.shape)
+
+    return run
+
+
+def _at_ranks(ordered: Array, places: Array, interpolation: str, skips_nan: bool) -> Array:
+    """Between the two elements around each place, of rows in order, in which what is not a number comes last."""
+    size = ordered.shape[-1]
+    bad = np.isnan(ordered)
+    counts = (~bad).sum(-1, keepdims=True) if skips_nan else np.full((*ordered.shape[:-1], 1), size)
+    ranks = (places * np.maximum(counts - 1, 0)).astype(ordered.dtype)
+    if not skips_nan:
+        ranks = np.where(bad.any(-1, keepdims=True), ordered.dtype.type(size - 1), ranks)
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}[interpolation](ranks)
+    below = np.floor(ranks)
+    low = np.take_along_axis(ordered, below.astype(np.int64), -1)
+    high = np.take_along_axis(ordered, np.ceil(ranks).astype(np.int64), -1)
+    weight = ordered.dtype.type(0.5) if interpolation == "midpoint" else ranks - below
+    mixed = low + (high - low) * weight
+    return np.where(ranks == below, low, mixed) if interpolation != "midpoint" else mixed
+
+
+def _nan_median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower one of two in the middle, of the numbers only."""
+    if dim is None:
+        flat = x.reshape(-1)
+        return _nan_median(flat, 0)[0] if flat.size else np.full((), np.nan, x.dtype)
+    if not is_floating(x.dtype) or not x.ndim:
+        return _middle(x, dim, keepdim)
+    axis = axis_in(dim, x.ndim)
+    if not x.shape[axis]:
+        raise Error("IRC422", f"there is no median of nothing: the shape is {list(x.shape)}")
+    values, order = sorted_along(x, axis)
+    count = (~np.isnan(x)).sum(axis, keepdims=True)
+    rank = np.maximum(count - 1, 0) // 2
+    shape = [1 if i == axis else n for i, n in enumerate(x.shape) if keepdim or i != axis]
+    return tuple(np.ascontiguousarray(np.take_along_axis(v, rank, axis)).reshape(shape) for v in (values, order))
+
+
+table({"quantile": _quantile(False), "nanquantile": _quantile(True), "nanmedian": _nan_median})
