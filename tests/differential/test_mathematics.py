@@ -127,3 +127,53 @@ def test_losses(reduction: int) -> None:
         compare("aten::cosine_embedding_loss", x, y, signs[:, 0].copy(), 0.1, reduction, **near)
     compare("aten::cosine_embedding_loss", X, X, SIGNS, 0.1, reduction)
     compare("aten::soft_margin_loss", INTS, INTS, reduction)
+
+
+def test_orthogonal() -> None:
+    for a in [*SQUARES, make(3, 5, dtype="float64"), make(2, 5, 3, dtype="float64")]:
+        for mode in ("reduced", "complete", "r", "odd"):
+            compare("aten::linalg_qr", a, mode, outputs=2, tolerance=1e-8)
+
+
+def test_choices() -> None:
+    for r in (0, 1, 2, 3, 5):
+        for again in (False, True):
+            compare("aten::combinations", X[0], r, again)
+            compare("aten::combinations", INTS[0, :0], r, again)
+    compare("aten::combinations", X, 2, False)
+    for vectors in ([X[0], X[1, :2]], [INTS[0], INTS[1], INTS[2, :1]], [X[0], INTS[0]], [X], [X[0], X[0, :0]]):
+        compare("aten::cartesian_prod", vectors)
+
+
+def test_integrals_and_powers() -> None:
+    for y in (X, TURNED, INTS, X[0], make(2, 3, 4, dtype="float64")):
+        for dim in (0, -1):
+            n = y.shape[dim]
+            compare("aten::trapezoid", y, np.linspace(0, 2, n).astype(np.float32), dim, tolerance=1e-5)
+            compare("aten::trapezoid", y, 0.5, dim, tolerance=1e-5)
+            compare("aten::trapezoid", y, y, dim, tolerance=1e-5)
+    for x in (X[0], INTS[0], COMPLEX[0], X):
+        for n in (None, 0, 1, 5):
+            for increasing in (False, True):
+                compare("aten::vander", x, n, increasing, tolerance=1e-5)
+
+
+def test_covariances() -> None:
+    counts, weights = np.array([1, 2, 0, 3]), np.array([0.5, 1, 2, 0.1], np.float32)
+    for x in (X, TURNED, INTS, X[0], COMPLEX, X > 0):
+        for correction in (0, 1):
+            for f in (None, counts):
+                for w in (None, weights):
+                    compare("aten::cov", x, correction, f, w, tolerance=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_spectra_over_time() -> None:
+    window = np.hanning(8).astype(np.float32)
+    for x in (make(40), make(2, 40), make(40, dtype="float64"), make(2, 40) * 1j, make(5)):
+        for hop, length, w in ((None, None, None), (3, 8, window), (5, 6, None), (2, 8, window[:6])):
+            for normalized in (False, True):
+                for onesided in (None, False, True):
+                    for as_complex in (True, False, None):
+                        rest = (normalized, onesided, as_complex, None)
+                        compare("aten::stft", x, 8, hop, length, w, *rest, tolerance=1e-5)

@@ -161,6 +161,7 @@ ROWS = """
     aten::cholesky(Tensor self, bool upper=False) -> Tensor
     aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
     aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
+    aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)
     aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor
     aten::linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)
     aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor

@@ -89,6 +89,12 @@ ROWS = """
     aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor
     aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor
     aten::msort(Tensor self) -> Tensor
+    aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor
+    aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor
+    aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor
+    aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor
+    aten::cartesian_prod(Tensor[] tensors) -> Tensor
+    aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor
     aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
     aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
     aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor

@@ -27,6 +27,8 @@ ROWS = """
     aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor
     aten::fft_fftfreq(int n, float d=1., {options}) -> Tensor
     aten::fft_rfftfreq(int n, float d=1., {options}) -> Tensor
+    aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
+    aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
     aten::complex(Tensor real, Tensor imag) -> Tensor
     aten::polar(Tensor abs, Tensor angle) -> Tensor
     aten::polar.int(int a, int b) -> complex

@@ -29,6 +29,7 @@ FAMILIES = (
     "sampling",
     "signals",
     "sorting",
+    "statistics",
     "strings",
     "summation",
     "unary",

@@ -269,3 +269,14 @@ table(
         "diagflat": _flat_on_diagonal,
     }
 )
+
+
+def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
+    if mode not in ("reduced", "complete", "r"):
+        raise Error("IRC424", f"qr's mode is {mode!r}; it must be 'reduced', 'complete' or 'r'")
+    _matrices(x, "a QR decomposition")
+    q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
+    return np.empty(0, x.dtype) if mode == "r" else _column_major(q), _column_major(r)
+
+
+table({"linalg_qr": _orthogonal})

@@ -1,0 +1,139 @@
+"""Covariance, integrals by trapezoids, products and choices of elements, and spectra over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, combinations_with_replacement
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import INT64, as_float, is_integral, result_type
+from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.aten.views import part
+from irc.runtime.kernels.support import Array, axis_in, check_size, is_array, is_half
+
+
+def _products(vectors: Sequence[Array]) -> Array:
+    """Each choice of one element from every vector, a row each; of one vector, itself."""
+    if not vectors or any(v.ndim != 1 for v in vectors) or len({v.dtype for v in vectors}) > 1:
+        raise Error("IRC421", "cartesian_prod takes vectors of one element type")
+    if len(vectors) == 1:
+        return vectors[0]
+    check_size([*(v.size for v in vectors), len(vectors)], vectors[0].dtype)
+    columns = np.meshgrid(*vectors, indexing="ij")
+    return np.stack([c.reshape(-1) for c in columns], 1)
+
+
+def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
+    """Each choice of ``r`` elements, in their order, a row each."""
+    if x.ndim != 1 or r < 0:
+        raise Error("IRC421", f"no choices of {r} from a tensor of shape {list(x.shape)}")
+    if r == 0:
+        return np.empty(0, x.dtype)
+    n = x.size + r - 1 if with_replacement and x.size else x.size
+    rows, _ = check_size((comb(n, r), r), INT64)
+    choose = combinations_with_replacement if with_replacement else combinations
+    places = np.array(list(choose(range(x.size), r)), np.int64).reshape(rows, r)
+    return x[places]
+
+
+def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
+    """``x`` are the places of the values, or the one distance between neighbours."""
+    axis = axis_in(dim, y.ndim)
+    pairs = part(y, axis, 1, None) + part(y, axis, 0, -1)
+    if not is_array(x):
+        dtype = as_float(result_type(y, x))
+        return np.asarray(pairs.sum(axis) * dtype.type(x) / dtype.type(2)).astype(dtype, "C")
+    if x.ndim == 1 and x.size != y.shape[axis]:
+        raise Error("IRC421", f"{x.size} places are given for {y.shape[axis]} values")
+    places = x.reshape(-1, *(1,) * (y.ndim - axis - 1)) if x.ndim == 1 else x
+    steps = np.diff(places, axis=axis - y.ndim)
+    dtype = as_float(result_type(y, x))
+    return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
+
+
+def _powers(x: Array, n: int | None = None, increasing: bool = False) -> Array:
+    """Vandermonde's matrix: a row of powers of each element."""
+    if x.ndim != 1 or (n is not None and n < 0):
+        raise Error("IRC421", f"vander needs a vector and a number of powers; the shape is {list(x.shape)}")
+    if is_half(x.dtype):
+        raise Error("IRC423", f"vander is not computed of {x.dtype.name}; convert it first")
+    dtype = INT64 if is_integral(x.dtype) else x.dtype
+    size = x.size if n is None else n
+    check_size((x.size, size), dtype)
+    return np.vander(x.astype(dtype), size, increasing).astype(dtype, "C")
+
+
+def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
+    """Of variables in rows, whose observations may count several times or have weights."""
+    if x.ndim > 2 or x.dtype.kind == "b" or is_half(x.dtype):
+        raise Error("IRC421", f"no covariance of {x.dtype.name} elements of shape {list(x.shape)}")
+    for w in (counts, weights):
+        if w is not None and (w.ndim != 1 or w.size != (x.shape[-1] if x.ndim else 1) or (w < 0).any()):
+            raise Error("IRC421", "an observation counts once or several times: one number for each, none negative")
+    dtype = as_float(x.dtype)
+    wide = np.atleast_2d(x).astype(np.complex128 if dtype.kind == "c" else np.float64)
+    share = np.ones(wide.shape[1]) if weights is None else weights.astype(np.float64)
+    share = share if counts is None else share * counts
+    total = share.sum()
+    centred = wide - (wide * share).sum(1, keepdims=True) / total
+    lost = correction if weights is None else correction * (share * weights).sum() / total
+    found = (centred * share) @ np.conjugate(centred.T) / np.maximum(total - lost, 0)
+    return np.asarray(np.squeeze(found)).astype(dtype)
+
+
+def _stft(
+    x: Array,
+    n_fft: int,
+    hop: int | None = None,
+    length: int | None = None,
+    window: Array | None = None,
+    normalized: bool = False,
+    onesided: Any = None,
+    return_complex: bool | None = None,
+    *others: Any,
+) -> Array:
+    """The spectra of ``n_fft`` elements each, from every ``hop`` th on."""
+    if isinstance(onesided, str) or any(o is not None for o in others):
+        raise Error("IRC423", "stft neither pads nor aligns to its window here: torch.stft in Python pads before")
+    hop, length = n_fft // 4 if hop is None else hop, n_fft if length is None else length
+    size = x.shape[-1] if x.ndim in (1, 2) else 0
+    if x.dtype.char not in "fdFD" or not 0 < n_fft <= size or hop < 1 or not 0 < length <= n_fft:
+        raise Error("IRC421", f"no stft of {n_fft} elements, by {hop}, of {x.dtype.name}{list(x.shape)}")
+    if window is not None and (window.ndim != 1 or window.size != length):
+        raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
+    is_complex = x.dtype.kind == "c" or (window is not None and window.dtype.kind == "c")
+    if return_complex is None and not is_complex:
+        raise Error("IRC423", "stft needs return_complex of real numbers")
+    onesided = not is_complex if onesided is None else onesided
+    if onesided and is_complex:
+        raise Error("IRC424", "one side of a spectrum is enough of real numbers only")
+    factors = np.zeros(n_fft, x.dtype if window is None else window.dtype)
+    start = (n_fft - length) // 2
+    factors[start : start + length] = 1 if window is None else window
+    check_size((*x.shape[:-1], (size - n_fft) // hop + 1, n_fft), np.dtype(np.complex128))
+    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[..., ::hop, :] * factors
+    transform = np.fft.rfft if onesided else np.fft.fft
+    single = frames.dtype.char in "fF"
+    found: Array = transform(frames, norm="ortho" if normalized else None).astype(
+        np.complex64 if single else np.complex128
+    )
+    turned = np.swapaxes(found, -1, -2)
+    if return_complex or return_complex is None:
+        return turned
+    return found.view(np.float32 if single else np.float64).reshape(*found.shape, 2).swapaxes(-2, -3)
+
+
+table(
+    {
+        "cartesian_prod": _products,
+        "combinations": _choices,
+        "trapezoid": _trapezoids,
+        "vander": _powers,
+        "cov": _covariance,
+        "stft": _stft,
+    }
+)
