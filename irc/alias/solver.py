@@ -179,10 +179,11 @@ class Solver(Recorder):
         if old == new:
             return True
         dag.answers.clear()
-        # Not "denote the same now": what new denotes may follow from what old was used for.
-        same = facts.resolve(old) == facts.resolve(new)
         dag.locations(new)  # whether it leads to old is seen by its memo, and what will point to it may have one
         above = self._known_above(old)
+        # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
+        may_be_same = new in above or isinstance(facts.targets[old], int)
+        same = may_be_same and facts.resolve(old) == facts.resolve(new)
         if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
         site = facts.sites.get(old)

@@ -96,6 +96,14 @@ def readers(n: int) -> str:
     )
 
 
+def row(n: int) -> str:
+    return join(
+        ["graph(%x : Float(2)):", "  %v0 : Float(2) = onnx::Neg(%x)"],
+        [f"  %v{i + 1} : Float(2) = onnx::Exp(%v{i})" for i in range(n)],
+        [f"  return (%v{n})"],
+    )
+
+
 def readers_in_branches(n: int) -> str:
     """The last reader is in one branch, as many as in the other do not follow it."""
     branches = (
@@ -169,6 +177,7 @@ def names(prefix: str, n: int) -> str:
     ("pipeline", "family"),
     [
         ("in-place", readers),
+        ("in-place", row),
         ("in-place", readers_in_branches),
         ("in-place", carried),
         ("in-place", rotating),
