@@ -82,8 +82,19 @@ class WriteTable(WriteLog):
             node = node.next
         return False
 
+    def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+        around = (node.ancestor_in(first.block) for node in self.writing(locations))
+        return any(node is not None and first.is_before(node) and node.is_before(last) for node in around)
+
+    def is_in_order(self) -> bool:
+        """Nothing is kept in order."""
+        return True
+
     def is_written(self, element: Element) -> bool:
         return any(element == written for row in self.rows.values() for written, _ in row)
+
+    def writers(self, element: Element) -> list[Node]:
+        return [node for node, row in self.rows.items() if any(element == written for written, _ in row)]
 
     def writing(self, locations: LocationSet) -> list[Node]:
         return [node for node, row in self.rows.items() if any(intersects(w, locations) for _, w in row)]
