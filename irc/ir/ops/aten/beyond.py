@@ -44,6 +44,7 @@ BEYOND = (
         "in evaluation, or with p = 0, the input is returned itself",
     ),
     Beyond("aten::einsum", _SHARES, "of one operand it is a permutation or a diagonal, a view"),
+    Beyond("aten::cartesian_prod", _SHARES, "of one operand it is that operand"),
     Beyond("aten::unsafe_*", _SHARES, "'unsafe' means that PyTorch does not track that results are views; they are"),
     # -- tensors taken apart: PyTorch lets the source escape --------------
     Beyond("aten::chunk", _WHERE, "results are views of the source, which nobody else gets to know"),

@@ -93,7 +93,7 @@ ROWS = """
     aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor
     aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor
     aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor
-    aten::cartesian_prod(Tensor[] tensors) -> Tensor
+    aten::cartesian_prod(Tensor(a)[] tensors) -> Tensor(a)
     aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor
     aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
     aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
