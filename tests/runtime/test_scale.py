@@ -1,10 +1,8 @@
-"""The work of making a model runnable is linear in its size: calls are counted, not seconds."""
+"""The work of making a model runnable is linear in its size: lines executed are counted, not seconds."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,6 +10,7 @@ import irc
 from irc.alias import analyze
 from irc.ir import Graph, parse_graph
 from irc.runtime.files.footprint import peak_bytes
+from tests.alias.test_scale import lines
 
 FEW, MANY = 50, 300
 
@@ -20,7 +19,7 @@ FEW, MANY = 50, 300
 def test_of_a_node_with_many_operands_none_is_compared_with_each_other(kind: str) -> None:
     def count(n: int) -> int:
         graph = operands(kind, n)
-        return calls(lambda: irc.compile(graph, passes="none"))
+        return lines(lambda: irc.compile(graph, passes="none"))
 
     assert_linear(count)
 
@@ -30,7 +29,7 @@ def test_memory_of_many_inputs_is_counted_once_not_for_each_value_that_it_may_be
         graph = operands("onnx::Sum", n)
         db = analyze(graph)
         assert peak_bytes(graph, db) == (2 * n + 1) * 8
-        return calls(lambda: peak_bytes(graph, db))
+        return lines(lambda: peak_bytes(graph, db))
 
     assert_linear(count)
 
@@ -38,23 +37,6 @@ def test_memory_of_many_inputs_is_counted_once_not_for_each_value_that_it_may_be
 def assert_linear(count: Callable[[int], int]) -> None:
     count(FEW)  # what is done once a process is done then
     assert count(MANY) <= MANY / FEW * count(FEW)
-
-
-def calls(run: Callable[[], Any]) -> int:
-    """How many calls ``run`` makes, each step of a generator counted."""
-    count = 0
-
-    def profile(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def operands(kind: str, n: int) -> Graph:
