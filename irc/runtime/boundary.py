@@ -18,7 +18,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.growable import is_append_only, room_of
+from irc.runtime.memory.room import is_append_only, room_of
 from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
 
 

@@ -17,7 +17,7 @@ from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.fused.groups import lower_group
 from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
-from irc.runtime.memory.growable import lower_append
+from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
 
 if TYPE_CHECKING:

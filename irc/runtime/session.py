@@ -19,7 +19,7 @@ from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.intake import NOTHING, Held
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.growable import reserve, room_of
+from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
 from irc.runtime.values import describe

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.memory.growable import GrowableArray, append, room_of
+from irc.runtime.memory.growable import GrowableArray
+from irc.runtime.memory.room import append, room_of
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, interrupted
 
@@ -359,7 +360,7 @@ def test_an_append_that_is_interrupted_leaves_what_was_there():
     row = np.ones((1, 4), np.float32)
     for at in range(1, 1000):
         grown = GrowableArray(np.zeros((2, 4), np.float32), 0, 8)
-        stopped = interrupted(lambda: grown.append(row), at, "growable.py")  # noqa: B023  # called at once
+        stopped = interrupted(lambda: grown.append(row), at, "runtime/memory")  # noqa: B023  # called at once
         before = grown.array.copy()
         grown.append(row)
         np.testing.assert_array_equal(grown, np.concatenate([before, row]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
-from irc.runtime.memory.growable import append
+from irc.runtime.memory.room import append
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @kernel("irc::append_")
 def append_(node: Node) -> Kernel:
-    """The first input, then the second, along ``axis``; see `irc.runtime.memory.growable.append` for where."""
+    """The first input, then the second, along ``axis``; see `irc.runtime.memory.room.append` for where."""
     axis: int = node.attributes["axis"]
 
     def run(old: Array, new: Array) -> Array:

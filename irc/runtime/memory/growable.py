@@ -1,279 +1,17 @@
-"""Arrays that grow along one axis in amortised constant time: what KV caches are made of.
-
-A *room* is memory with capacity along one axis, of which a prefix is used.
-Kernels see plain arrays: views of that prefix. `append` writes new elements
-behind the prefix and gives a longer view, so views given out earlier still
-show what they did. It does that only for a view of all that is used (the
-high-water mark) of a room that the caller may write: whoever appends to a
-shorter prefix gets a copy, so two continuations of one prefix never meet.
-
-How an array leads to its room: ``view.base`` is an array of the whole room and
-``view.base.base`` the room itself, because NumPy gives views of views the base
-of the first array whose own base is no array.
-"""
+"""`GrowableArray`: an array, to its user, that can be appended to in place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-from weakref import ref
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.ma import MaskedArray
 
 from irc.errors import Error
-from irc.runtime.execution import Counters, Frame, Slots, Step, label
-from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
-from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.values import integer
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-    from irc.runtime.lowering import FillIn, Lowering
-
-
-class Room:
-    """Memory for an array that grows along one axis.
-
-    Attributes:
-        axis: the axis, counted from the front.
-        capacity: how many positions along the axis there is memory for.
-        used: how many of them are in use: the high-water mark.
-        append_only: whether views of it are read-only, and whoever holds one may append to it nevertheless.
-    """
-
-    __slots__ = (
-        "__array_interface__",
-        "__weakref__",
-        "_around",
-        "_before",
-        "_dtype",
-        "_fits",
-        "_is_raw",
-        "_latest",
-        "_turn",
-        "_whole",
-        "append_only",
-        "axis",
-        "capacity",
-        "used",
-    )
-
-    def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], axis: int) -> None:
-        shape = check_size(shape, dtype)
-        count = 1
-        for size in shape:
-            count *= size
-        # It holds no view whose base it is: that would be a cycle, which only the collector frees.
-        self._whole: Array = aligned_bytes(count * dtype.itemsize).view(dtype).reshape(shape)
-        self.__array_interface__ = self._whole.__array_interface__
-        self._before = (_ALL,) * axis
-        self._around = shape[:axis], shape[axis + 1 :]
-        self._fits: tuple[int, ...] | None = None
-        self._dtype = self._whole.dtype
-        self._is_raw = np.asarray(self).dtype != self._dtype  # NumPy's array interface does not know all element types
-        self.axis = axis
-        self.capacity = shape[axis]
-        self.used = 0
-        self.append_only = False
-        self._turn = ["append"]  # whoever has taken it may: a lock takes five times as long
-        self._latest: Callable[[], Array | None] = _none
-
-    def first(self, parts: Sequence[Array]) -> Array:
-        """Put ``parts``, one after the other, into an empty room; a view of them."""
-        view: Array = np.asarray(self)[(*self._before, slice(0))].view(self._dtype)
-        self._latest = ref(view)
-        for part in parts:
-            longer = self.extend(view, part)
-            assert longer is not None, "the room was made for the parts"
-            view = longer
-        return view
-
-    def extend(self, old: Array, new: Array) -> Array | None:
-        """Write ``new`` behind ``old`` and view both.
-
-        None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long, or
-        while somebody else takes the place.
-        """
-        shape = new.shape
-        if (shape != self._fits or new.dtype is not self._dtype) and not self.takes(new):
-            return None
-        if not (self.append_only or old.flags.writeable):
-            return None
-        # Two holders of one prefix may append at once: the first takes the place. Nobody waits for it: a signal handler
-        # would for ever, if it interrupted the first.
-        try:
-            turn = self._turn.pop()
-        except IndexError:
-            return None
-        try:
-            start = self.used
-            end = start + shape[self.axis]
-            if end > self.capacity or (self._latest() is not old and not self._shows(old)):
-                return None
-            face: Any = old.base
-            both: Array = face[self._before + (slice(end),)]  # noqa: RUF005  unpacking takes a third longer
-            if self._is_raw:
-                both = both.view(self._dtype)
-            self._latest = ref(both)  # first: interrupted, an append leaves `used` as it is
-            self.used = end
-        finally:
-            self._turn.append(turn)
-        # A number and a new axis of one element are the same place as a slice of one, which takes longer to make.
-        place = (start, None) if end - start == 1 else (slice(start, end),)
-        self._whole[self._before + place] = new
-        return both
-
-    def takes(self, new: Array) -> bool:
-        """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
-        shape, axis = new.shape, self.axis
-        if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around or new.dtype != self._dtype:
-            return False
-        self._fits = shape
-        return True
-
-    def make_append_only(self, view: Array) -> None:
-        """Make ``view``, and all that is derived from its base, read-only; it may be appended to nevertheless."""
-        view.flags.writeable = False
-        face = view.base
-        assert face is not None, "a view of a room has an array of the whole room as its base"
-        face.flags.writeable = False
-        self.append_only = True
-
-    def _shows(self, array: Array) -> bool:
-        """Whether ``array`` is the used part: same place, order and element type."""
-        used = self._whole[(*self._before, slice(self.used))]
-        return (
-            array.shape == used.shape
-            and array.strides == used.strides
-            and array.dtype == used.dtype
-            and array.ctypes.data == used.ctypes.data
-        )
-
-
-_ALL = slice(None)
-
-
-def _none() -> None:
-    return None
-
-
-def room_of(value: Any) -> Room | None:
-    """The room that ``value`` is a view of, if it is an array in one."""
-    try:
-        room = value.base.base
-    except AttributeError:  # dearer than asking before, but for caches it is not raised
-        return None
-    return room if type(room) is Room else None
-
-
-def is_append_only(value: Any) -> bool:
-    """Whether ``value`` is an array that nobody can change, in a room that may be appended to nevertheless."""
-    try:  # as `room_of`, without the call: sessions ask for each cache at each step
-        room = value.base.base
-    except AttributeError:
-        return False
-    return type(room) is Room and room.append_only and not value.flags.writeable
-
-
-def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
-    """``old`` and then ``new`` along ``axis``, as by Concat, and whether ``old`` stayed where it is.
-
-    Nothing that ``old``, or any other array, shows is changed. Where ``old``
-    cannot stay, both are copied: into a room of twice its length if it was in
-    a room of its holder's, else into one without reserve, which the next
-    append then leaves.
-
-    Raises:
-        Error: IRC403 if there is not enough memory; IRC421 if the shapes or element types do not fit together; IRC422
-            if the result would be larger than any may be.
-    """
-    axis = axis_in(axis, old.ndim)
-    room = room_of(old)
-    both = room.extend(old, new) if room is not None and room.axis == axis else None
-    return (_moved(old, new, axis), False) if both is None else (both, True)
-
-
-def _moved(old: Array, new: Array, axis: int) -> Array:
-    """Both in new memory."""
-    parts: Sequence[Array] = old, new
-    around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in parts)
-    if around != others and old.ndim == new.ndim:
-        parts = adding(parts, axis)
-    if old.dtype != new.dtype or (around != others and len(parts) == 2):
-        raise _mismatch(old, new, axis)
-    if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
-        return np.concatenate(parts, axis)
-    length = old.shape[axis] + new.shape[axis]
-    row = old.itemsize
-    for size in (*parts[0].shape[:axis], *parts[0].shape[axis + 1 :]):
-        row *= size
-    room = room_of(old)
-    own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
-    reserve = 2 * old.shape[axis] if own else 0
-    most = MAX_BYTES // row if row else length
-    return _filled(parts, axis, max(length, min(reserve, most)))
-
-
-def _filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
-    first = parts[0]
-    return Room((*first.shape[:axis], capacity, *first.shape[axis + 1 :]), first.dtype, axis).first(parts)
-
-
-def reserve(array: Array, axis: int, capacity: int) -> Array:
-    """``array``, copied to where it can grow to ``capacity`` positions along ``axis``; only appending changes it.
-
-    Raises:
-        Error: IRC403 if there is not so much memory; IRC422 if that is more than any array may take.
-    """
-    if array.dtype.hasobject:
-        return array
-    view = _filled((array,), axis, max(capacity, array.shape[axis]))
-    room = room_of(view)
-    assert room is not None, "it has just been put into one"
-    room.make_append_only(view)
-    return view
-
-
-def _mismatch(old: Array, new: Array, axis: int) -> Error:
-    return Error(
-        "IRC421",
-        f"{new.dtype}{list(new.shape)} cannot be appended to {old.dtype}{list(old.shape)} along axis {axis}: "
-        "as by Concat, only the sizes along that axis may differ",
-    )
-
-
-def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
-    """Lower ``irc::append_``: as the kernel, with counts of what stayed and what moved."""
-    axis = node.attributes.get("axis")
-    if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
-        raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
-    old, new = ins
-    (out,) = outs
-
-    def fill_in(dead: Slots) -> Step:
-        def step(frame: Frame) -> None:
-            start, rows = frame[old], frame[new]
-            counters: Counters = frame[0].counters
-            room = room_of(start)
-            if (
-                room is not None
-                and room.axis == (axis if axis >= 0 else axis + start.ndim)
-                and (both := room.extend(start, rows)) is not None
-            ):
-                counters.in_place += 1
-            else:
-                both = _moved(start, rows, axis_in(axis, start.ndim))
-                counters.copies += 1
-                counters.copied_bytes += start.nbytes
-            frame[out] = both
-            for s in dead:
-                frame[s] = None
-
-        return step
-
-    return fill_in
+from irc.runtime.kernels.support import axis_in
+from irc.runtime.memory.room import Room, filled, mismatch, moved
+from irc.runtime.values import Array, integer
 
 
 def _of_contents(name: str) -> Any:
@@ -312,7 +50,7 @@ class GrowableArray(NDArrayOperatorsMixin):
         self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
         if _integer("IRC419", "capacity", capacity) < 0:
             raise Error("IRC419", f"capacity must not be negative, but it is {capacity}")
-        self._view = _filled((start,), self._axis, max(int(capacity), start.shape[self._axis]))
+        self._view = filled((start,), self._axis, max(int(capacity), start.shape[self._axis]))
 
     def append(self, rows: Any) -> bool:
         """Append ``rows``, an array like this one but for its size along the axis.
@@ -328,8 +66,8 @@ class GrowableArray(NDArrayOperatorsMixin):
         rows = _array(rows)
         both = self._room.extend(self._view, rows)
         if both is None and not self._room.takes(rows):
-            raise _mismatch(self._view, rows, self._axis)
-        self._view = _moved(self._view, rows, self._axis) if both is None else both
+            raise mismatch(self._view, rows, self._axis)
+        self._view = moved(self._view, rows, self._axis) if both is None else both
         return both is not None
 
     @property
@@ -405,7 +143,7 @@ class GrowableArray(NDArrayOperatorsMixin):
     def __setstate__(self, state: tuple[int, dict[str, Any]]) -> None:
         capacity, attributes = state
         vars(self).update(attributes)  # those of subclasses, whose __init__ takes what it likes, too
-        self._view = _filled((self._view,), self._axis, capacity)
+        self._view = filled((self._view,), self._axis, capacity)
 
     def __repr__(self) -> str:
         return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
