@@ -37,7 +37,7 @@ def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
     if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
         odd = next((value for value in inputs if not is_array(value)), None)
         return None if odd is None else Error("IRC421", f"{node.kind} takes tensors, not {describe(odd)}")
-    wrong = misfit(node.kind, node.version, [onnx_type(value) for value in inputs])
+    wrong = misfit(node.kind, node.version, tuple(map(onnx_type, inputs)))
     return None if wrong is None else Error("IRC421", wrong)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, parser
 
 from irc.frontend.onnx import import_model
 from tests.frontend.helpers import changed, from_nodes, infos, model, refused, weight
@@ -38,7 +38,7 @@ def test_header(code: str, change: Callable[[onnx.ModelProto], Any], word: str) 
 
 
 def test_models_older_than_opsets() -> None:
-    proto = changed(from_nodes([helper.make_node("Not", ["x"], ["y"])]), lambda m: m.ClearField("opset_import"))
+    proto = changed(from_nodes([helper.make_node("Softplus", ["x"], ["y"])]), lambda m: m.ClearField("opset_import"))
     proto.ir_version = 1
     assert import_model(proto).main.nodes[0].version == 1
 
@@ -78,13 +78,41 @@ def test_domains_that_nothing_is_known_of(version: int) -> None:
     assert import_model(proto).metadata["opset_import.com.example"] == str(version)
 
 
-@pytest.mark.parametrize(("op", "fine"), [("Relu", False), ("Not", True), ("Softmax", True), ("Add", False)])
+@pytest.mark.parametrize(("op", "fine"), [("Relu", False), ("Softplus", True), ("Softmax", True), ("Add", False)])
 def test_below_opset_6(op: str, fine: bool) -> None:
     proto = from_nodes([helper.make_node(op, ["x"] * (2 if op == "Add" else 1), ["y"], name="n")], opset=5)
     if fine:
         assert import_model(proto).main.nodes[0].version == 1
     else:
         refused("IRC123", proto, op, "opset 5", "'n'", "opset 6 on")
+
+
+TYPES: dict[str, tuple[str, ...]] = {
+    "y = Add(b, b)": ("input 0 (A) of onnx::Add cannot be tensor(bool)", "at version 14", "makes 'y'"),
+    "y = Add(x, i)": ("input 1 (B) of onnx::Add must be of the same type as A: tensor(int64) and tensor(float)",),
+    "y = Sqrt(i)": ("input 0 (X) of onnx::Sqrt cannot be tensor(int64)",),
+    "y = Max(x, x, i)": ("input 2 (data_0) of onnx::Max must be of the same type as data_0",),
+    "s = SequenceConstruct(x, x)  y = Neg(s)": ("cannot be seq(tensor(float))",),
+    "y = ConcatFromSequence <axis = 0> (x)": ("cannot be tensor(float)",),
+    "s = Shape(x)  y = And(b, s)": ("input 1 (B) of onnx::And cannot be tensor(int64)",),
+}
+
+
+@pytest.mark.parametrize("nodes", TYPES)
+def test_operands_of_types_that_no_operator_takes(nodes: str) -> None:
+    """NumPy would compute most of these, and others something else."""
+    proto = parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["": 20]>
+        g (float[2] x, bool[2] b, int64[2] i) => (y) {{ {nodes} }}"""
+    )
+    refused("IRC136", proto, *TYPES[nodes])
+
+
+def test_types_that_nothing_tells_may_be_right() -> None:
+    proto = from_nodes([helper.make_node("And", ["x", "x"], ["y"])])
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.UNDEFINED
+    assert import_model(proto).main.nodes[0].kind == "onnx::And"
 
 
 # -- names -------------------------------------------------------------------

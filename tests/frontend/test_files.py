@@ -23,7 +23,9 @@ BIG = (64, 65)
 
 
 def adding(*weights: onnx.TensorProto) -> onnx.ModelProto:
-    return from_nodes([helper.make_node("Sum", ["x", *[w.name for w in weights]], ["y"])], initializers=list(weights))
+    casts = [helper.make_node("Cast", [w.name], [f"{w.name} cast"], to=onnx.TensorProto.FLOAT) for w in weights]
+    total = helper.make_node("Sum", ["x", *[cast.output[0] for cast in casts]], ["y"])
+    return from_nodes([*casts, total], initializers=list(weights))
 
 
 def contents(module: Module, name: str = "w") -> Tensor:

@@ -18,6 +18,7 @@ IRC131   a malformed type
 IRC132   local functions: recursion, duplicates, limits
 IRC133   graphs or calls nested too deep
 IRC134   nested graphs that do not fit their operator
+IRC136   operands of types that their operator does not take
 =======  ===================================================================
 
 What a model says about training, quantization and devices is not kept. Nodes
@@ -56,7 +57,7 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
         folder: where external data lies, for a ``ModelProto``; by path it is the file's folder.
 
     Raises:
-        irc.Error: IRC120 to IRC134, see above; ``where`` names the file and the node or value.
+        irc.Error: IRC120 to IRC136, see above; ``where`` names the file and the node or value.
     """
     from google.protobuf.message import Error as ProtobufError
     from onnx import ModelProto

@@ -12,7 +12,8 @@ from irc.frontend.onnx.names import Namer
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
 from irc.frontend.onnx.types import from_proto, generalize, settle
-from irc.ir.types import FUNCTION, NONE, Type
+from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type
+from irc.ir.verify.onnx_rules import misfit, onnx_name
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -246,7 +247,12 @@ class GraphBuilder:
         for key, graph in raw.graphs.items():
             attributes[key] = self.importer.closed_graph(self, graph, key, raw)
         names = output_names(raw, operator)
-        types = output_types.output_types(operator, [v.type for v in inputs], attributes, len(names))
+        given = [v.type for v in inputs]
+        # NumPy computes much that no runtime of ONNX does: sums of booleans, of integers and floats.
+        wrong = misfit(operator.kind, operator.version, tuple(map(_surely, given)))
+        if wrong is not None:
+            raise Error("IRC136", f"{wrong}, at version {operator.version}", str(raw))
+        types = output_types.output_types(operator, given, attributes, len(names))
         return self.create(block, operator.kind, inputs, types, names, attributes, operator.version, raw.name).outputs
 
     @staticmethod
@@ -277,6 +283,11 @@ def _range(fewest: int, most: int) -> str:
 
 def _arity(message: str, raw: RawNode) -> NoReturn:
     raise Error("IRC128", message, str(raw))
+
+
+def _surely(type: Type) -> str | None:
+    """How ONNX writes ``type``, if it is surely that: a value that may be absent may be known to be there."""
+    return onnx_name(type) if isinstance(type, (TensorType, ListType)) else None
 
 
 def _element(proto: TypeProto, where: str) -> Type:

@@ -85,7 +85,8 @@ def _check_form(node: Node, signature: _Signature) -> None:
         _check_attributes(node, signature)
 
 
-def misfit(kind: str, version: int | None, found: Sequence[str | None]) -> str | None:
+@lru_cache(maxsize=4096)
+def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str | None:
     """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is none of ONNX.
 
     Args:
@@ -130,7 +131,7 @@ def _check_types(
             key = found.dtype
             fits = key in formal.dtypes if key is not None else bool(formal.dtypes)
         else:
-            key = _onnx_name(found)
+            key = onnx_name(found)
             if key is None:
                 fits = any(name.startswith(_FORMS.get(type(found), "")) for name in formal.allowed)
             else:
@@ -147,16 +148,17 @@ def _check_types(
                 raise node_error("IRC214", message, node, **{what: i})
 
 
-def _onnx_name(t: Type) -> str | None:
+def onnx_name(t: Type) -> str | None:
     """A type as ONNX writes it, ``seq(tensor(float))``; None if something of it is not known."""
     if isinstance(t, TensorType):
-        return None if t.dtype is None else f"tensor({t.dtype.name.lower()})"
+        return None if t.dtype is None else _TENSORS[t.dtype]
     if isinstance(t, ListType | OptionalType):
-        elem = _onnx_name(t.elem)
+        elem = onnx_name(t.elem)
         return None if elem is None else f"{'seq' if isinstance(t, ListType) else 'optional'}({elem})"
     return t.name if isinstance(t, PrimType) and t != types.ANY else None
 
 
+_TENSORS = {dtype: f"tensor({dtype.name.lower()})" for dtype in DType}
 _FORMS: dict[type[Type], str] = {ListType: "seq(", OptionalType: "optional(", DictType: "map("}
 
 
@@ -236,7 +238,7 @@ def _formal(parameter: Any, constraints: dict[str, frozenset[str]]) -> _Formal:
         name=parameter.name,
         variable=parameter.type_str,
         allowed=allowed,
-        dtypes=frozenset(d for d in DType if f"tensor({d.name.lower()})" in allowed),
+        dtypes=frozenset(dtype for dtype, name in _TENSORS.items() if name in allowed),
         optional=options == "Optional",
         alike=options != "Variadic" or parameter.is_homogeneous,
     )

@@ -105,7 +105,7 @@ class _Reference:
 
     def check(self, inputs: Sequence[Any]) -> None:
         """Error IRC421 if ``inputs`` have types that the operator does not allow: the reference believes them."""
-        wrong = misfit(self.kind, self.version, [onnx_type(x) for x in inputs])
+        wrong = misfit(self.kind, self.version, tuple(map(onnx_type, inputs)))
         if wrong is not None:
             raise Error("IRC421", wrong)
 

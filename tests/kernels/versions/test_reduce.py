@@ -48,6 +48,7 @@ def reductions() -> list[Row]:
     for op, f in REDUCE.items():
         since = 13 if op == "ReduceSum" else 18
         old, new = ([v for v in Row(op, ()).at() if (v >= since) == is_new] for is_new in (False, True))
+        whole = [v for v in (*old, *new) if v < 28 or not op.startswith("ReduceLogSum")]  # of integers
         negative = [v for v in old if v >= 11]
         rows += [
             Row(op, [X], expected=by_attribute(f)),
@@ -59,7 +60,7 @@ def reductions() -> list[Row]:
             Row(op, [X, ints(1)], {"keepdims": 0}, new, by_input(f)),
             Row(op, [X, ints()], {}, new, by_input(f)),
             Row(op, [X, None], {"noop_with_empty_axes": 1}, new, by_input(f)),
-            Row(op, [integers(3, 4, low=1, high=5, dtype=np.int64)], {"keepdims": 0}, expected=by_attribute(f)),
+            Row(op, [integers(3, 4, low=1, high=5, dtype=np.int64)], {"keepdims": 0}, whole, by_attribute(f)),
         ]
     return rows
 
