@@ -49,6 +49,18 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   (1, 0, 0, 0) that a decoder is begun with. irc refuses others without elements; ONNX Runtime gives them places in the
   result, which it leaves as they are.
 - Sizes of one name in the shapes of inputs, which differ: irc refuses them. ONNX Runtime does not look.
+- NaN among the elements: ReduceMax, ReduceMin, MaxPool, ArgMax, ArgMin and Hardmax find it, as NumPy does. ONNX Runtime
+  passes over it in some of them.
+- Sums of int32 beyond its range wrap around, as in NumPy, in ReduceSum and ReduceL1; ONNX Runtime's end at its bounds.
+  Products and Einsum of int64 are exact; ONNX Runtime's may lose low bits.
+- NonZero of a scalar has the shape (0, n), as the specification says; ONNX Runtime's is (1, n).
+- SplitToSequence with sizes ignores `keepdims`, as the specification says; ONNX Runtime drops the axis.
+- OneHot of versions 9 and 10 gives nothing but the off value for negative indices; ONNX Runtime counts them from the
+  end, as from version 11 on.
+- StringSplit of the empty string by a delimiter: one empty part, as in onnx.reference; none in ONNX Runtime.
+- Dropout's mask in inference, version 10: all true, as nothing is dropped; all false in ONNX Runtime.
+- Products over no elements: Gemm adds beta C nevertheless, and MatMul gives zeros; ONNX Runtime ignores beta, and gives
+  what lies in memory.
 """
 
 

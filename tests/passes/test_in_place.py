@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import irc
 from irc.alias import analyze
@@ -488,3 +489,26 @@ graph(%x : Float(2, 4)):
     assert plain.report.memory.peak == 64 + 64
     assert written.report.memory.peak == 32 + 64
     np.testing.assert_array_equal(plain.run({"x": X})["c"], written.run({"x": X})["c"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape"),
+    [
+        ('Pad <mode = "edge"> (x, pads)', (0,)),
+        ('Einsum <equation = "a->a"> (x)', (0,)),
+        ('Einsum <equation = "ab"> (x)', (0, 3)),
+        ("Tile (x, repeats)", (0, 3)),
+        ("Reshape (x, same)", (0, 3)),
+    ],
+)
+def test_results_without_elements_may_be_written_over(operator, shape):
+    """NumPy says of arrays without elements that they share nothing, though one may be a read-only view of another."""
+    dims = ",".join(f"d{i}" for i in range(len(shape)))
+    proto = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[{dims}] x) => (float[{dims}] y)
+          <int64[2] pads = {{0, 0}}, int64[2] repeats = {{2, 1}}, int64[2] same = {{0, 0}}>
+          {{ p = {operator}  y = Neg(p) }}"""
+    )
+    found = irc.compile(proto, "default,in-place").run({"x": np.zeros(shape, np.float32)})["y"]
+    assert found.shape == shape

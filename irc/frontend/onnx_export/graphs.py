@@ -22,7 +22,7 @@ from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.types import FUNCTION, NONE
+from irc.ir.types import FUNCTION, NONE, DType
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
+
+_CONSTANT_OF_ALL = 9
+"""The first opset whose Constant gives tensors of all types; before, it does those of these:"""
+
+_FIRST_CONSTANTS = frozenset([DType.FLOAT16, DType.FLOAT, DType.DOUBLE])
 
 _GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), SCAN: ("body",)}
 """Operators with blocks, and the attributes that these become."""
@@ -124,15 +129,22 @@ class GraphWriter:
         if value.type in (NONE, FUNCTION):
             return
         tensor: Tensor = node.attributes["value"]
-        if value in self._returned:
+        is_returned = value in self._returned
+        if is_returned and (self._opsets[""] >= _CONSTANT_OF_ALL or tensor.dtype in _FIRST_CONSTANTS):
             self._constant_node(tensor, protos.add(), value.name)
             return
         key = tensor.name or id(tensor)
         name = self._written.get(key)
         if name is None:
-            self._written[key] = name = self._names(value)
+            self._written[key] = name = self._names.fresh(value.name) if is_returned else self._names(value)
             self._weights.add(tensor, self._initializer(), name)
-        self._names.give(value, name)
+        if is_returned:
+            proto = protos.add()
+            proto.op_type = "Identity"
+            proto.input.append(name)
+            proto.output.append(self._names(value))
+        else:
+            self._names.give(value, name)
 
     def _initializer(self) -> TensorProto:
         assert self._proto is not None

@@ -92,6 +92,16 @@ _CHANGED_MEANING = {
 """Versions that compute something else than the ones before, although their schemas only take more."""
 
 
+AXES_BECAME_INPUT = {
+    **dict.fromkeys(["onnx::ReduceSum", "onnx::Squeeze", "onnx::Unsqueeze"], 13),
+    **{
+        f"onnx::Reduce{name}": 18
+        for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+    },
+}
+"""Operators and the opset since which their axes are an input. Older versions can be spelt as newer ones."""
+
+
 @cache
 def last_alike(kind: str, version: int | None) -> int:
     """The last opset in which ``kind`` means what its ``version`` does: newer versions only took more."""
@@ -138,7 +148,8 @@ def _takes(formal: Any, type: Type) -> bool:
 
 
 def _is_alike(kind: str, opset: int) -> bool:
-    return (kind, opset) not in _CHANGED_MEANING and _only_takes_more(kind, opset)
+    """Whether the operator means in ``opset``, which changed it, what it did before; not if there was none before."""
+    return opset > versions(kind)[0] and (kind, opset) not in _CHANGED_MEANING and _only_takes_more(kind, opset)
 
 
 def _only_takes_more(kind: str, opset: int) -> bool:

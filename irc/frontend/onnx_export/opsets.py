@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import (
+    AXES_BECAME_INPUT,
     FOREVER,
     first_alike,
     identity_since,
@@ -56,6 +57,9 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             bounds[""].append((identity_since(node.output.type), FOREVER, node))
         elif namespace != "prim":
             first, last = opsets_of(node.kind, node.version)
+            since = AXES_BECAME_INPUT.get(node.kind, 0)
+            if last < since:
+                last = last_alike(node.kind, since)  # spelt as newer ones are
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
     for found in bounds.values():
         if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):

@@ -1,4 +1,4 @@
-"""irc's own operators spelt out as ONNX's."""
+"""irc's own operators spelt out as ONNX's, and some of ONNX's as their newer versions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import versions
+from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, versions
 from irc.ir.builder import Builder
 from irc.ir.tensor import Tensor
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -21,9 +21,14 @@ FIRST_OPSET = {"irc::slice_scatter": 11}
 
 
 def spell_out(graph: Graph, opset: int) -> None:
-    """Replace irc's operators in ``graph`` by operators of ``opset``. Raises IRC350."""
-    for node in [node for node in graph.walk() if node.kind in _SPELLINGS]:
-        result = _SPELLINGS[node.kind](node, _Emitter(node, opset))
+    """Replace irc's operators in ``graph``, and versions before ``opset``, by operators of ``opset``. Raises IRC350."""
+    for node in list(graph.walk()):
+        spell = _SPELLINGS.get(node.kind)
+        if spell is None and _has_old_axes(node, opset):
+            spell = _axes_as_input
+        if spell is None:
+            continue
+        result = spell(node, _Emitter(node, opset))
         name = node.output.name
         node.output.replace_all_uses_with(result)
         node.erase()
@@ -40,17 +45,17 @@ class _Emitter:
 
     def op(self, name: str, inputs: Sequence[Value], shape: Sequence[int], **attributes: Any) -> Value:
         """The result of an operator, which has the element type of its first input."""
-        kind = f"onnx::{name}"
-        version = max(v for v in versions(kind) if v <= self._opset)
         type = inputs[0].type
         dtype = type.dtype if isinstance(type, TensorType) else None
+        return self.typed(f"onnx::{name}", inputs, TensorType(dtype, tuple(shape)), attributes)
+
+    def typed(
+        self, kind: str, inputs: Sequence[Value], type: Type, attributes: dict[str, Any], name: str = ""
+    ) -> Value:
+        """The result, of ``type``, of an operator; its node is called ``name``."""
+        version = max(v for v in versions(kind) if v <= self._opset)
         node = self._builder.node(
-            kind,
-            inputs,
-            [TensorType(dtype, tuple(shape))],
-            names=[self._stem],
-            attributes=attributes,
-            version=version,
+            kind, inputs, [type], names=[self._stem], attributes=attributes, version=version, name=name
         )
         return node.output
 
@@ -66,6 +71,19 @@ class _Emitter:
             return x
         bounds = [self.numbers([n]) for n in (start, start + (count - 1) * step + 1, axis, step)]
         return self.op("Slice", [x, *bounds], [*shape[:axis], count, *shape[axis + 1 :]])
+
+
+def _has_old_axes(node: Node, opset: int) -> bool:
+    """Whether ``node`` has axes as an attribute, and ``opset`` knows them as an input only."""
+    since = AXES_BECAME_INPUT.get(node.kind)
+    return since is not None and node.version is not None and node.version < since <= opset
+
+
+def _axes_as_input(node: Node, emit: _Emitter) -> Value:
+    attributes = {key: value for key, value in node.attributes.items() if key != "axes"}
+    axes = node.attributes.get("axes")
+    inputs = [*node.inputs, emit.numbers(axes)] if axes else list(node.inputs)  # without: all of them
+    return emit.typed(node.kind, inputs, node.output.type, attributes, node.name)
 
 
 def _slice_scatter(node: Node, emit: _Emitter) -> Value:

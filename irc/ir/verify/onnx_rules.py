@@ -103,8 +103,10 @@ def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str
         if type is None:
             continue
         if not any(name.startswith(type) for name in formal.allowed):
-            allowed = ", ".join(sorted(formal.allowed))
-            return f"input {i} ({formal.name}) of {kind} cannot be {type.removesuffix('(')}; it can be {allowed}"
+            form = type.partition("(")[0]
+            allowed = {name for name in formal.allowed if name.startswith(form)} or formal.allowed
+            text = ", ".join(sorted(allowed))
+            return f"input {i} ({formal.name}) of {kind} cannot be {type.removesuffix('(')}; it can be {text}"
         first, other = bound.setdefault(formal.variable, (formal.name, type))
         if formal.alike and not type.startswith(other) and not other.startswith(type):
             return f"input {i} ({formal.name}) of {kind} must be of the same type as {first}: {type} and {other}"

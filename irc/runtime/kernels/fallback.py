@@ -202,7 +202,7 @@ def _may_share(a: Any, b: Any) -> bool:
         return any(_may_share(x, b) for x in a)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(b, list):
         return _may_share(b, a)
-    return is_array(a) and is_array(b) and np.may_share_memory(a, b)
+    return is_array(a) and is_array(b) and (not a.size or np.may_share_memory(a, b))  # see `support.fresh`
 
 
 def _first_line(error: Exception) -> str:

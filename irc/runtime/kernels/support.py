@@ -114,8 +114,11 @@ def c_order(array: Any) -> Array:
 
 
 def fresh(array: Array, *inputs: Array) -> Array:
-    """``array`` in C order, copied if its memory may be that of one of ``inputs``."""
-    if any(np.may_share_memory(array, x) for x in inputs):
+    """``array`` in C order, copied if its memory may be that of one of ``inputs``.
+
+    NumPy says of arrays without elements that they share nothing, even if one is a read-only view of the other.
+    """
+    if not array.size or any(np.may_share_memory(array, x) for x in inputs):
         return array.copy()
     return np.asarray(array, order="C")
 
