@@ -193,15 +193,15 @@ class Solver(Recorder):
             dag.known.pop(old, None)
         else:
             facts.redirect(old, new)
-        for constraint in self._watched.pop(old, ()):
-            self._watch(constraint._replace(base=new))
-        self.index.redirect(old, new)
-        if not same:
+        if not same:  # before anybody asks again: what is not known yet is found by what is
             for element in above:
                 dag.known.pop(element, None)
             dag.forget_closures()
             for element in above:
                 self.index.changed(element)
+        for constraint in self._watched.pop(old, ()):
+            self._watch(constraint._replace(base=new))
+        self.index.redirect(old, new)
         return True
 
     def forget(self, value: Value) -> None:

@@ -56,6 +56,42 @@ def test_an_equal_constant_changes_nothing() -> None:
     c.db.check()
 
 
+IN_TURN = """
+graph(%x : Tensor, %c : bool):
+  %d : Tensor = aten::relu(%x)
+  %v0 : Tensor = aten::neg(%x)
+  %v1 : Tensor = prim::If(%c)
+    block0():
+      %a0 : Tensor = aten::relu_(%v0)
+      -> (%a0)
+    block1():
+      %b0 : Tensor = aten::abs(%v0)
+      -> (%b0)
+  %v2 : Tensor = prim::If(%c)
+    block0():
+      %a1 : Tensor = aten::relu_(%v1)
+      -> (%a1)
+    block1():
+      %b1 : Tensor = aten::abs(%v1)
+      -> (%b1)
+  %a2 : Tensor = aten::relu_(%v2)
+  return (%v0, %v2)
+"""
+
+
+@pytest.mark.parametrize("asked", ["", "v0", "v1", "a1", "v2", "a2"])
+@pytest.mark.parametrize("new", ["d", "v0"])
+def test_what_was_known_before_is_not_handed_on(asked: str, new: str) -> None:
+    """Who writes is first looked at by the update itself, when some of the values are known and others are not."""
+    c = Case(IN_TURN)
+    if asked:
+        assert c.alias(asked, "b0") == (asked != "v0")
+    replace(c, "b0", new)
+    assert c.alias("v2", new) and c.alias("a2", new)
+    assert c.db.writes_to_alias(c.node("a2"), c[new])
+    c.db.check()
+
+
 ROLES = """
 graph(%x : Float(2, 4), %m : Float(4)):
   %off : bool = prim::Constant[value=False]()
