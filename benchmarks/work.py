@@ -101,6 +101,22 @@ def _call(name: str, argument: str) -> list[str]:
     ]
 
 
+def merges(n: int) -> Graph:
+    """For ``in-place`` and ``remove-mutation``: Ifs that write or make a tensor, each at a place more than the last."""
+    text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
+    for i in range(n // 3):
+        text += [
+            f"  %v{i + 1} : Float(2) = prim::If(%c)",
+            "    block0():",
+            f"      %a{i} : Float(2) = aten::relu_(%v{i})",
+            f"      -> (%a{i})",
+            "    block1():",
+            f"      %b{i} : Float(2) = aten::abs(%v{i})",
+            f"      -> (%b{i})",
+        ]
+    return parse_graph("\n".join([*text, f"  return (%v{n // 3})", ""]))
+
+
 FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "caches": caches,
     "numbers": numbers,
@@ -109,5 +125,6 @@ FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "attributes": attributes,
     "readers": readers,
     "functions": functions,
+    "merges": merges,
 }
 """Name -> what makes a graph of about so many nodes."""

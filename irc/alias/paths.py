@@ -117,9 +117,7 @@ class LastUses:
             return False  # not in sight of ``node``: whoever uses it later defines it first
         if value.node is not None and not value.node.is_before(way[-1]):
             return False  # defined later
-        last = self._last.get(value)
-        if last is None:
-            last = self._last[value] = _last_uses(value)
+        last = self._last_in(value)
         loop = max((i for i, n in enumerate(way) if i and n.kind not in _BRANCHES), default=0)
         if loop and any(block in last for block in way[loop].blocks):
             return True  # it may run its inside again
@@ -130,6 +128,25 @@ class LastUses:
             if i and at.kind not in _READ_AT_ENTRY and value.uses_by(at):
                 return True
         return False
+
+    def is_over(self, value: Value, node: Node) -> bool:
+        """Whether ``value``, which comes before ``node`` in the graph, is used neither by what comes behind nor inside.
+
+        Then it is used after none of these, on whatever path.
+        """
+        home = value.block
+        at = None if home is None else node.ancestor_in(home)
+        if home is None or at is None:
+            return True  # out of sight
+        last = self._last_in(value).get(home)
+        return last is None or last is node or last.is_before(at)
+
+    def _last_in(self, value: Value) -> dict[Block, Node]:
+        """Where ``value`` is used last, as `_last_uses` says."""
+        found = self._last.get(value)
+        if found is None:
+            found = self._last[value] = _last_uses(value)
+        return found
 
     def replaced(self, node: Node, twin: Node) -> None:
         """``twin``, with the same inputs and outputs, has taken the place of ``node``: neither has blocks."""

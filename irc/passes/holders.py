@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import LocationSet, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,14 +19,31 @@ _WIDE = 16
 class Holders:
     """Memory location -> the values that may denote it, or hold it in a container.
 
-    Built in one walk; whoever changes the graph says what moved (``moved``).
+    It knows those that were entered. Whoever changes the graph says what moved (``moved``).
     """
 
-    def __init__(self, db: AliasDb) -> None:
+    def __init__(self, db: AliasDb, values: Iterable[Value] = ()) -> None:
         self._db = db
-        self._generation = -1, -1
+        self._generation = db.generation
+        self._places: dict[Value, set[int]] = {}
         self._by_location: dict[int, dict[Value, None]] = {}
         self._wide: dict[Value, None] = {}
+        self._wide_places: LocationSet = EMPTY
+        """All places of wide values, and perhaps some more."""
+        self.enter(values)
+
+    def enter(self, values: Iterable[Value]) -> None:
+        """``values`` are new."""
+        for value in values:
+            places = self._db.reach_set(value)
+            if places is not EMPTY:
+                self._add(value, places)
+
+    def drop(self, values: Iterable[Value]) -> None:
+        """Nobody will ask for ``values`` again."""
+        for value in values:
+            self._leave(value)
+            self._wide.pop(value, None)
 
     def of(self, locations: LocationSet) -> list[Value]:
         """The values that may denote one of ``locations``, or lead to it."""
@@ -34,14 +51,20 @@ class Holders:
 
     def candidates(self, locations: LocationSet) -> Iterator[Value]:
         """These values and perhaps some more, one by one. Cheaper: ask what rules most of them out before ``holds``."""
-        self._index()
+        self._catch_up()
+        at = self._by_location
+        if isinstance(locations, int) or len(locations) < len(at):
+            places = [location for location in members(locations) if location in at]
+        else:
+            places = [location for location in at if contains(locations, location)]
         found: set[Value] = set()
-        for location in members(locations):
-            for value in self._by_location.get(location, ()):
+        for location in places:
+            for value in at[location]:
                 if value not in found:
                     found.add(value)
                     yield value
-        yield from self._wide
+        if intersects(self._wide_places, locations):
+            yield from self._wide
 
     def holds(self, value: Value, locations: LocationSet) -> bool:
         """Whether ``value`` may denote one of ``locations``, or lead to it."""
@@ -52,39 +75,38 @@ class Holders:
         if not isinstance(old, int):
             self._generation = -1, -1  # several places, of which others may stay: look at everything anew
             return
-        gone = self._by_location.pop(old, None)
-        if gone:
-            for place in members(new):
-                self._by_location.setdefault(place, {}).update(gone)
+        for value in self._by_location.pop(old, ()):
+            self._places[value].remove(old)
+            self._add(value, new)
+        if contains(self._wide_places, old):
+            self._wide_places = self._db.union(self._wide_places, new)
 
-    def replaced(self, old: Value, new: Value) -> None:
-        """``new`` has taken the place of ``old``, which is gone. Tell it after ``moved``."""
-        self._enter(new)
-        self.forget([old], self._db.reach_set(new))
-        self._wide.pop(old, None)
+    def _add(self, value: Value, places: LocationSet) -> None:
+        mine = self._places.setdefault(value, set())
+        if isinstance(places, int) or len(places) <= _WIDE:
+            mine.update(members(places))
+            if len(mine) <= _WIDE:
+                for location in members(places):
+                    self._by_location.setdefault(location, {})[value] = None
+                return
+        self._wide[value] = None
+        for some in (places, frozenset(mine)):
+            self._wide_places = self._db.union(self._wide_places, some)
+        self._leave(value)
 
-    def forget(self, values: Iterable[Value], locations: LocationSet) -> None:
-        """``values`` are gone, or will never again be used while they are at ``locations``."""
-        gone = list(values)
-        for location in members(locations):
+    def _leave(self, value: Value) -> None:
+        for location in self._places.pop(value, ()):
             held = self._by_location.get(location, {})
-            for value in gone:
-                held.pop(value, None)
+            held.pop(value, None)
+            if not held:
+                self._by_location.pop(location, None)
 
-    def _index(self) -> None:
+    def _catch_up(self) -> None:
         if self._generation == self._db.generation:
             return
         self._generation = self._db.generation  # analysing again gives locations other numbers
-        self._by_location.clear()
-        self._wide.clear()
-        for value in self._db.values_in_order():
-            self._enter(value)
-
-    def _enter(self, value: Value) -> None:
-        reach = self._db.reach_set(value)
-        places = members(reach)
-        if not isinstance(reach, int) and len(reach) > _WIDE:
-            self._wide[value] = None
-            return
-        for location in places:
-            self._by_location.setdefault(location, {})[value] = None
+        known = [*self._places, *self._wide]
+        for kept in (self._places, self._by_location, self._wide):
+            kept.clear()
+        self._wide_places = EMPTY
+        self.enter(known)

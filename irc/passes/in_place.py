@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
 from irc.alias.paths import LastUses
-from irc.alias.sets import LocationSet, contains, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.ops.twins import may_take, twin_of
 from irc.passes.holders import Holders
@@ -15,6 +15,7 @@ from irc.passes.registry import register
 from irc.passes.whole import Whole
 
 if TYPE_CHECKING:
+    from irc.alias.facts import Facts
     from irc.passes.base import PassContext
 
 _OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
@@ -55,11 +56,6 @@ class InPlace:
         return bool(overwriter.done)
 
 
-def may_overwrite(node: Node, index: int, graph: Graph, ctx: PassContext) -> bool:
-    """Whether the pass would let ``node`` of ``graph`` write its result into operand ``index``."""
-    return _Overwriter(graph, ctx).may_overwrite(node, index)
-
-
 class _Overwriter:
     """One run of the pass.
 
@@ -78,31 +74,38 @@ class _Overwriter:
         self._holders = Holders(self._db)
         self._whole = Whole(self._db)
         self._uses = LastUses()
+        self._facts: Facts | None = None
+        self._looked_at = 0
+        self._not_own: LocationSet = EMPTY
 
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
         before = self.done
         self.refused.clear()
-        self._holders = Holders(self._db)  # anew: a walk drops holders that its later nodes need not know
+        self._holders = Holders(self._db, self._graph.inputs)  # of values in sight: those before the node in question
         for node in self._graph.walk():
-            kind = twin_of(node)
-            if kind is None or len(node.outputs) != 1 or not node.output.has_uses:
-                continue
-            reasons: list[str] = []
-            for index in range(len(node.inputs)):
-                reason = self._refusal(node, index)
-                if reason is None:
-                    if self._ctx.allow(node):
-                        self._replace(node, kind, index)
-                    break
-                reasons.append(reason)
-            else:
-                self.refused[node] = reasons[0]
+            if not self._overwrite(node):
+                self._holders.enter(node.outputs)
+                for block in node.blocks:
+                    self._holders.enter(block.params)
         return self.done > before
 
-    def may_overwrite(self, node: Node, index: int) -> bool:
-        """Whether ``node`` may write its result into operand ``index``."""
-        return self._refusal(node, index) is None
+    def _overwrite(self, node: Node) -> bool:
+        """Let ``node`` write over an operand, the first that it may; whether it was replaced."""
+        kind = twin_of(node)
+        if kind is None or len(node.outputs) != 1 or not node.output.has_uses:
+            return False
+        reasons: list[str] = []
+        for index in range(len(node.inputs)):
+            reason = self._refusal(node, index)
+            if reason is None:
+                if not self._ctx.allow(node):
+                    return False
+                self._replace(node, kind, index)
+                return True
+            reasons.append(reason)
+        self.refused[node] = reasons[0]
+        return False
 
     def _refusal(self, node: Node, index: int) -> str | None:
         """Why ``node`` may not write its result into operand ``index``; None if it may."""
@@ -126,14 +129,25 @@ class _Overwriter:
 
     def _foreign(self, memory: LocationSet) -> Kind | None:
         """The kind of some location in ``memory`` that is not the graph's to write; None if there is none."""
-        facts, at = self._db.facts, self._db.location_set
-        for location in members(memory):  # the first will do: listing thousands for each node would be quadratic
-            kind = facts.site(location).kind
-            if kind not in _OWN:
-                # What borrowed inputs denote is unknown memory.
-                given = kind is Kind.UNKNOWN and any(contains(at(value), location) for value in self._graph.inputs)
-                return Kind.BORROWED if given else kind
-        return None
+        foreign = self._foreign_memory()
+        if not intersects(memory, foreign):
+            return None
+        location = next(x for x in members(memory) if contains(foreign, x))
+        kind = self._db.facts.site(location).kind
+        # What borrowed inputs denote is unknown memory.
+        given = kind is Kind.UNKNOWN and any(contains(self._db.location_set(v), location) for v in self._graph.inputs)
+        return Kind.BORROWED if given else kind
+
+    def _foreign_memory(self) -> LocationSet:
+        """All that is not the graph's to write: to list what thousands of values may be would be quadratic."""
+        facts = self._db.facts
+        if facts is not self._facts:  # the graph was analysed again
+            self._facts, self._looked_at, self._not_own = facts, 0, EMPTY
+        for location in range(self._looked_at, len(facts.targets)):
+            if location in facts.sites and facts.site(location).kind not in _OWN:
+                self._not_own = self._db.union(self._not_own, location)
+        self._looked_at = len(facts.targets)
+        return self._not_own
 
     def _may_be_known(self, memory: LocationSet) -> bool:
         """Whether unknown code may know a location in ``memory``."""
@@ -145,22 +159,22 @@ class _Overwriter:
     def _later_use(self, node: Node, value: Value) -> str | None:
         """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
         memory = self._db.location_set(value)
-        finished: list[Value] = []
+        over: list[Value] = []
+        found: str | None = None
         for holder in self._holders.candidates(memory):
-            if holder is node.output:
-                continue  # in a loop, the result of the trip before
             if holder.is_param and holder.block is self._graph.block and not self._is_donated(holder):
                 reason = f"the caller may know it through %{holder.name}"
             elif self._uses.may_be_used_after(holder, node):
                 reason = f"%{holder.name} is used later"
             else:
-                if node.block is self._graph.block and (holder.node is None or holder.node.is_before(node)):
-                    finished.append(holder)
+                if self._uses.is_over(holder, node):
+                    over.append(holder)
                 continue
             if self._holders.holds(holder, memory):
-                return reason
-        self._holders.forget(finished, memory)  # keeps long chains of in-place operators linear
-        return None
+                found = reason
+                break
+        self._holders.drop(over)  # else all that was ever in some memory would be looked at for each of its users
+        return found
 
     def _is_donated(self, value: Value) -> bool:
         return all(location.kind is Kind.DONATED for location in self._db.locations(value))
@@ -179,6 +193,6 @@ class _Overwriter:
             self._uses.replaced(node, twin)
             self._rewriter.erase(node)
         self._holders.moved(freed, memory)
-        self._holders.replaced(result, twin.output)
+        self._holders.enter(twin.outputs)
         self._whole.add(twin.output)
         self.done += 1

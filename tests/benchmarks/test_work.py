@@ -18,6 +18,8 @@ COUNTED = {
     ("attributes", "freeze", "frozen"): 2,
     ("readers", "in-place", "in_place"): 2,
     ("functions", "cse", "merged"): 3,
+    ("merges", "in-place", "in_place"): 3,
+    ("merges", "remove-mutation", "removed"): 3,
 }
 """Family, pass and what it counts -> how many nodes there are for each."""
 

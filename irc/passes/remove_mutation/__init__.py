@@ -11,16 +11,18 @@ Where nobody looks at the memory again, ``overwritten.py`` needs no certainty.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
-from irc.alias.sets import members
+from irc.alias.sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
 from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
 from irc.passes.registry import register
-from irc.passes.remove_mutation.family import Family, Refused
+from irc.passes.remove_mutation.family import Family, Refused, check_form, only_may_share
 from irc.passes.remove_mutation.overwritten import undo
 from irc.passes.remove_mutation.rewrite import rewrite
 
@@ -50,22 +52,27 @@ class RemoveMutation:
         refused: dict[Node, str] = {}
         while _round(graph, ctx, refused) or _undo(graph, ctx, refused):
             changed = True
-        for node, reason in refused.items():
-            ctx.note(node, f"still writes: {reason}")
+        for node in graph.walk() if refused else ():
+            if node in refused:
+                ctx.note(node, f"still writes: {refused[node]}")
         return changed
 
 
 def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     db = ctx.alias_db(graph)
+    db.tighten()  # what surely is in one place is not to look as if it were in several
     refused.clear()
     removed = 0
-    holders = Holders(db)
-    for location, writers in _writers(db).items():
+    written = _Written(db)
+    refused.update((node, written.why_not(node)) for node in written.unsure)
+    holders = Holders(db, db.values_in_order())
+    for location, writers in written.places.items():
         try:
             root = _root(db, location)
+            written.check(location, root)
             family = Family(root, db, holders.of(location), writers)
         except Refused as reason:
-            refused.update((node, str(reason)) for node in writers if node not in refused)
+            refused.update((node, str(reason)) for node in writers)
             continue
         if not ctx.allow(writers[0]):
             break
@@ -85,13 +92,51 @@ def _undo(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     return undone > 0
 
 
-def _writers(db: AliasDb) -> dict[int, list[Node]]:
-    """Location -> the nodes that write it themselves."""
-    found: dict[int, list[Node]] = {}
-    for node in db.writing_nodes():
-        for location in members(db.write_set(node)):
-            found.setdefault(location, []).append(node)
-    return {x: nodes for x, nodes in found.items() if db.describe(x).kind not in _NO_MEMORY}
+class _Written:
+    """The memory that nodes write themselves.
+
+    Attributes:
+        places: location -> the nodes that write it and nothing else.
+        unsure: the nodes that write one of several locations, or several. No value that is certainly at one of these
+            can be what they write, so they stay, and so do writes to any of these.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+        self.places: dict[int, list[Node]] = {}
+        self.unsure: list[Node] = []
+        self._so_far: list[LocationSet] = []
+        """What each of these and those before it may write."""
+        for node in db.writing_nodes():
+            first = self._memory(node, 2)  # listing thousands for each node would be quadratic
+            if len(first) == 1:
+                self.places.setdefault(first[0], []).append(node)
+            elif first:
+                before = self._so_far[-1] if self._so_far else EMPTY
+                self.unsure.append(node)
+                self._so_far.append(db.union(before, db.write_set(node)))
+
+    def why_not(self, node: Node) -> str:
+        """Why ``node``, which is unsure, stays."""
+        (location,) = self._memory(node, 1)
+        try:
+            root = _root(self._db, location)
+            check_form(node)
+        except Refused as reason:
+            return str(reason)
+        return str(only_may_share(node, root))
+
+    def check(self, location: int, root: Value) -> None:
+        """Refused if an unsure node may write ``location``, which is the memory of ``root``."""
+        if self._so_far and contains(self._so_far[-1], location):
+            at = bisect_left(self._so_far, True, key=lambda places: contains(places, location))
+            raise only_may_share(self.unsure[at], root)
+
+    def _memory(self, node: Node, count: int) -> list[int]:
+        """The first ``count`` locations that ``node`` writes, at most."""
+        db = self._db
+        places = (x for x in members(db.write_set(node)) if db.describe(x).kind not in _NO_MEMORY)
+        return list(islice(places, count))
 
 
 def _root(db: AliasDb, location: int) -> Value:

@@ -148,11 +148,10 @@ class Family:
     # -- what may stand in the way ---------------------------------------
 
     def _check_write(self, node: Node) -> None:
-        if functional_kind(node) is None:
-            raise Refused(f"{node.kind} writes it, which has no functional form")
+        check_form(node)
         target = self.member(node.inputs[0])
         if target is None:
-            raise Refused(f"%{node.inputs[0].name} only may share memory with %{self.root.name}")
+            raise only_may_share(node, self.root)
         while target is not self.root:
             step = self.step(target)
             assert step.view is not None and step.how is not None
@@ -194,6 +193,17 @@ class Family:
         block: Block | None = value.block
         assert block is not None
         return self.versions.at_start(block)
+
+
+def check_form(node: Node) -> None:
+    """Refused if ``node``, which writes, has no functional form."""
+    if functional_kind(node) is None:
+        raise Refused(f"{node.kind} writes it, which has no functional form")
+
+
+def only_may_share(node: Node, root: Value) -> Refused:
+    """Of ``node``, which writes its first input, it is not certain whether that is the memory of ``root``."""
+    return Refused(f"%{node.inputs[0].name} only may share memory with %{root.name}")
 
 
 def _check_carrier(node: Node) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irc.ir import Graph, Node
+from irc.ir import Graph, Node, Value
 from irc.passes.base import PassContext
 from irc.passes.in_place import InPlace
 from irc.passes.remove_mutation.forms import functional_kind
@@ -52,8 +52,10 @@ def _is_like(one: Node | None, other: Node | None) -> bool:
 
 
 def _make_functional(names: set[str], graph: Graph) -> None:
-    for node in [node for node in graph.walk() if len(node.outputs) == 1 and node.output.name in names]:
-        kind, name = functional_kind(node), node.output.name
+    writers = [node for node in graph.walk() if len(node.outputs) == 1 and node.output.name in names]
+    instead: dict[Value, Value] = {}
+    for node in writers:
+        kind = functional_kind(node)
         assert kind is not None
         plain = graph.create(
             kind,
@@ -65,6 +67,10 @@ def _make_functional(names: set[str], graph: Graph) -> None:
         )
         plain.scope = node.scope
         plain.insert_before(node)
-        node.output.replace_all_uses_with(plain.output)
+        instead[node.output] = plain.output
+    for user in dict.fromkeys(user for old in instead for user in old.iter_users()):
+        user.set_inputs([instead.get(v, v) for v in user.inputs])  # once, even if a loop returns thousands of them
+    for node in writers:
+        name, plain = node.output.name, instead[node.output]
         node.erase()
-        plain.output.name = name
+        plain.name = name
