@@ -121,6 +121,15 @@ class Node:
         inputs[index] = value
         self.inputs = tuple(inputs)
 
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Make every input that is ``old`` be ``new``. O(inputs), however many these are."""
+        uses = old._users.get(self, 0)
+        if uses == 1:
+            self.replace_input(self.inputs.index(old), new)
+        elif uses and new is not old:
+            new._users[self] = new._users.get(self, 0) + old._users.pop(self)
+            self.inputs = tuple([new if value is old else value for value in self.inputs])
+
     def append_input(self, value: Value) -> None:
         """Append an input."""
         self.insert_input(len(self.inputs), value)

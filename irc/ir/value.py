@@ -91,13 +91,9 @@ class Value:
         return iter(self._users)
 
     def replace_all_uses_with(self, other: Value) -> None:
-        """Make every user use ``other`` instead. O(uses)."""
-        if other is self:
-            return
+        """Make every user use ``other`` instead. O(inputs of the users)."""
         for user in self.users:
-            for i, v in enumerate(user.inputs):
-                if v is self:
-                    user.replace_input(i, other)
+            user.replace_uses(self, other)
 
     def __repr__(self) -> str:
         return f"%{self._name} : {self.type}"

@@ -59,10 +59,10 @@ class Cse:
         for block in graph.blocks():
             if block is not graph.block:
                 rewriter.replace_inputs(block.return_node, instead)
-        changed = [rewriter.replace_node(node, earlier.outputs) for node, earlier in merged]
-        if any(changed):
-            ctx.count("merged", sum(changed))
-        return any(changed)
+        changed = rewriter.replace_nodes([(node, earlier.outputs) for node, earlier in merged])
+        if changed:
+            ctx.count("merged", changed)
+        return changed > 0
 
 
 class _Scopes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
@@ -121,18 +121,24 @@ class Rewriter:
             Whether any use changed. The graph's output stays the use of an
             ``onnx::Identity`` that is needed to keep its name.
         """
+        end = _End(self.graph.block.return_node)
+        changed = self._replace(old, new, keep_name, end)
+        end.finish()
+        return changed
+
+    def _replace(self, old: Value, new: Value, keep_name: bool, end: _End) -> bool:
+        """As `replace`, but for the end of the graph, which uses what it did until ``end`` finishes."""
         if old is new:
             return False
         refine(new, old)
         if not old.has_uses:
             self._tell_replaced(old, new)  # ``replace_inputs`` may have replaced all
             return False
-        end = self.graph.block.return_node
-        is_output = not self._is_function and end in old.users
-        if is_output and (new.node is None or new.block is not self.graph.block or end in new.users):
+        is_output = not self._is_function and end.returns(old)
+        if is_output and (new.node is None or new.block is not self.graph.block or end.returns(new)):
             return self._replace_behind_identity(old, new, end)
-        may_rename = new.node is not None and not (not self._is_function and end in new.users)
-        self._redirect(old, new, old.users)
+        may_rename = new.node is not None and not (not self._is_function and end.returns(new))
+        end.redirect(old, new, old.users)
         self._tell_replaced(old, new)
         if is_output or (keep_name and may_rename):
             new.name = old.name
@@ -151,29 +157,35 @@ class Rewriter:
 
     def replace_node(self, node: Node, values: Sequence[Value], *, keep_names: bool = False) -> bool:
         """Replace the outputs of ``node``; if nothing uses them then, erase it and the constants only it used."""
-        changed = False
-        for old, new in zip(node.outputs, values, strict=True):
-            changed |= self.replace(old, new, keep_name=keep_names)
-        if any(v.has_uses for v in node.outputs):
-            return changed
-        self.erase_with_constants(node)
-        return True
+        return self.replace_nodes([(node, values)], keep_names=keep_names) > 0
 
-    def _replace_behind_identity(self, old: Value, new: Value, end: Node) -> bool:
-        others = [user for user in old.users if user is not end]
-        self._redirect(old, new, others)
+    def replace_nodes(self, nodes: Sequence[tuple[Node, Sequence[Value]]], *, keep_names: bool = False) -> int:
+        """As `replace_node` for each; returns how many changed. No value may both be replaced and replace another.
+
+        A graph may return very many of their results: its end is changed once.
+        """
+        end = _End(self.graph.block.return_node)
+        changed: list[bool] = []
+        for node, values in nodes:
+            pairs = zip(node.outputs, values, strict=True)
+            changed.append(sum([self._replace(old, new, keep_names, end) for old, new in pairs]) > 0)
+        end.finish()
+        for i, (node, _) in enumerate(nodes):
+            if not any(v.has_uses for v in node.outputs):
+                self.erase_with_constants(node)
+                changed[i] = True
+        return sum(changed)
+
+    def _replace_behind_identity(self, old: Value, new: Value, end: _End) -> bool:
+        others = [user for user in old.users if user is not end.node]
+        end.redirect(old, new, others)
         self._tell_replaced(old, new)  # before the Identity is: those that use it now stay with ``new``
         if old.node is not None and old.node.kind == IDENTITY:
             return bool(others)  # it is the Identity that is needed: only its other users go past it
-        copy = self.op(IDENTITY, new, before=end, type=old.type)
-        self._redirect(old, copy, [end])
+        copy = self.op(IDENTITY, new, before=end.node, type=old.type)
+        end.redirect(old, copy, [end.node])
         copy.name = old.name
         return True
-
-    def _redirect(self, old: Value, new: Value, users: Sequence[Node]) -> None:
-        for user in users:
-            for _ in range(old.uses_by(user)):  # a graph may return very many values
-                user.replace_input(user.inputs.index(old), new)
 
     def _tell_replaced(self, old: Value, new: Value) -> None:
         db = self.ctx.built_alias_db(self.graph)
@@ -211,6 +223,39 @@ class Rewriter:
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
             db.erase_value(value)
+
+
+class _End:
+    """The end of a graph, whose inputs are replaced all at once: there may be thousands.
+
+    Args:
+        node: the graph's ``return_node``.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._instead: dict[Value, Value] = {}
+        self._new: set[Value] = set()
+
+    def returns(self, value: Value) -> bool:
+        """Whether the graph returns ``value``, or will."""
+        return value in self._new or (value not in self._instead and value.uses_by(self.node) > 0)
+
+    def redirect(self, old: Value, new: Value, users: Iterable[Node]) -> None:
+        """Let ``users`` use ``new`` instead of ``old``: the end when it finishes, others at once."""
+        for user in users:
+            if user is self.node:
+                self._instead[old] = new
+                self._new.add(new)
+            else:
+                user.replace_uses(old, new)
+
+    def finish(self) -> None:
+        """Let the graph return the new values."""
+        if len(self._instead) == 1:
+            self.node.replace_uses(*self._instead.popitem())
+        elif self._instead:
+            self.node.set_inputs([self._instead.get(value, value) for value in self.node.inputs])
 
 
 def refine(new: Value, old: Value) -> None:

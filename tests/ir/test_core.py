@@ -258,6 +258,19 @@ def test_uses_are_those_of_the_inputs(steps: list[tuple[int, int, int, int]]) ->
     graph.verify()
 
 
+def test_a_node_that_uses_a_value_many_times_is_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    plain = Node.replace_input
+    monkeypatch.setattr(Node, "replace_input", lambda node, i, v: (calls.append(i), plain(node, i, v)))
+    graph = parse_graph(f"graph(%x : Tensor, %y : Tensor):\n  return ({', '.join(['%x', '%y'] * 20)})\n")
+    x, y = graph.inputs
+    x.replace_all_uses_with(y)
+    assert graph.outputs == (y,) * 40
+    assert (x.use_count, y.use_count) == (0, 40)
+    assert y.users == [graph.block.return_node]
+    assert len(calls) <= 1
+
+
 def test_replace_all_uses_reaches_nested_blocks_and_returns() -> None:
     graph = parse_graph(NESTED)
     graph.value("i").replace_all_uses_with(graph.value("x"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irc.alias import AliasDb
 from irc.passes import PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
@@ -88,3 +90,31 @@ def test_wide_nodes_are_rewritten_once_however_many_of_their_inputs_merge(monkey
     report = PassManager("cse").run(graph)
     assert report.stats["cse.merged"] == n - 1
     assert sum(1 for width in calls if width == n) <= 2
+
+
+@pytest.mark.parametrize("results", ["equal", "same"])
+def test_what_a_graph_returns_is_changed_once_however_many_of_its_results_merge(results: str, monkeypatch) -> None:
+    """Each result is one of n equal ones, or one of them all."""
+    from irc.ir import Node
+
+    width = 0
+    for name in ("set_inputs", "replace_input", "replace_uses"):
+        plain = getattr(Node, name)
+
+        def counted(self: Node, *arguments: object, plain=plain) -> None:
+            nonlocal width
+            width += len(self.inputs)
+            plain(self, *arguments)
+
+        monkeypatch.setattr(Node, name, counted)
+    widths: list[int] = []
+    for n in (50, 200):
+        returned = ", ".join(f"%v{i if results == 'equal' else 1}" for i in range(n))
+        body = [f"  %v{i} : {T} = onnx::Relu(%x)" for i in range(n)]
+        graph = parse_graph("\n".join([f"graph(%x : {T}):", *body, f"  return ({returned})"]))
+        width = 0
+        report = PassManager("cse").run(graph)
+        assert report.stats["cse.merged"] == n - 1
+        assert len(graph.outputs) == n
+        widths.append(width)
+    assert widths[1] <= 4.4 * widths[0], widths
