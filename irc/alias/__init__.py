@@ -14,6 +14,7 @@ from irc.alias.db import AliasDb
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_types import overlap
 from irc.alias.rules import register as register_rule
+from irc.alias.summaries import Functions
 from irc.ir.bulk import no_collection
 from irc.ir.graph import Graph, Module
 from irc.ir.value import Value
@@ -21,13 +22,19 @@ from irc.ir.value import Value
 __all__ = ["AliasDb", "AliasDbBuilder", "Kind", "Location", "analyze", "overlap", "register_rule"]
 
 
-def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value | str] = ()) -> AliasDb:
+def analyze(
+    graph: Graph,
+    module: Module | None = None,
+    noalias: Iterable[Value | str] = (),
+    functions: Functions | None = None,
+) -> AliasDb:
     """Analyse ``graph``.
 
     Args:
         graph: what to analyse.
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing, such as donated ones.
+        functions: what is known of the module's functions, for analyses of several graphs that call the same.
 
     Returns:
         The database that answers, and that updates keep right while the graph changes.
@@ -40,6 +47,6 @@ def analyze(graph: Graph, module: Module | None = None, noalias: Iterable[Value 
         hint = "; give module.main" if isinstance(graph, Module) else ""
         raise TypeError(f"a Graph is analysed, not a {type(graph).__name__}{hint}")
     with no_collection():
-        builder = AliasDbBuilder(graph, module, noalias)
+        builder = AliasDbBuilder(graph, module, noalias, functions)
         builder.record()
         return builder.freeze()

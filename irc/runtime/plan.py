@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.alias.summaries import Functions
 from irc.errors import Error
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.control.calls import lower_call
@@ -147,7 +148,8 @@ class Lowerer:
         self.guarded = guarded
         self.bulk = bulk
         self.bound = Bound(deferred)
-        self.storage = Storage(graph, guarded)
+        self._known = Functions(graph.module)
+        self.storage = Storage(graph, guarded, self._known)
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
@@ -198,5 +200,5 @@ class Lowerer:
         if name not in self._functions:
             graph = module.graphs[name]
             plan = self._functions[name] = Plan(name, self.bound)
-            self._pending.append((plan, graph, Storage(graph, guarded=False)))
+            self._pending.append((plan, graph, Storage(graph, guarded=False, functions=self._known)))
         return self._functions[name]

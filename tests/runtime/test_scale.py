@@ -8,9 +8,11 @@ import pytest
 
 import irc
 from irc.alias import analyze
-from irc.ir import Graph, parse_graph
+from irc.ir import Graph, parse_graph, parse_module
 from irc.runtime.files.footprint import peak_bytes
+from irc.runtime.plan import lower
 from tests.alias.test_scale import lines
+from tests.passes.test_growth import chain_of_functions
 
 FEW, MANY = 50, 300
 
@@ -30,6 +32,16 @@ def test_memory_of_many_inputs_is_counted_once_not_for_each_value_that_it_may_be
         db = analyze(graph)
         assert peak_bytes(graph, db) == (2 * n + 1) * 8
         return lines(lambda: peak_bytes(graph, db))
+
+    assert_linear(count)
+
+
+def test_of_functions_in_a_chain_each_is_analysed_once_not_for_each_that_leads_to_it() -> None:
+    """They write, so they are not inlined; each is lowered by itself."""
+
+    def count(n: int) -> int:
+        main = parse_module(chain_of_functions(n)).main
+        return lines(lambda: lower(main))
 
     assert_linear(count)
 

@@ -20,6 +20,7 @@ from irc.ir.ops.scan import is_batched, scan_states
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
+    from irc.alias.summaries import Functions
     from irc.ir import Block, Node, Value
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
@@ -36,12 +37,13 @@ class Storage:
         graph: it must not change afterwards.
         guarded: whether what the inputs hold is read-only unless it is the run's to overwrite, and then shares with
             no other input; otherwise inputs are foreign.
+        functions: what is known of the functions of its module, which must not change either.
     """
 
-    def __init__(self, graph: Graph, guarded: bool) -> None:
+    def __init__(self, graph: Graph, guarded: bool, functions: Functions | None = None) -> None:
         self._parents: list[int] = [FOREIGN]
         self._classes: dict[Value, int] = {}
-        self._add(graph, guarded)
+        self._add(graph, guarded, functions)
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes:
             self._find_captors(value)
@@ -54,13 +56,13 @@ class Storage:
         """The bodies of loops that need memory of that class again in every trip."""
         return self._captors.get(storage, set())
 
-    def _add(self, graph: Graph, guarded: bool) -> None:
-        db = analyze(graph, noalias=graph.inputs if guarded else ())
+    def _add(self, graph: Graph, guarded: bool, functions: Functions | None) -> None:
+        db = analyze(graph, noalias=graph.inputs if guarded else (), functions=functions)
         _Classes(self, db)
         for node in graph.walk():
             group = node.attributes.get("Subgraph")
             if isinstance(group, Graph):
-                self._add(group, guarded=True)
+                self._add(group, guarded=True, functions=None)
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
 
