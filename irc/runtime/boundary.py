@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -42,10 +43,12 @@ class Exit:
     Args:
         counters: where copies are counted.
         kept: writable arrays that the model keeps for its next run.
+        held: what a session holds: read-only arrays, in memory that nobody writes.
     """
 
-    def __init__(self, counters: Counters, kept: Iterable[Array] = ()) -> None:
+    def __init__(self, counters: Counters, kept: Iterable[Array] = (), held: Iterable[Array] = ()) -> None:
         self._counters = counters
+        self._held = held
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in kept:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
@@ -57,16 +60,21 @@ class Exit:
     def keep(self, values: list[Any], places: Iterable[int]) -> list[Array]:
         """The tensors at ``places``, read-only from now on; if they have reserve, that may be used nevertheless.
 
-        In ``values``, too, they are what is returned. Those that are of that kind already are not copied, though they
-        may share: nobody can change them.
+        In ``values``, too, they are what is returned. Those that are of that kind already, or that the run has been
+        given by the session, are not copied, though they may share: nobody can change them.
         """
         kept: list[Array] = []
         for place in places:
             value = values[place]
-            if not is_append_only(value):
+            if not is_append_only(value) and id(value) not in self._known:
                 value = values[place] = self._keep(value)
             kept.append(value)
         return kept
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        """The identities of what is held. (Caches that grow do not ask.)"""
+        return frozenset(map(id, self._held))
 
     def _keep(self, value: Any) -> Array:
         if not is_array(value):

@@ -26,7 +26,7 @@ KEPT = 16
 
 
 class Held(NamedTuple):
-    """What inputs are that the caller does not pass: arrays that a session keeps, with their names."""
+    """What inputs are that the caller does not pass: read-only arrays of a session, with their names."""
 
     names: tuple[str, ...] = ()
     arrays: Sequence[Array] = ()
@@ -115,7 +115,12 @@ class Intake:
         for positions in recipe.alike:
             shapes = {arrays[i].shape: i for i in positions}
             for shape, i in shapes.items():
-                check_shape(shape, self._arguments[held.names[i]], sizes)
+                try:
+                    check_shape(shape, self._arguments[held.names[i]], sizes)
+                except Error as error:
+                    raise Error(
+                        error.code, f"{error.message}; the last step has left it like that", error.where
+                    ) from None
         return [values[i] for i in recipe.order]
 
     def _found(self, given: tuple[str, ...], held: tuple[str, ...]) -> _Recipe:

@@ -177,7 +177,7 @@ class CompiledModel:
         run = Run(counters, warden or profiler, threads or self.options.threads)
         guarded = Guarded(warden)
         released, kept = self._state.turn(
-            partial(self._compute, values, donated, wanted, keep, run, guarded, again=again)
+            partial(self._compute, values, donated, wanted, held, keep, run, guarded, again=again)
         )
         self.counters = counters
         return released, kept
@@ -187,6 +187,7 @@ class CompiledModel:
         values: Sequence[Any],
         donated: Collection[int],
         wanted: Sequence[int],
+        held: Held,
         keep: Sequence[int],
         run: Run,
         guarded: Guarded,
@@ -196,7 +197,7 @@ class CompiledModel:
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
-            out = boundary.Exit(run.counters, self._state.arrays(contents))
+            out = boundary.Exit(run.counters, self._state.arrays(contents), held.arrays)
             kept = out.keep(results, keep)
             released = {
                 self.outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i])

@@ -17,12 +17,14 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
+from irc.runtime import boundary
+from irc.runtime.arguments import accept
 from irc.runtime.intake import NOTHING, Held
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.values import describe
+from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -71,6 +73,8 @@ class Session:
             for i, (a, place) in enumerate(zip(self._arguments, self._keep))
             if not _only_grows(model.graph.outputs[place], a.name)
         )
+        others = (a.shape for a in model.inputs if a.name not in self.pairs)
+        self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
         self._held = NOTHING
@@ -101,6 +105,7 @@ class Session:
             feeds: as for `CompiledModel.run`, without the caches. Those that are there nevertheless are taken instead
                 of what the session has. Caches that the first step is not given are empty: sizes with the names that
                 other inputs' have are as there, one more may be open and is 0. (Where none is open, they are zeros.)
+                Where a step gives nothing in a cache's place (a constant of no elements), the cache stays as it was.
             outputs: names of the outputs wanted; all by default. Caches among them are read-only.
             limits: as for `CompiledModel.run`.
             threads: as for `CompiledModel.run`.
@@ -144,8 +149,11 @@ class Session:
             feeds, held, outputs, self._keep, limits=limits, threads=threads, again=not self._grows
         )
         for i, argument, dtype, rank in self._unsure:
-            if (kept[i].dtype is not dtype and kept[i].dtype != dtype) or kept[i].ndim != rank:
-                _check_fit(kept[i], argument)
+            array = kept[i]
+            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
+                _check_fit(array, argument)
+            if not array.size:
+                kept[i] = self._unless_left_out(array, argument, feeds, held)
         if self.capacity is not None and is_first:
             given = {**self._model.module.defaults, **dict(zip(*held)), **feeds}
             kept = [
@@ -154,6 +162,26 @@ class Session:
             ]
         self._held = Held(self._names, kept)
         return results
+
+    def _unless_left_out(self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held) -> Array:
+        """``array``, which has no elements, or what the step was given, if it only gave something in its place.
+
+        Exporters merge decoders so: the branch that uses what an encoder gave leaves that out, and gives a constant of
+        some shape with a 0. A cache that has become empty differs from what it was along one axis, whose size nothing
+        else states.
+        """
+        name = argument.name
+        before = accept(feeds[name], argument, {}) if name in feeds else dict(zip(*held)).get(name)
+        if not is_array(before) or not before.size or before.ndim != array.ndim:
+            return array
+        dims = argument.shape or (None,) * array.ndim
+        differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
+        if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
+            return array
+        if name in feeds:
+            before = boundary.copy(before, self._model.counters)
+            before.flags.writeable = False
+        return before
 
     def _start(self, feeds: Mapping[str, Any]) -> Held:
         """Empty caches, for those that the first step is not given."""
@@ -183,9 +211,10 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
             "should be given",
             where,
         )
-    return np.full(
-        check_size([n or 0 for n in shape], argument.dtype), "" if argument.dtype.hasobject else 0, argument.dtype
-    )
+    filler = "" if argument.dtype.hasobject else 0
+    array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
+    array.flags.writeable = False  # as all that is held
+    return array
 
 
 def _only_grows(output: Value, name: str) -> bool:
