@@ -19,6 +19,7 @@ from irc.runtime.guards.limits import Limits, Warden, check_limits
 from irc.runtime.intake import NOTHING, Held, Intake
 from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.memory.arena import PlannedRuns
+from irc.runtime.memory.room import room_of
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
@@ -133,6 +134,7 @@ class CompiledModel:
         held: Held,
         outputs: Iterable[str] | None,
         keep: Sequence[int],
+        counters: Counters,
         *,
         limits: Limits | None,
         threads: int | None,
@@ -146,11 +148,12 @@ class CompiledModel:
                 as they are, and extended in place where nobody else has done so.
             outputs: as for `run`.
             keep: the positions of outputs to give as arrays that nobody may change.
+            counters: where to count what is done.
             limits: as for `run`.
             threads: as for `run`.
             again: whether inputs of the same shapes may come again. (Caches that grow do not.)
         """
-        return self._run(feeds, self._wanted(outputs), (), limits, held, keep, again=again, threads=threads)
+        return self._run(feeds, self._wanted(outputs), (), limits, held, keep, counters, again=again, threads=threads)
 
     def _run(
         self,
@@ -160,11 +163,12 @@ class CompiledModel:
         limits: Limits | None,
         held: Held = NOTHING,
         keep: Sequence[int] = (),
+        counters: Counters | None = None,
         profiler: Profiler | None = None,
         again: bool = True,
         threads: int | None = None,
     ) -> tuple[dict[str, Any], list[Array]]:
-        counters = Counters()
+        counters = counters or Counters()
         if limits is not None:
             check_limits(limits)
         if threads is not None:
@@ -199,12 +203,14 @@ class CompiledModel:
             contents = self._state.settled()
             out = boundary.Exit(run.counters, self._state.arrays(contents), held.arrays)
             kept = out.keep(results, keep)
+            # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
+            order = sorted(wanted, key=partial(_room_first, results)) if donated else wanted
+            outputs = self.outputs
             released = {
-                self.outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i])
-                for i in wanted
+                outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i]) for i in order
             }
             self._state.keep(contents)
-        return released, kept
+        return {outputs[i].name: released[outputs[i].name] for i in wanted} if donated else released, kept
 
     def _release(self, out: boundary.Exit, place: int, value: Any) -> Any:
         try:
@@ -237,6 +243,11 @@ class CompiledModel:
             if name not in places:
                 raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, places)}")
         return [places[name] for name in dict.fromkeys(chosen)]
+
+
+def _room_first(results: Sequence[Any], place: int) -> int:
+    """What sorts results so that those in rooms come first, the largest first."""
+    return 0 if room_of(results[place]) is None else -results[place].nbytes
 
 
 def _names(names: Iterable[str], what: str, code: str) -> list[str]:

@@ -19,6 +19,7 @@ from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime import boundary
 from irc.runtime.arguments import accept
+from irc.runtime.execution import Counters
 from irc.runtime.intake import NOTHING, Held
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import reserve, room_of
@@ -29,7 +30,6 @@ from irc.runtime.values import describe, is_array
 if TYPE_CHECKING:
     from irc.ir import Value
     from irc.runtime.arguments import Argument
-    from irc.runtime.execution import Counters
     from irc.runtime.guards.limits import Limits
     from irc.runtime.values import Array
 
@@ -50,6 +50,7 @@ class Session:
     Attributes:
         pairs: as given or found.
         capacity: as given.
+        counters: what the last step did.
 
     Raises:
         Error: IRC417 there is no such input or output, they are not tensors of one type, or none are found; IRC419 the
@@ -80,16 +81,12 @@ class Session:
         self._held = NOTHING
         self._lock = RLock()
         self._is_stepping = False
+        self.counters = Counters()
 
     @property
     def caches(self) -> dict[str, Array]:
         """The caches by input name, read-only; none before the first step. Later steps do not change them."""
         return {name: array.view() for name, array in zip(*self._held)}
-
-    @property
-    def counters(self) -> Counters:
-        """What the model's last run did."""
-        return self._model.counters
 
     def run(
         self,
@@ -145,15 +142,16 @@ class Session:
     ) -> dict[str, Any]:
         is_first = not self._held.arrays
         held = self._start(feeds) if is_first else self._held
+        counters = Counters()
         results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
-            feeds, held, outputs, self._keep, limits=limits, threads=threads, again=not self._grows
+            feeds, held, outputs, self._keep, counters, limits=limits, threads=threads, again=not self._grows
         )
         for i, argument, dtype, rank in self._unsure:
             array = kept[i]
             if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
                 _check_fit(array, argument)
             if not array.size:
-                kept[i] = self._unless_left_out(array, argument, feeds, held)
+                kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
         if self.capacity is not None and is_first:
             given = {**self._model.module.defaults, **dict(zip(*held)), **feeds}
             kept = [
@@ -161,9 +159,12 @@ class Session:
                 for name, array in zip(self.pairs, kept)
             ]
         self._held = Held(self._names, kept)
+        self.counters = counters
         return results
 
-    def _unless_left_out(self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held) -> Array:
+    def _unless_left_out(
+        self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
+    ) -> Array:
         """``array``, which has no elements, or what the step was given, if it only gave something in its place.
 
         Exporters merge decoders so: the branch that uses what an encoder gave leaves that out, and gives a constant of
@@ -179,7 +180,7 @@ class Session:
         if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
             return array
         if name in feeds:
-            before = boundary.copy(before, self._model.counters)
+            before = boundary.copy(before, counters)
             before.flags.writeable = False
         return before
 

@@ -410,6 +410,27 @@ def test_a_donated_growable_array_is_extended_where_it_is():
     np.testing.assert_array_equal(out, f32([1, 1], [1, 1], [1, 1], [2, 2], [3, 3]))
 
 
+@pytest.mark.parametrize("outputs", ["%last, %present", "%present, %last"])
+def test_of_a_cache_and_a_view_of_it_the_view_is_copied(outputs):
+    text = APPEND.replace(
+        "  return (%present)",
+        f"""\
+  %from : Long(1) = prim::Constant[value=tensor([-1])]()
+  %to : Long(1) = prim::Constant[value=tensor([9223372036854775807])]()
+  %last : Float(*, 2) = onnx::Slice(%present, %from, %to)
+  return ({outputs})""",
+    )
+    model = CompiledModel(graph_of(text))
+    past = GrowableArray(np.ones((3, 2), np.float32), 0, capacity=8)
+    out = model.run({"past": past, "x": f32([2, 3])}, donate=["past"])
+    assert list(out) == [name.strip("%") for name in outputs.split(", ")]
+    assert address(out["present"]) == address(past)
+    assert (model.counters.copies, model.counters.copied_bytes) == (1, 8)
+    out["present"][-1] = 0
+    np.testing.assert_array_equal(out["last"], f32([2, 3]))
+    assert list(model.run({"past": past, "x": f32([2, 3])}, ["present", "last"])) == ["present", "last"]
+
+
 def test_a_borrowed_one_is_copied_and_keeps_its_capacity():
     model = CompiledModel(graph_of(APPEND))
     past = GrowableArray(np.ones((3, 2), np.float32), 0, capacity=8)

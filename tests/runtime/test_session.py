@@ -236,7 +236,7 @@ def test_forks_share_a_prefix_and_never_meet():
     session.run({"x": rows(1, 2)})
     fork = session.fork()
     a, b = session.run({"x": rows(1, 3)}), fork.run({"x": rows(1, 4)})
-    assert session.counters.copies == 2, "both caches of the one that came second"
+    assert (session.counters.copies, fork.counters.copies) == (0, 2), "both caches of the one that came second"
     np.testing.assert_array_equal(a["present_0"][0, 0, :, 0], [0, 0, 0, 0, 1, 2, 3])
     np.testing.assert_array_equal(b["present_0"][0, 0, :, 0], [0, 0, 0, 0, 1, 2, 4])
     for s in (session, fork):
@@ -284,6 +284,20 @@ def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
         seen.append((out, values))
     for array, values in seen:
         np.testing.assert_array_equal(array, np.broadcast_to(values[:, None], (1, 2, len(values), 4)))
+
+
+def test_counters_are_those_of_the_last_step_whatever_else_runs():
+    model = compiled()
+    session, other = irc.Session(model), irc.Session(model)
+    assert session.counters.kernels == 0
+    session.run({"x": rows(3)})
+    session.run({"x": rows(1)})
+    before = session.counters
+    other.run({"x": rows(1)})
+    with pytest.raises(Error):
+        session.run({"z": rows(1)})
+    assert (session.counters, before.copies) == (before, 2)
+    assert other.counters is model.counters
 
 
 # -- what is refused ------------------------------------------------------------
