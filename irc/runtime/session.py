@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error, suggestion
-from irc.ir.types import TensorType, may_be_equal
+from irc.errors import Error
 from irc.runtime import boundary
 from irc.runtime.arguments import accept
 from irc.runtime.execution import Counters
@@ -25,16 +24,13 @@ from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.values import describe, is_array
+from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, only_grows
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Value
     from irc.runtime.arguments import Argument
     from irc.runtime.guards.limits import Limits
     from irc.runtime.values import Array
-
-CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
-"""How exporters call a cache as an input and as an output, up to what follows."""
 
 
 class Session:
@@ -64,7 +60,7 @@ class Session:
             raise Error("IRC417", f"a session needs what irc.compile or irc.load gives, not a {type(model).__name__}")
         self._model = model
         self.capacity = check_number("capacity", capacity)
-        self.pairs = _find(model) if pairs is None else _check(model, pairs)
+        self.pairs = found_pairs(model) if pairs is None else checked_pairs(model, pairs)
         places = {o.name: i for i, o in enumerate(model.outputs)}
         self._keep = tuple(places[output] for output in self.pairs.values())
         inputs = {a.name: a for a in model.inputs}
@@ -72,7 +68,7 @@ class Session:
         self._unsure = tuple(
             (i, a, a.dtype, None if a.shape is None else len(a.shape))
             for i, (a, place) in enumerate(zip(self._arguments, self._keep))
-            if not _only_grows(model.graph.outputs[place], a.name)
+            if not only_grows(model.graph.outputs[place], a.name)
         )
         others = (a.shape for a in model.inputs if a.name not in self.pairs)
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
@@ -149,7 +145,7 @@ class Session:
         for i, argument, dtype, rank in self._unsure:
             array = kept[i]
             if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
-                _check_fit(array, argument)
+                check_fit(array, argument)
             if not array.size:
                 kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
         if self.capacity is not None and is_first:
@@ -218,13 +214,6 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     return array
 
 
-def _only_grows(output: Value, name: str) -> bool:
-    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
-    while output.node is not None and output.node.kind == "irc::append_":
-        output = output.node.inputs[0]
-    return output.node is None and output.name == name
-
-
 def _grown_axis(given: Any, array: Array) -> int | None:
     """The one axis along which ``array`` has another size than ``given``; of a dummy, that which it was appended to."""
     shape = np.shape(given)
@@ -232,63 +221,3 @@ def _grown_axis(given: Any, array: Array) -> int | None:
         return room.axis
     differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
     return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None
-
-
-def _check_fit(array: Array, argument: Argument) -> None:
-    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
-    shape, dtype = argument.shape, argument.dtype
-    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
-        raise Error(
-            "IRC417",
-            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
-            argument.where,
-        )
-
-
-def _find(model: CompiledModel) -> dict[str, str]:
-    outputs = {o.name for o in model.outputs}
-    pairs: dict[str, str] = {}
-    for argument in model.inputs:
-        for past, present in CONVENTIONS:
-            output = present + argument.name.removeprefix(past)
-            if argument.name.startswith(past) and output in outputs:
-                pairs[argument.name] = output
-                break
-    if not pairs:
-        conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
-        raise Error(
-            "IRC417",
-            f"no input is called like an output, as {conventions} are: give "
-            f"pairs from input to output; inputs are {_list(model.inputs)}, outputs {_list(model.outputs)}",
-        )
-    return _check(model, pairs)
-
-
-def _check(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
-    if not isinstance(pairs, Mapping) or not pairs:  # type: ignore[reportUnnecessaryIsInstance]
-        raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
-    inputs, outputs = {a.name: a for a in model.inputs}, {a.name: a for a in model.outputs}
-    for name, output in pairs.items():
-        if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
-            raise Error(
-                "IRC417", f"pairs go from the name of an input to the name of an output: {{{name!r}: {output!r}}}"
-            )
-        if name not in inputs and output not in outputs and name in outputs and output in inputs:
-            raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
-        past, present = _known(name, inputs, "input"), _known(output, outputs, "output")
-        if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
-            raise Error("IRC417", f"only tensors can be handed on: {name!r} is {past.type}, {output!r} {present.type}")
-        if not may_be_equal(past.type, present.type):
-            raise Error("IRC417", f"output {output!r}, {present.type}, can never be input {name!r}, {past.type}")
-    return dict(pairs)
-
-
-def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
-    if name not in among:
-        raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
-    return among[name]
-
-
-def _list(arguments: Iterable[Argument]) -> str:
-    names = [repr(a.name) for a in arguments]
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

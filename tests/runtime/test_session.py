@@ -328,6 +328,32 @@ def test_no_pairs_by_convention():
         irc.Session(compiled(STATE))
 
 
+NUMBERED = """
+graph(%x : Float(2), %past_0 : Float(2), %past_n : Long()):
+  %present_0 : Float(2) = onnx::Add(%x, %past_0)
+  %present_n : Float() = onnx::Cast[to=1](%past_n)
+  return (%present_0, %present_n)
+"""
+
+
+def test_pairs_by_convention_that_cannot_be_handed_on_are_left_to_the_caller():
+    session = irc.Session(compiled(NUMBERED))
+    assert session.pairs == {"past_0": "present_0"}
+    feeds = {"x": f32(1, 2), "past_n": np.array(3)}
+    assert [session.run(feeds)["present_0"].tolist() for _ in range(2)] == [[1, 2], [2, 4]]
+    with pytest.raises(Error, match="no value for input 'past_n'"):
+        session.run({"x": f32(1, 2)})
+
+
+def test_pairs_by_convention_none_of_which_can_be_handed_on():
+    text = NUMBERED.replace("(%present_0, %present_n)", "(%present_n, %x)")
+    with pytest.raises(
+        Error, match=r"called like an input.*give pairs.*'present_n', Float\(\), can never be"
+    ) as caught:
+        irc.Session(compiled(text))
+    assert caught.value.code == "IRC417"
+
+
 def test_other_element_types():
     with pytest.raises(Error, match="can never be"):
         irc.Session(

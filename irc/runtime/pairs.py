@@ -1,0 +1,115 @@
+"""Which output of a model is which input in the next step of a session, and whether it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from irc.errors import Error, suggestion
+from irc.ir.types import TensorType, may_be_equal
+from irc.runtime.values import describe
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+    from irc.runtime.arguments import Argument
+    from irc.runtime.model import CompiledModel
+    from irc.runtime.values import Array
+
+CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
+"""How exporters call a cache as an input and as an output, up to what follows."""
+
+
+def found_pairs(model: CompiledModel) -> dict[str, str]:
+    """The pairs of an input and an output that are called by a convention and can be one.
+
+    Raises:
+        Error: IRC417 there is none.
+    """
+    outputs = {o.name: o for o in model.outputs}
+    pairs: dict[str, str] = {}
+    misfits: list[str] = []
+    for argument in model.inputs:
+        for past, present in CONVENTIONS:
+            output = outputs.get(present + argument.name.removeprefix(past))
+            if argument.name.startswith(past) and output is not None:
+                misfit = _misfit(argument, output)
+                if misfit is None:
+                    pairs[argument.name] = output.name
+                else:
+                    misfits.append(misfit)
+                break
+    if pairs:
+        return pairs
+    if misfits:
+        raise Error(
+            "IRC417",
+            f"no output that is called like an input can be that in the next step, give pairs from input to output: "
+            f"{_some(misfits)}",
+        )
+    conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
+    inputs, outputs = ([repr(a.name) for a in some] for some in (model.inputs, model.outputs))
+    raise Error(
+        "IRC417",
+        f"no input is called like an output, as {conventions} are: give "
+        f"pairs from input to output; inputs are {_some(inputs)}, outputs {_some(outputs)}",
+    )
+
+
+def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
+    """``pairs``, from input to output.
+
+    Raises:
+        Error: IRC417 there are none, no such input or output, or they are not tensors of one type.
+    """
+    if not isinstance(pairs, Mapping) or not pairs:  # type: ignore[reportUnnecessaryIsInstance]
+        raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
+    inputs, outputs = {a.name: a for a in model.inputs}, {a.name: a for a in model.outputs}
+    for name, output in pairs.items():
+        if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
+            raise Error(
+                "IRC417", f"pairs go from the name of an input to the name of an output: {{{name!r}: {output!r}}}"
+            )
+        if name not in inputs and output not in outputs and name in outputs and output in inputs:
+            raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
+        misfit = _misfit(_known(name, inputs, "input"), _known(output, outputs, "output"))
+        if misfit is not None:
+            raise Error("IRC417", misfit)
+    return dict(pairs)
+
+
+def only_grows(output: Value, name: str) -> bool:
+    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
+    while output.node is not None and output.node.kind == "irc::append_":
+        output = output.node.inputs[0]
+    return output.node is None and output.name == name
+
+
+def check_fit(array: Array, argument: Argument) -> None:
+    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
+    shape, dtype = argument.shape, argument.dtype
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
+        raise Error(
+            "IRC417",
+            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
+            argument.where,
+        )
+
+
+def _misfit(past: Argument, present: Argument) -> str | None:
+    """Why ``present`` can never be ``past``, if it cannot."""
+    if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
+        return f"only tensors can be handed on: {past.name!r} is {past.type}, {present.name!r} {present.type}"
+    if not may_be_equal(past.type, present.type):
+        return f"output {present.name!r}, {present.type}, can never be input {past.name!r}, {past.type}"
+    return None
+
+
+def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
+    if name not in among:
+        raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
+    return among[name]
+
+
+def _some(words: Iterable[str]) -> str:
+    words = list(words)
+    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
