@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
+from irc.runtime.guards.limits import Limits
 from irc.runtime.memory.growable import GrowableArray
+from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.memory.room import append, room_of
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, interrupted
@@ -162,14 +164,16 @@ def test_threads_that_continue_one_prefix_never_meet():
     "part",
     [
         lambda a: a[:2],  # too short
-        lambda a: a[1:],  # begins later
+        lambda a: a[1:2],  # too short, and begins later
+        lambda a: a[:0],
+        lambda a: a[::2],  # ends there, but leaves some out
         lambda a: a[::-1],  # backwards
         lambda a: a.view(np.int32),  # other elements
         lambda a: a[:, ::2],  # not whole rows
         lambda a: a.reshape(3, 2, 2),  # other rows
     ],
 )
-def test_only_the_whole_of_what_is_used_is_extended(part):
+def test_only_what_ends_where_the_used_part_does_is_extended(part):
     whole = GrowableArray(np.arange(12, dtype=np.float32).reshape(3, 4), 0, capacity=8).array
     old = part(whole)
     row = np.zeros((1, *old.shape[1:]), old.dtype)
@@ -185,6 +189,60 @@ def test_a_view_of_all_that_is_used_is_extended():
     both, in_place = append(whole.reshape(1, 2, 3)[0], np.ones((2, 1), np.float32), 1)
     assert in_place
     assert address(both) == address(whole)
+
+
+@pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_window_of_the_last_positions_is_extended(axis, dtype):
+    def last(array, n):
+        return array[(slice(None),) * axis + (slice(array.shape[axis] - n, None),)]
+
+    start = np.arange(27).reshape(3, 3, 3).astype(dtype)
+    whole = GrowableArray(start, axis, capacity=8).array
+    row = last(start, 1)
+    both, in_place = append(last(whole, 2), row, axis)
+    assert in_place
+    again, in_place = append(both, row, axis)
+    assert in_place
+    assert address(both) == address(again) == address(last(whole, 2))
+    np.testing.assert_array_equal(both, np.concatenate([last(start, 2), row], axis))
+    np.testing.assert_array_equal(again, np.concatenate([last(start, 2), row, row], axis))
+    np.testing.assert_array_equal(whole, start)
+    other, in_place = append(last(whole, 1), row, axis)
+    assert not in_place, "somebody else has continued it"
+    np.testing.assert_array_equal(other, np.concatenate([row, row], axis))
+
+
+@pytest.mark.parametrize(("window", "rows"), [(1, 1), (5, 1), (64, 1), (64, 3), (2, 5)])
+def test_a_window_that_slides_is_copied_once_in_its_length(window, rows):
+    new = np.ones((2, rows, 3), np.float32)
+    held = GrowableArray(np.ones((2, window, 3), np.float32), axis=1).array
+    copied = 0
+    for _ in range(200):
+        longer, in_place = append(held, new, 1)
+        copied += 0 if in_place else held.shape[1]
+        held = longer[:, -window:]
+        assert room_of(held).capacity <= max(2 * window, window + rows)
+    assert copied <= 200 * rows + window
+
+
+@pytest.mark.parametrize("way", ["the limit of the run", "memory"])
+def test_where_twice_the_length_is_too_much_what_is_needed_will_do(way, monkeypatch):
+    model = CompiledModel(graph_of(APPEND))
+    past = np.ones((1000, 2), np.float32)
+    limits = Limits(bytes=8 * 1500) if way == "the limit of the run" else None
+    if limits is None:
+
+        def little(count):
+            if count > 8 * 1500:
+                raise Error("IRC403", "out of memory")
+            return aligned_bytes(count)
+
+        monkeypatch.setattr("irc.runtime.memory.room.aligned_bytes", little)
+    grown = GrowableArray(past, 0)
+    out = model.run({"past": grown, "x": f32([2, 2])}, donate=["past"], limits=limits)["present"]
+    np.testing.assert_array_equal(out, np.concatenate([past, f32([2, 2])]))
+    assert room_of(out).capacity == 1001
 
 
 def test_a_view_without_the_axis_has_none():
@@ -382,6 +440,10 @@ def test_any_tree_of_continuations_is_as_if_everything_were_copied(data):
     values = [(GrowableArray(start, axis, data.draw(st.integers(0, 6))).array, start)]
     for step in range(data.draw(st.integers(1, 20))):
         array, oracle = values[data.draw(st.integers(0, len(values) - 1))]
+        part = slice(
+            data.draw(st.sampled_from([None, None, 0, 1, -1, -2])), data.draw(st.sampled_from([None, None, -1]))
+        )
+        array, oracle = (x[(slice(None),) * axis + (part,)] for x in (array, oracle))
         new = rows(data.draw(st.integers(0, 3)), step + 1)
         values.append((append(array, new, axis)[0], np.concatenate([oracle, new], axis)))
     for array, oracle in values:
@@ -505,6 +567,22 @@ graph(%n : Long(), %start : Float(*), %captured : Float(4096)):
       -> (%c, %longer)
   return (%end)
 """
+
+
+SLIDING = LOOP.replace(
+    "prim::Constant[value={1}]()",
+    """prim::Constant[value={1}]()
+  %from : Long(1) = prim::Constant[value=tensor([-4])]()
+  %to : Long(1) = prim::Constant[value=tensor([1000])]()""",
+).replace("-> (%c, %longer)", "%window : Float(*) = onnx::Slice(%longer, %from, %to)\n      -> (%c, %window)")
+
+
+@pytest.mark.parametrize("trips", [1, 2, 9, 200])
+def test_a_window_that_a_loop_carries_is_copied_once_in_its_length(trips):
+    model = CompiledModel(graph_of(SLIDING))
+    out = model.run({"n": np.int64(trips), "start": f32(0, 1, 2, 3), "captured": np.ones(4096, np.float32)})["end"]
+    np.testing.assert_array_equal(out, f32(0, 1, 2, 3, *[4096] * trips)[-4:])
+    assert model.counters.copied_bytes <= 4 * (trips + 2 * 4)
 
 
 @pytest.mark.parametrize("trips", [1, 2, 9, 200])

@@ -22,6 +22,16 @@ graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4), %past_1 : Float(
   return (%y, %present_0, %present_1)
 """
 
+WINDOW = """
+graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4)):
+  %from : Long(1) = prim::Constant[value=tensor([-3])]()
+  %to : Long(1) = prim::Constant[value=tensor([1000])]()
+  %axis : Long(1) = prim::Constant[value=tensor([2])]()
+  %all : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past_0, %x)
+  %present_0 : Float(1, 2, *, 4) = onnx::Slice(%all, %from, %to, %axis)
+  return (%present_0)
+"""
+
 STATE = """
 graph(%x : Float(2), %h : Float(2)):
   %y : Float(2) = onnx::Add(%x, %h)
@@ -144,6 +154,20 @@ def test_steps_leave_the_memory_plans_of_other_runs_alone():
     for _ in range(2):
         model.run(feeds)
     assert model.counters.planned > 0
+
+
+@pytest.mark.parametrize("capacity", [None, 3, 100])
+def test_a_window_is_copied_once_in_its_length(capacity):
+    session = irc.Session(compiled(WINDOW), capacity=capacity)
+    session.run({"x": rows(7)})
+    values, copied = [1.0] * 7, 0
+    for step in range(100):
+        out = session.run({"x": rows(1, step)})["present_0"]
+        values.append(step)
+        np.testing.assert_array_equal(out[0, 0, :, 0], values[-3:])
+        copied += session.counters.copied_bytes
+    assert copied <= rows(100 + 3).nbytes
+    assert session.caches["past_0"].base.nbytes <= rows(max(capacity or 0, 6)).nbytes
 
 
 def test_copies_of_many_steps_are_at_most_twice_what_they_append():
@@ -269,7 +293,8 @@ def test_a_cache_that_a_step_is_given_stays_as_it_is():
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
-    model = compiled()
+    text, length = data.draw(st.sampled_from([(CACHE, 100), (WINDOW, 3)]))
+    model = compiled(text)
     leaves = [(irc.Session(model), np.empty(0, np.float32))]
     seen = []
     for step in range(data.draw(st.integers(1, 15))):
@@ -279,7 +304,7 @@ def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
             leaves.append((session, values))
         n = data.draw(st.integers(0, 3))
         out = session.run({"x": rows(n, step)})["present_0"]
-        values = np.concatenate([values, np.full(n, step, np.float32)])
+        values = np.concatenate([values, np.full(n, step, np.float32)])[-length:]
         leaves = [(s, values if s is session else v) for s, v in leaves]
         seen.append((out, values))
     for array, values in seen:

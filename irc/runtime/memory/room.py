@@ -3,9 +3,10 @@
 A *room* is memory with capacity along one axis, of which a prefix is used.
 Kernels see plain arrays: views of that prefix. `append` writes new elements
 behind the prefix and gives a longer view, so views given out earlier still
-show what they did. It does that only for a view of all that is used (the
-high-water mark) of a room that the caller may write: whoever appends to a
-shorter prefix gets a copy, so two continuations of one prefix never meet.
+show what they did. It does that only for a view that ends where the prefix does
+(the high-water mark), in a room that the caller may write: of all that is used,
+or of a window that slides, the last positions. Whoever appends to what ends
+before gets a copy, so two continuations of one prefix never meet.
 
 How an array leads to its room: ``view.base`` is an array of the whole room and
 ``view.base.base`` the room itself, because NumPy gives views of views the base
@@ -15,6 +16,7 @@ of the first array whose own base is no array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -45,6 +47,7 @@ class Room:
         "__weakref__",
         "_around",
         "_before",
+        "_begin",
         "_dtype",
         "_fits",
         "_is_raw",
@@ -76,6 +79,7 @@ class Room:
         self.append_only = False
         self._turn = ["append"]  # whoever has taken it may: a lock takes five times as long
         self._latest: Callable[[], Array | None] = _none
+        self._begin = 0  # where it begins
 
     def first(self, parts: Sequence[Array]) -> Array:
         """Put ``parts``, one after the other, into an empty room; a view of them."""
@@ -90,8 +94,8 @@ class Room:
     def extend(self, old: Array, new: Array) -> Array | None:
         """Write ``new`` behind ``old`` and view both.
 
-        None if ``old`` may not be extended, or is not all that is used, or if ``new`` does not fit or is too long, or
-        while somebody else takes the place.
+        None if ``old`` may not be extended, or does not end where what is used does, or if ``new`` does not fit or is
+        too long, or while somebody else takes the place.
         """
         shape = new.shape
         if (shape != self._fits or new.dtype is not self._dtype) and not self.takes(new):
@@ -107,13 +111,17 @@ class Room:
         try:
             start = self.used
             end = start + shape[self.axis]
-            if end > self.capacity or (self._latest() is not old and not self._shows(old)):
+            if end > self.capacity:
+                return None
+            begin = self._begin if self._latest() is old else self._begin_of(old)
+            if begin is None:
                 return None
             face: Any = old.base
-            both: Array = face[self._before + (slice(end),)]  # noqa: RUF005  unpacking takes a third longer
+            both: Array = face[self._before + (slice(begin, end),)]  # noqa: RUF005  unpacking takes a third longer
             if self._is_raw:
                 both = both.view(self._dtype)
             self._latest = ref(both)  # first: interrupted, an append leaves `used` as it is
+            self._begin = begin
             self.used = end
         finally:
             self._turn.append(turn)
@@ -138,15 +146,20 @@ class Room:
         face.flags.writeable = False
         self.append_only = True
 
-    def _shows(self, array: Array) -> bool:
-        """Whether ``array`` is the used part: same place, order and element type."""
-        used = self._whole[(*self._before, slice(self.used))]
-        return (
-            array.shape == used.shape
-            and array.strides == used.strides
-            and array.dtype == used.dtype
-            and array.ctypes.data == used.ctypes.data
+    def _begin_of(self, array: Array) -> int | None:
+        """Where ``array`` begins if it is the last of what is used: of that place, order and element type."""
+        length = array.shape[self.axis] if self.axis < array.ndim else 0
+        begin = self.used - length
+        before, after = self._around
+        strides = self._whole.strides
+        is_last = (
+            begin >= 0
+            and array.shape == (*before, length, *after)
+            and array.strides == strides
+            and array.dtype == self._dtype
+            and array.ctypes.data == self.__array_interface__["data"][0] + begin * strides[self.axis]
         )
+        return begin if is_last else None
 
 
 _ALL = slice(None)
@@ -210,7 +223,10 @@ def moved(old: Array, new: Array, axis: int) -> Array:
     own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
     reserve = 2 * old.shape[axis] if own else 0
     most = MAX_BYTES // row if row else length
-    return filled(parts, axis, max(length, min(reserve, most)))
+    if length < (capacity := min(reserve, most)):
+        with suppress(Error):  # memory, or what a run may use of it, may do for what is needed
+            return filled(parts, axis, capacity)
+    return filled(parts, axis, length)
 
 
 def filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
