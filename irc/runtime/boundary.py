@@ -4,13 +4,14 @@ Memory that the plan may not change enters it as read-only views: the caller's
 arrays here, weights because their arrays are read-only anyhow. NumPy's views of
 read-only memory are read-only, so what leaves read-only is somebody else's and
 is copied; of what leaves writable, only results that are views of one owner can
-share with each other.
+share with each other. And a result keeps alive little more memory than it takes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,6 +22,13 @@ from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import is_append_only, room_of
 from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
+
+SPARE = 4
+"""A result that takes less than this part of the memory that it shows is copied, so that the rest of that is freed: the
+last of many hidden states would keep all of them alive. To copy so little costs a fraction of having made it all."""
+
+SPARED_BYTES = 16384
+"""Memory of up to this size stays alive: a session takes about as much besides its states."""
 
 
 def borrow(value: Any) -> Any:
@@ -90,8 +98,13 @@ class Exit:
         # A result with several elements in one place would change in all of them when its owner writes to one.
         if not array.flags.carray and (not array.flags.writeable or overlaps_itself(array)):
             return _copied(array, self._counters)
+        owner = _owner(array)
+        if owner is not array:
+            if _keeps_much(array, owner):
+                with suppress(Error):  # there is no memory for it, or the run may not use so much
+                    return _copied(array, self._counters)
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
-        if not self._left.setdefault(id(_owner(array)), _Ranges()).take(array):
+        if not self._left.setdefault(id(owner), _Ranges()).take(array):
             return _copied(array, self._counters)
         return array
 
@@ -153,13 +166,19 @@ def _read_only(array: Array) -> Array:
 
 
 def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") -> Array:
-    counters.copies += 1
-    counters.copied_bytes += array.nbytes
     check_size(array.shape, array.dtype)
     try:
-        return array.copy(order)
+        copied = array.copy(order)
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
         raise Error("IRC403", f"out of memory: {error}") from None
+    counters.copies += 1
+    counters.copied_bytes += array.nbytes
+    return copied
+
+
+def _keeps_much(array: Array, owner: Any) -> bool:
+    """Whether ``array`` is a small part of what it keeps alive. The reserve of rooms is there to be used."""
+    return is_array(owner) and (size := owner.nbytes) > SPARED_BYTES and size > SPARE * array.nbytes
 
 
 def _owner(array: Array) -> Any:

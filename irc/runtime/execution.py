@@ -38,8 +38,8 @@ class Counters:
         kernels: calls of kernels, those inside fusion groups included.
         in_place: kernels that wrote into an input that nothing needed any more.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
-            caller, the model or another result keeps, or because the plan writes into an input; and arrays that
-            could not be extended where they were.
+            caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
+            writes into an input; and arrays that could not be extended where they were.
         copied_bytes: bytes in those copies.
         planned: results that were made in memory planned for them.
         arena_bytes: the size of that memory, the arena.

@@ -11,6 +11,7 @@ from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
 from irc.runtime.execution import Counters
+from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.memory import arena
 from irc.runtime.model import CompiledModel
@@ -410,6 +411,40 @@ def test_thousands_of_views_of_one_result_need_no_copies():
     assert [float(r[0]) for r in results[:-1]] == list(range(3000))
     assert model.counters.copies == 1  # the whole, which overlaps its parts
     assert not any(np.shares_memory(results[-1], r) for r in results[:-1])
+
+
+LAST = """
+graph(%x : Float(*, 64)):
+  %from : Long(1) = prim::Constant[value=tensor([-ROWS])]()
+  %to : Long(1) = prim::Constant[value=tensor([1000000])]()
+  %all : Float(*, 64) = onnx::Relu(%x)
+  %last : Float(*, 64) = onnx::Slice(%all, %from, %to)
+  %list : Float(*, 64)[] = onnx::SequenceConstruct(%last)
+  return (OUT)
+"""
+
+
+@pytest.mark.parametrize("out", ["%last", "%list"])
+@pytest.mark.parametrize(
+    ("rows", "of", "is_copied"),
+    [(1, 1000, True), (249, 1000, True), (250, 1000, False), (1000, 1000, False), (1, 64, False)],
+)
+def test_a_small_part_of_a_large_result_does_not_keep_the_rest_alive(out, rows, of, is_copied):
+    model = model_of(LAST.replace("ROWS", str(rows)).replace("OUT", out))
+    x = np.random.default_rng(0).random((of, 64), np.float32)
+    (found,) = model.run({"x": x}).values()
+    (array,) = found if out == "%list" else [found]
+    np.testing.assert_array_equal(array, x[-rows:])
+    assert (model.counters.copies, model.counters.copied_bytes) == ((1, array.nbytes) if is_copied else (0, 0))
+    memory = array if array.base is None else array.base
+    assert memory.nbytes <= max(16384, 4 * array.nbytes)
+
+
+def test_a_small_part_is_no_copy_where_limits_have_no_memory_for_one():
+    model, x = model_of(LAST.replace("ROWS", "100").replace("OUT", "%last")), np.ones((1000, 64), np.float32)
+    for least, copies in ((x.nbytes, 0), (2 * x.nbytes, 1)):
+        np.testing.assert_array_equal(model.run({"x": x}, limits=Limits(bytes=least))["last"], x[:100])
+        assert model.counters.copies == copies
 
 
 @pytest.mark.parametrize("donate", [[], ["x"]])

@@ -218,6 +218,23 @@ def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
     assert not session.caches["past_1"].flags.writeable
 
 
+def test_a_state_does_not_keep_alive_what_it_is_the_last_of():
+    text = """
+    graph(%x : Float(seq, 8), %past_0 : Float(1, 8)):
+      %from : Long(1) = prim::Constant[value=tensor([-1])]()
+      %to : Long(1) = prim::Constant[value=tensor([1000000])]()
+      %all : Float(seq, 8) = onnx::Add(%x, %past_0)
+      %present_0 : Float(1, 8) = onnx::Slice(%all, %from, %to)
+      return (%present_0)
+    """
+    session = irc.Session(compiled(text))
+    for step in (1, 2):
+        session.run({"x": np.ones((10000, 8), np.float32)}, outputs=[])
+        state = session.caches["past_0"]
+        np.testing.assert_array_equal(state, np.full((1, 8), step))
+        assert state.base.nbytes == state.nbytes
+
+
 def test_reset_begins_anew():
     session = irc.Session(compiled())
     session.run({"x": rows(3)})
