@@ -20,7 +20,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.room import is_append_only, room_of
+from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
 
 SPARE = 4
@@ -100,7 +100,9 @@ class Exit:
             return _copied(array, self._counters)
         owner = _owner(array)
         if owner is not array:
-            if _keeps_much(array, owner):
+            if type(owner) is Room:  # it goes by the identity of its latest view, of which a holder may set the shape
+                array = array.view()
+            elif _keeps_much(array, owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
                     return _copied(array, self._counters)
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.

@@ -329,6 +329,30 @@ def test_arguments_that_are_no_integers_are_refused(arguments, code):
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(
+    "give",
+    [np.asarray, np.asanyarray, lambda x: x.array, lambda x: x[...], lambda x: x.real, lambda x: x.squeeze()],
+)
+def test_whoever_is_given_its_contents_may_set_their_shape(give):
+    grown = GrowableArray(np.arange(8, dtype=np.float32).reshape(4, 2), 0, capacity=9)
+    given = give(grown)
+    given.shape = (2, 4)
+    assert grown.shape == (4, 2)
+    assert grown.append(np.ones((1, 2), np.float32))
+    assert grown.shape == (5, 2)
+    given[0, 0] = 7
+    assert grown[0, 0] == 7
+
+
+def test_it_can_be_made_read_only():
+    for protect in (lambda x: x.setflags(write=False), lambda x: setattr(x.flags, "writeable", False)):
+        grown = GrowableArray(f32(1, 2), 0, capacity=9)
+        protect(grown)
+        with pytest.raises(ValueError, match="read-only"):
+            grown[0] = 3
+        assert not grown.append(f32(3))
+
+
 @pytest.mark.parametrize("contents", [[1.5], [0.0], [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], []])
 @pytest.mark.parametrize(
     "use",
@@ -511,6 +535,19 @@ def test_two_runs_on_one_donated_prefix_never_meet():
     np.testing.assert_array_equal(one, f32([1, 1], [2, 2]))
     np.testing.assert_array_equal(other, f32([1, 1], [3, 3]))
     assert not np.shares_memory(one, other)
+
+
+def test_what_was_done_to_a_result_is_not_overlooked():
+    """A room knows its latest view by identity; whoever holds a result may have given it another shape."""
+    model = CompiledModel(graph_of(APPEND.replace(", 2)", ", *)")))
+    past, x = GrowableArray(np.zeros((3, 4), np.float32), 0, capacity=9), np.ones((1, 4), np.float32)
+    out = model.run({"past": past, "x": x}, donate=["past"])["present"]
+    out.shape = (8, 2)
+    with pytest.raises(Error) as caught:
+        model.run({"past": out, "x": x}, donate=["past"])
+    assert caught.value.code == "IRC421"
+    found = model.run({"past": out, "x": x[:, :2]}, donate=["past"])["present"]
+    np.testing.assert_array_equal(found, np.concatenate([out, x[:, :2]]))
 
 
 @pytest.mark.parametrize("length", [64, 256, 1024, 4096])

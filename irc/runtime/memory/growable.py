@@ -18,7 +18,7 @@ def _of_contents(name: str) -> Any:
     """The special method ``name`` of arrays: Python looks for it in the class, where `__getattr__` is not asked."""
 
     def method(self: GrowableArray, *arguments: Any, **options: Any) -> Any:
-        return getattr(self.array, name)(*arguments, **options)
+        return getattr(self._view, name)(*arguments, **options)  # type: ignore[reportPrivateUsage]  # its own
 
     return method
 
@@ -76,8 +76,8 @@ class GrowableArray(NDArrayOperatorsMixin):
 
     @property
     def array(self) -> Array:
-        """The contents: a view."""
-        return self._view
+        """The contents: a view, of which shape and strides are its holder's to set."""
+        return self._view.view()
 
     @property
     def axis(self) -> int:
@@ -99,10 +99,15 @@ class GrowableArray(NDArrayOperatorsMixin):
         """The element type."""
         return self._view.dtype
 
+    @property
+    def flags(self) -> Any:
+        """Those of an array: whether it may be written, for one."""
+        return self._view.flags
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # those of an object that is still being unpickled, and protocols
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._view, name)
+        return getattr(self.array, name)  # some give the array itself, as `real` and `squeeze` may
 
     __bool__ = _of_contents("__bool__")
     __complex__ = _of_contents("__complex__")
@@ -111,6 +116,7 @@ class GrowableArray(NDArrayOperatorsMixin):
     __dlpack_device__ = _of_contents("__dlpack_device__")
     __float__ = _of_contents("__float__")
     __int__ = _of_contents("__int__")
+    setflags = _of_contents("setflags")
 
     def __len__(self) -> int:
         return len(self._view)
@@ -123,13 +129,13 @@ class GrowableArray(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if dtype is None and not copy:
-            return self._view
+            return self.array
         return np.array(self._view, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        given = {id(x.array): x for x in options.get("out", ()) if isinstance(x, GrowableArray)}
+        given = {id(x._view): x for x in options.get("out", ()) if isinstance(x, GrowableArray)}
         if given:
-            options["out"] = tuple(map(plain, options["out"]))
+            options["out"] = tuple(x._view if isinstance(x, GrowableArray) else x for x in options["out"])
         if "where" in options:
             options["where"] = plain(options["where"])
         results = getattr(ufunc, method)(*map(plain, inputs), **options)

@@ -111,17 +111,13 @@ class Room:
         try:
             start = self.used
             end = start + shape[self.axis]
-            if end > self.capacity:
-                return None
-            begin = self._begin if self._latest() is old else self._begin_of(old)
-            if begin is None:
+            if end > self.capacity or (self._latest() is not old and not self._ends(old)):
                 return None
             face: Any = old.base
-            both: Array = face[self._before + (slice(begin, end),)]  # noqa: RUF005  unpacking takes a third longer
+            both: Array = face[self._before + (slice(self._begin, end),)]  # noqa: RUF005  unpacking takes a third longer
             if self._is_raw:
                 both = both.view(self._dtype)
             self._latest = ref(both)  # first: interrupted, an append leaves `used` as it is
-            self._begin = begin
             self.used = end
         finally:
             self._turn.append(turn)
@@ -146,20 +142,23 @@ class Room:
         face.flags.writeable = False
         self.append_only = True
 
-    def _begin_of(self, array: Array) -> int | None:
-        """Where ``array`` begins if it is the last of what is used: of that place, order and element type."""
+    def _ends(self, array: Array) -> bool:
+        """Whether ``array`` is the last of what is used, in place, order and element type; then `_begin` is its."""
         length = array.shape[self.axis] if self.axis < array.ndim else 0
         begin = self.used - length
         before, after = self._around
         strides = self._whole.strides
-        is_last = (
-            begin >= 0
-            and array.shape == (*before, length, *after)
-            and array.strides == strides
-            and array.dtype == self._dtype
-            and array.ctypes.data == self.__array_interface__["data"][0] + begin * strides[self.axis]
-        )
-        return begin if is_last else None
+        if (
+            begin < 0
+            or array.shape != (*before, length, *after)
+            or array.strides != strides
+            or array.dtype != self._dtype
+            or array.ctypes.data != self.__array_interface__["data"][0] + begin * strides[self.axis]
+        ):
+            return False
+        self._latest = _none  # first: whose `_begin` it was
+        self._begin = begin
+        return True
 
 
 _ALL = slice(None)
