@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.frontend.onnx.attention import cast_values, read_in_place
 from irc.frontend.onnx.attributes import substitute
 from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.opsets import read_imports
@@ -94,8 +95,11 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     if not proto.node:
         return None
     _cast_inputs(proto, types, taken)
-    if operator.kind == _ATTENTION and types[2] != types[0]:
-        _cast_values(proto)
+    if operator.kind == _ATTENTION:
+        given = substitute(raw.attributes, builder.environment, raw)
+        read_in_place(proto, types[0], next((a.f for a in given if a.name == "scale"), 1.0))
+        if types[2] != types[0]:
+            cast_values(proto)
     wanted = [name for name, own in zip(proto.output, raw.outputs) if own]
     del proto.output[:]
     proto.output.extend(wanted)
@@ -135,17 +139,6 @@ def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Ty
             proto.input[i] = f"{name}_given"
             cast: NodeProto = helper.make_node("Cast", [proto.input[i]], [name], to=want.dtype.onnx)
             proto.node.insert(0, cast)
-
-
-def _cast_values(proto: FunctionProto) -> None:
-    """Let the last product of Attention, of weights and values, have operands of one element type: the weights'."""
-    from onnx import NodeProto, helper
-
-    at, product = max((i, node) for i, node in enumerate(proto.node) if node.op_type == "MatMul")
-    weights, values = product.input
-    product.input[1] = f"{values}_cast"
-    cast: NodeProto = helper.make_node("CastLike", [values, weights], [product.input[1]])
-    proto.node.insert(at, cast)
 
 
 def _of_operator(schema: Any, version: int) -> FunctionProto:

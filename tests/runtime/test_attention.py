@@ -1,0 +1,121 @@
+"""Attention reads keys and values where they are: nothing of a cache's size is made, and results are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import irc
+
+BATCH, NEW, SIZE = 2, 2, 256
+HEADS = [(4, 4), (4, 2), (4, 1)]
+"""Of queries, of keys and values: for each a head of its own, shared by some, shared by all."""
+
+
+def attention(
+    heads: tuple[int, int], past: int, dtype: str = "float32", mask: str = "", flat: bool = False, **attributes: object
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A model of one node with caches of ``past`` positions, whose length is open, and its inputs."""
+    random = np.random.default_rng(0)
+    queries, others = heads
+
+    def new(count: int) -> np.ndarray:
+        array = random.standard_normal((BATCH, count, NEW, SIZE))
+        return array.swapaxes(1, 2).reshape(BATCH, NEW, -1) if flat else array
+
+    feeds = {"q": new(queries), "k": new(others), "v": new(others)}
+    if mask:
+        feeds["mask"] = random.standard_normal((BATCH, 1, NEW, past + NEW))
+    feeds["past_key"], feeds["past_value"] = random.standard_normal((2, BATCH, others, past, SIZE))
+    feeds = {name: array.astype(dtype) for name, array in feeds.items()}
+    if mask == "bool":
+        feeds["mask"] = feeds["mask"] > 0
+    if flat:
+        attributes |= {"q_num_heads": queries, "kv_num_heads": others}
+    inputs = ["q", "k", "v", "mask" if mask else "", "past_key", "past_value"]
+    node = helper.make_node("Attention", inputs, ["y", "present_key", "present_value", "scores"], **attributes)
+    infos = [
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(array.dtype),
+            [f"{name}_{i}" if n in (past, past + NEW) else n for i, n in enumerate(array.shape)],
+        )
+        for name, array in feeds.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
+    graph = helper.make_graph([node], "attention", infos, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), feeds
+
+
+@pytest.mark.parametrize("heads", HEADS)
+@pytest.mark.parametrize("mask", ["", "bool", "float"])
+@pytest.mark.parametrize(("dtype", "copies"), [("float32", 0), ("float16", 1)])
+def test_no_copy_of_keys_and_values_is_made(heads, mask, dtype, copies):
+    """But for one of scaled keys, rounded as the specification says, in half precision."""
+    made: list[int] = []
+    for past in (100, 200):
+        model, feeds = attention(heads, past, dtype, mask, is_causal=int(not mask))
+        operators = irc.compile(model).profile(feeds).by_operator()
+        made.append(sum(o.bytes for o in operators if o.kind != "irc::append_"))
+    keys = BATCH * heads[1] * 100 * SIZE * np.dtype(dtype).itemsize
+    assert made[1] - made[0] < (copies + 0.5) * keys  # scores have 4 elements a position for the 256 of a key
+
+
+@pytest.mark.parametrize(("heads", "mask"), [*zip(HEADS, ["", "bool", "float"])])
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "attributes"),
+    [
+        ("float32", {}),
+        ("float32", {"is_causal": 1, "softcap": 2.0, "qk_matmul_output_mode": 1}),
+        ("float32", {"scale": 3.0}),
+        ("float32", {"scale": 0.5, "qk_matmul_output_mode": 3}),
+        ("float16", {"softmax_precision": 1}),
+    ],
+)
+def test_results_are_the_operators(heads, mask, flat, dtype, attributes):
+    model, feeds = attention(heads, 5, dtype, mask, flat, **attributes)
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    tolerance = 1e-4 if dtype == "float32" else 1e-2
+    for passes in ("none", "default"):
+        found = irc.compile(model, passes).run(feeds)
+        for name, array in zip(found, expected, strict=True):
+            np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_half_precision_scales_without_infinities_of_its_own(scale):
+    """Large queries and small keys, or the other way round."""
+    attributes = {} if scale is None else {"scale": scale}
+    model, feeds = attention((4, 2), 3, "float16", **attributes)
+    for of_queries, of_keys in ((8000.0, 1e-4), (1e-4, 8000.0)):
+        scaled = {**feeds, "q": (feeds["q"] * np.float16(of_queries)).clip(-40000, 40000)}
+        scaled |= {name: (feeds[name] * np.float16(of_keys)).clip(-40000, 40000) for name in ("k", "past_key")}
+        wide, others = attention((4, 2), 3, **attributes)
+        expected = irc.compile(wide).run({**others, **{n: a.astype(np.float32) for n, a in scaled.items()}})
+        found = irc.compile(model).run(scaled)
+        assert np.isfinite(found["scores"]).all()
+        np.testing.assert_allclose(found["scores"], expected["scores"], rtol=0.02, atol=0.05)
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_nothing_is_attended_to(batch):
+    model, feeds = attention((4, 2), 0)
+    feeds = {name: array[:batch, :, :0] for name, array in feeds.items()}
+    assert irc.compile(model, "default").run(feeds)["y"].shape == (batch, 4, 0, SIZE)
+
+
+def test_heads_that_cannot_be_shared_are_refused():
+    """4 heads of queries of 3 rows are as many rows as 3 heads of 4, but mean something else."""
+    model, feeds = attention((4, 3), 3)
+    feeds["q"] = np.ones((BATCH, 4, 3, SIZE), np.float32)
+    feeds["k"] = feeds["v"] = np.ones((BATCH, 3, 3, SIZE), np.float32)
+    for value in model.graph.input:
+        for size in value.type.tensor_type.shape.dim:
+            size.Clear()
+    with pytest.raises(irc.Error) as caught:
+        irc.compile(model).run(feeds)
+    assert caught.value.code == "IRC421"
