@@ -158,6 +158,25 @@ APPLIES = [
            %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)""",
         "Neg slice_scatter",
     ),
+    (
+        "scale_of_the_smaller_operand",
+        """%h : Float() = prim::Constant[value=tensor([0.5])]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Transpose[perm=[1, 0]](%s)
+           %y = onnx::MatMul(%t, %c)""",
+        "Transpose Mul MatMul",
+    ),
+    (
+        "scale_of_the_smaller_operand",  # what both are multiplied with, at once: a cache is larger
+        """%h : Float(1) = prim::Constant[value=splat(0.5)]()
+           %t = onnx::Transpose[perm=[1, 0]](%n)
+           %k = onnx::Concat[axis=1](%t, %t)
+           %s = onnx::Mul(%h, %k)
+           %a = onnx::Abs(%x)
+           %b = onnx::Mul(%a, %h)
+           %y = onnx::MatMul(%b, %s)""",
+        "Transpose Concat Abs Mul MatMul",
+    ),
 ]
 
 
@@ -271,6 +290,44 @@ REFUSES = [
            %s = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%x, %p)
            %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)""",
     ),
+    (
+        "scale_of_the_smaller_operand",  # which might overflow there
+        """%h : Float() = prim::Constant[value=tensor([2.])]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Transpose[perm=[1, 0]](%s)
+           %y = onnx::MatMul(%t, %c)""",
+    ),
+    (
+        "scale_of_the_smaller_operand",  # which makes NaN of infinity
+        """%h : Float() = prim::Constant[value=tensor([0.])]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Transpose[perm=[1, 0]](%s)
+           %y = onnx::MatMul(%t, %c)""",
+    ),
+    (
+        "scale_of_the_smaller_operand",  # it adds a dimension
+        """%h : Float(1, 1, 1) = prim::Constant[value=splat(0.5)]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Transpose[perm=[0, 2, 1]](%s)
+           %y = onnx::MatMul(%t, %c)""",
+    ),
+    (
+        "scale_of_the_smaller_operand",  # it is at the smaller one
+        """%h : Float() = prim::Constant[value=tensor([0.5])]()
+           %s = onnx::Mul(%c, %h)
+           %t = onnx::Transpose[perm=[1, 0]](%x)
+           %y = onnx::MatMul(%t, %s)""",
+    ),
+    (
+        "scale_of_the_smaller_operand",  # others use it scaled
+        """%h : Float() = prim::Constant[value=tensor([0.5])]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Transpose[perm=[1, 0]](%s)
+           %u = onnx::MatMul(%t, %c)
+           %v = onnx::ReduceMax[keepdims=0](%s)
+           %a = onnx::Add(%u, %v)
+           %y = onnx::Neg(%a)""",
+    ),
 ]
 
 
@@ -294,7 +351,13 @@ LOOK_AT_RESULT = "%z = onnx::Abs(%y)"
 WRITE_RESULT = "%w = onnx::Neg_(%y)\n"
 LOOK_AT_INPUTS = "%z1 = onnx::Add(%x, %n)\n%z = onnx::Concat[axis=1](%z1, %c)"
 
-FRESH = {"known_contents", "constant_of_known_shape", "scatter_to_slice", "scatter_overwritten"}
+FRESH = {
+    "known_contents",
+    "constant_of_known_shape",
+    "scale_of_the_smaller_operand",
+    "scatter_to_slice",
+    "scatter_overwritten",
+}
 """Rules that put one fresh result in the place of another."""
 
 CONSTANT = {"known_contents", "constant_of_known_shape"}
@@ -330,6 +393,21 @@ WRITE
 def test_what_was_overwritten_is_not_looked_for_behind_a_write(write: str) -> None:
     _, used = canonicalized(SCATTER_TWICE.replace("WRITE", write))
     assert "scatter_overwritten" not in used
+
+
+SCALED = """
+%h : Float() = prim::Constant[value=tensor([0.5])]()
+%s = onnx::Mul(%x, %h)
+WRITE
+%t = onnx::Transpose[perm=[1, 0]](%s)
+%y = onnx::MatMul(%t, %c)
+"""
+
+
+@pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%s)"])
+def test_what_is_written_after_it_was_scaled_is_not_read_later(write: str) -> None:
+    _, used = canonicalized(SCALED.replace("WRITE", write))
+    assert "scale_of_the_smaller_operand" not in used
 
 
 BOX = """

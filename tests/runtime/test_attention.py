@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 
 import irc
+from irc.ir import parse_graph
 
 BATCH, NEW, SIZE = 2, 2, 256
 HEADS = [(4, 4), (4, 2), (4, 1)]
@@ -119,3 +120,32 @@ def test_heads_that_cannot_be_shared_are_refused():
     with pytest.raises(irc.Error) as caught:
         irc.compile(model).run(feeds)
     assert caught.value.code == "IRC421"
+
+
+@pytest.mark.parametrize("order", ["scale, transpose", "transpose, scale"])
+def test_queries_alone_are_scaled_where_exporters_scale_both(order):
+    """No result but the caches themselves grows by as much as the keys do."""
+    root = "%root : Float(1) = prim::Constant[value=splat(0.7071)]()"
+    scaled = {
+        "scale, transpose": "%s = onnx::Mul(%k, %root)\n%t = onnx::Transpose[perm=[0, 1, 3, 2]](%s)",
+        "transpose, scale": "%s = onnx::Transpose[perm=[0, 1, 3, 2]](%k)\n%t = onnx::Mul(%s, %root)",
+    }[order]
+    text = f"""graph(%x : Float(b, 2, s, 64), %past : Float(b, 2, p, 64)):
+      {root}
+      %k : Float(b, 2, *, 64) = onnx::Concat[axis=2](%past, %x)
+      %r = onnx::Relu(%x)
+      %q = onnx::Mul(%r, %root)
+      {scaled}
+      %y = onnx::MatMul(%q, %t)
+      return (%y, %k)"""
+    x = np.random.default_rng(0).standard_normal((2, 2, 1, 64), np.float32)
+    made: list[int] = []
+    for past in (100, 200):
+        feeds = {"x": x, "past": np.full((2, 2, past, 64), 0.1, np.float32)}
+        compiled = irc.compile(parse_graph(text))
+        expected = irc.compile(parse_graph(text), "none").run(feeds)
+        for name, array in compiled.run(feeds).items():
+            np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-6)
+        operators = compiled.profile(feeds).by_operator()
+        made.append(sum(o.bytes for o in operators if o.kind != "irc::append_"))
+    assert made[1] - made[0] == 100 * 4 * x.itemsize  # the scores

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.passes.canonicalize import identities, scatter, shapes
+from irc.passes.canonicalize import identities, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Canonicalize"]
 
-FAMILIES = (identities, scatter, shapes)
+FAMILIES = (identities, products, scatter, shapes)
 """Modules whose import has filled the table of rules."""
 
 

@@ -1,0 +1,108 @@
+"""Matrix products: which of their operands is scaled."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType, TensorType
+from irc.passes.canonicalize.match import Match, rewrite
+from irc.passes.constants import constant_tensor, is_constant
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+_MOVING = frozenset(f"onnx::{name}" for name in "Identity Reshape Squeeze Transpose Unsqueeze".split())
+"""Operators that only move the elements of their first operand: they may come before a scale as well as after it."""
+
+_GROWING = frozenset({"onnx::Concat", "irc::append_"})
+
+_LONGEST_CHAIN = 8
+"""How many operators before a product are looked at."""
+
+_LEAST = 2.0**-64
+"""Smaller factors may make zeros of small numbers, where they are moved to."""
+
+_WIDE = (DType.FLOAT, DType.DOUBLE)
+"""Results in half precision depend too much on where they are rounded."""
+
+
+class _Scaled(NamedTuple):
+    """``moved(source * factor)``, which nothing else uses any part of."""
+
+    source: Value
+    factor: float
+    dtype: DType
+    scaling: Node
+    moved: list[Node]
+
+
+@rewrite("MatMul")
+def scale_of_the_smaller_operand(m: Match) -> Value | None:
+    """Attention as exporters spell it out scales queries and keys: the queries may bear it all, keys are a cache."""
+    for side in (0, 1):
+        large, small = m.input(side), m.input(1 - side)
+        scaled = _scaled(m, large)
+        # One of more than 1 might overflow where it is moved to.
+        if scaled is None or not _LEAST <= abs(scaled.factor) <= 1 or not _is_larger(scaled.source, small):
+            continue
+        factor, other = scaled.factor, _scaled(m, small)
+        if other is not None and not other.moved and abs(factor * other.factor) >= _LEAST:
+            small, factor = other.source, factor * other.factor
+        plain = scaled.source
+        for node in reversed(scaled.moved):
+            type = node.outputs[0].type
+            plain = m.new(node.kind, [plain, *node.inputs[1:]], type, dict(node.attributes), node.version)
+        constant = m.new_constant(Tensor.of(factor, dtype=scaled.dtype))
+        bearing = m.new("onnx::Mul", [small, constant], small.type, version=scaled.scaling.version)
+        inputs = [plain, bearing] if side == 0 else [bearing, plain]
+        return m.new("onnx::MatMul", inputs, m.output.type, version=m.node.version)
+    return None
+
+
+def _scaled(m: Match, value: Value) -> _Scaled | None:
+    """How ``value`` is a product with one number, if it is."""
+    moved: list[Node] = []
+    for _ in range(_LONGEST_CHAIN):
+        node = value.node
+        if node is None or value.use_count != 1 or node.block is not m.node.block or not m.still_holds(node):
+            return None
+        if node.kind not in _MOVING:
+            break
+        moved.append(node)
+        value = node.inputs[0]
+    else:
+        return None
+    if node.kind != "onnx::Mul" or (node.version or 7) < 7:
+        return None
+    for source, number in (node.inputs, node.inputs[::-1]):
+        tensor = constant_tensor(number)
+        if tensor is None or tensor.numel != 1 or is_constant(source):
+            continue
+        type = source.type
+        if isinstance(type, TensorType) and type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
+            return _Scaled(source, float(tensor.scalar), type.dtype, node, moved)
+    return None
+
+
+def _is_larger(value: Value, other: Value) -> bool:
+    """Whether ``value`` has more elements than ``other``, as far as that can be told: a cache is the larger one."""
+    sizes = [v.type.static_shape if isinstance(v.type, TensorType) else None for v in (value, other)]
+    if sizes[0] is not None and sizes[1] is not None:
+        return math.prod(sizes[0]) > math.prod(sizes[1])
+    return _lasting(value) > _lasting(other)
+
+
+def _lasting(value: Value) -> int:
+    """2 if ``value`` extends what the block is given, 1 if it is given, 0 if it is made here."""
+    extended = False
+    for _ in range(_LONGEST_CHAIN):
+        node = value.node
+        if node is None:
+            return 2 if extended else 1
+        extended |= node.kind in _GROWING
+        if node.kind not in _MOVING | _GROWING:
+            break
+        value = node.inputs[0]
+    return 0
