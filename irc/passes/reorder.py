@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
-from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
+from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
 from irc.ir.ops.twins import twin_of
 from irc.ir.types import TensorType, may_be_equal
 from irc.passes.block_memory import BlockMemory, Moment, Peak
@@ -146,7 +146,7 @@ def _can_take(node: Node, value: Value) -> bool:
     if is_pointwise(node):
         if RESULT_LIKE.get(node.kind, 0) is None:
             return False
-    elif twin_of(node) is None or value is not node.inputs[0]:
+    elif (node.kind not in SCATTERING and twin_of(node) is None) or value is not node.inputs[0]:
         return False
     a, b = value.type, node.output.type
     return isinstance(a, TensorType) and isinstance(b, TensorType) and may_be_equal(a, b)

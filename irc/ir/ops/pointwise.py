@@ -113,6 +113,17 @@ SHAPED_LIKE_FIRST = frozenset(["onnx::Clip"])
 """Operators whose result may only be written over input 0: it has that one's shape, others of one element may have more
 axes."""
 
+SCATTERING = frozenset(
+    [
+        "irc::slice_scatter",
+        "onnx::Scatter",
+        "onnx::ScatterElements",
+        "onnx::ScatterND",
+        "onnx::TensorScatter",
+    ]
+)
+"""Operators whose result is input 0 but for some elements: written over it, those are all that is written."""
+
 LEGACY_BROADCAST = frozenset(
     ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor"]
 )

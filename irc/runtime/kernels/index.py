@@ -98,6 +98,19 @@ def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str)
     return out
 
 
+def _begun(x: Array, out: Array | None) -> Array:
+    """The elements of ``x``, to write others among them: in ``out`` if given, which may be that memory itself."""
+    if out is None:
+        return np.array(x, order="C")
+    if out is not x and (_place(out) != _place(x) or out.strides != x.strides):
+        np.copyto(out, x)
+    return out
+
+
+def _place(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
 def _reduction(node: Node) -> str:
     reduction = node.attributes.get("reduction", "none")
     if reduction != "none" and reduction not in _AT:
@@ -111,10 +124,11 @@ def scatter_elements(node: Node) -> Kernel:
     axis: int = node.attributes.get("axis", 0)
     reduction = _reduction(node)
 
-    def run(x: Array, indices: Array, updates: Array) -> Array:
+    def run(x: Array, indices: Array, updates: Array, out: Array | None = None) -> Array:
         if updates.shape != indices.shape:
             raise Error("IRC421", f"updates of shape {list(updates.shape)} for indices of {list(indices.shape)}")
-        return _write(np.array(x, order="C"), _along(x, indices, axis), updates, reduction)
+        places = _along(x, indices, axis)
+        return _write(_begun(x, out), places, updates, reduction)
 
     return run
 
@@ -123,12 +137,12 @@ def scatter_elements(node: Node) -> Kernel:
 def scatter_nd(node: Node) -> Kernel:
     reduction = _reduction(node)
 
-    def run(x: Array, indices: Array, updates: Array) -> Array:
+    def run(x: Array, indices: Array, updates: Array, out: Array | None = None) -> Array:
         depth = indices.shape[-1] if indices.ndim else 0
         if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
             shapes = f"{list(indices.shape)} and {list(updates.shape)}"
             raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
-        return _write(np.array(x, order="C"), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
+        return _write(_begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
 
     return run
 
@@ -138,8 +152,8 @@ def slice_scatter(node: Node) -> Kernel:
     """A copy of the first input in which the elements at ``start + i * step`` of each axis are the second input's."""
     write = slice_scatter_(node)
 
-    def run(x: Array, updates: Array) -> Array:
-        return write(np.array(x, order="C"), updates)
+    def run(x: Array, updates: Array, out: Array | None = None) -> Array:
+        return write(_begun(x, out), updates)
 
     return run
 
@@ -174,7 +188,7 @@ def tensor_scatter(node: Node) -> Kernel:
     if mode not in ("linear", "circular"):
         raise Error("IRC320", f"TensorScatter's mode is {mode!r}; it must be 'linear' or 'circular'")
 
-    def run(cache: Array, update: Array, starts: Array | None = None) -> Array:
+    def run(cache: Array, update: Array, starts: Array | None = None, out: Array | None = None) -> Array:
         at = axis_in(axis, cache.ndim)
         length, capacity = update.shape[at], cache.shape[at]
         rest = [d for i, d in enumerate(cache.shape) if i != at]
@@ -186,9 +200,9 @@ def tensor_scatter(node: Node) -> Kernel:
             places %= capacity
         elif (first < 0).any() or (first + length > capacity).any():
             raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
-        out = np.array(cache, order="C")
-        np.moveaxis(out, at, 1)[counting(out.shape[0])[:, None], places] = np.moveaxis(update, at, 1)
-        return out
+        result = _begun(cache, out)
+        np.moveaxis(result, at, 1)[counting(len(result))[:, None], places] = np.moveaxis(update, at, 1)
+        return result
 
     return run
 

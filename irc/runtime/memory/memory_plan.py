@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.ir.ops.pointwise import RESULT_LIKE, is_pointwise
+from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
 from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
@@ -246,7 +246,9 @@ class Planner:
         self, node: Node, read: Collection[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
     ) -> _Buffer | None:
         """The buffer of something ``read`` that the result may be written over."""
-        if not is_pointwise(node) or RESULT_LIKE.get(node.kind, 0) is None:
+        if node.kind in SCATTERING:
+            read = node.inputs[:1]
+        elif not is_pointwise(node) or RESULT_LIKE.get(node.kind, 0) is None:
             return None
         classes = [self._storage.of(v) for v in node.inputs]
         for value in read:

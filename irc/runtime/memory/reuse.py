@@ -1,4 +1,4 @@
-"""Writing pointwise results into inputs that nothing needs any more.
+"""Writing results of pointwise and scattering operators into inputs that nothing needs any more.
 
 A chain such as Conv, Add, Relu then needs one array of full size, not three.
 What may be overwritten is decided when the graph is lowered; that shapes and
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.ops.pointwise import RESULT_LIKE, SHAPED_LIKE_FIRST
-from irc.runtime.binding import can_overwrite, fits
+from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.runtime.binding import can_overwrite, fits, takes_out
 from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
@@ -34,10 +34,11 @@ def reusing_step(
     Args:
         free: which of the first so many inputs, by index, hold memory that nothing needs once the node has run.
     """
-    like = RESULT_LIKE.get(node.kind, 0)
-    if len(outs) != 1 or like is None or not can_overwrite(node.kind, kernel):
+    like, scatters = RESULT_LIKE.get(node.kind, 0), node.kind in SCATTERING
+    able = takes_out(kernel) if scatters else can_overwrite(node.kind, kernel)
+    if len(outs) != 1 or like is None or not able:
         return None
-    own = free(1 if node.kind in SHAPED_LIKE_FIRST else len(ins))
+    own = free(1 if scatters or node.kind in SHAPED_LIKE_FIRST else len(ins))
     if not own:
         return None
 
@@ -46,7 +47,7 @@ def reusing_step(
         candidates = tuple(i for i in own if ins[i] in gone)
         if not candidates:
             return kernel_step(kernel, ins, outs, dead)
-        step = _any_arity(kernel, ins, outs[0], dead, candidates, like)
+        step = _any_arity(kernel, ins, outs[0], dead, candidates, like, 1 if scatters else len(ins))
         if like == 0 and candidates[0] == 0 and len(ins) <= 2:
             return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
@@ -91,13 +92,15 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
 
 
 def _any_arity(
-    kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...], like: int | None
+    kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...], like: int | None, shaping: int
 ) -> Step:
+    """Over the first candidate that fits; the first ``shaping`` inputs decide the result's shape."""
+
     def step(frame: Frame) -> None:
         inputs = [frame[s] for s in ins]
         for i in candidates:
             x = inputs[i]
-            if fits(x, inputs, like) and (x.flags.carray or _has_place(x)):
+            if fits(x, inputs[:shaping], like) and (x.flags.carray or _has_place(x)):
                 frame[out] = kernel(*inputs, out=x)
                 frame[0].counters.in_place += 1
                 break
