@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from irc.ir import Graph, Node, Tensor
-from irc.ir.types import ListType, PrimType, TensorType, Type
+from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
 from irc.passes.folding import (
     Refused,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from irc.passes.rewriter import Rewriter
 
 _CONVERSION = 2
-"""A result may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
+"""A tensor may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
 
 _MAX_MULTIPLICATIONS = 1 << 33
 """What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
@@ -58,7 +58,8 @@ class ConstantFold:
     Attributes:
         max_bytes: the largest result that is computed, in bytes.
         max_growth: how many bytes all results together may add to the model, or an eighth of its
-            weights if that is more; results of up to twice the bytes that they replace are not counted.
+            weights if that is more; tensors of up to twice the bytes that they replace are not counted, nor are strings
+            and lists that take no more than a node.
     """
 
     name: ClassVar[str] = "constant-fold"
@@ -196,9 +197,10 @@ class _Folder:
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
             return splats
-        replaced = sum(tensor_bytes(v) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
+        replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
         size = evaluation_bytes(node, types)
-        self._check_size(node, size, replaced)
+        free = replaced * (_CONVERSION if all(map(_has_numbers, types)) else 1)
+        self._check_size(node, size, replaced, free)
         self.ctx.memory[self.work_key] -= multiplications(node, size)
         try:
             with np.errstate(all="ignore"):
@@ -209,19 +211,19 @@ class _Folder:
             return None
         largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
-        size = sum(stored_bytes(c) for c in contents if isinstance(c, Tensor))
-        if size > _CONVERSION * replaced:
+        size = sum(map(stored_bytes, contents))
+        if size > free:
             self.ctx.memory[self.key] -= size - replaced
         return contents
 
-    def _check_size(self, node: Node, size: int, replaced: int) -> None:
+    def _check_size(self, node: Node, size: int, replaced: int, free: int) -> None:
         limit = self.options.max_bytes
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
             raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
         if multiplications(node, size) > self.ctx.memory[self.work_key]:
             raise Refused(f"all that is folded would take more than {_MAX_MULTIPLICATIONS} multiplications")
-        if size > _CONVERSION * replaced and size - replaced > self.ctx.memory[self.key]:
+        if size > free and size - replaced > self.ctx.memory[self.key]:
             self.out_of_room = True
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 
@@ -236,6 +238,10 @@ def _content(result: Any, type: Type, largest: int) -> Any:
     if _is_plain(type) and _is_plain_value(result):
         return result
     raise Refused("a constant cannot hold its result")
+
+
+def _has_numbers(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.dtype is not DType.STRING
 
 
 def _is_plain(type: Type) -> bool:

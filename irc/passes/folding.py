@@ -11,8 +11,9 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node, Tensor, Value
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type
 from irc.passes.constants import constant_tensor, constant_value
 from irc.passes.shapes.context import NodeTypes, apply, find_rule
 from irc.passes.shapes.infer import refine
@@ -29,7 +30,8 @@ MOVERS = frozenset(
 """Operators whose every result element is some element of the first input."""
 
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
-_PLAIN_BYTES = 64  # a Python number or short list
+_NODE_BYTES = 512  # what a node takes itself, about: strings and lists that are smaller make no model larger
+_NUMBERS = frozenset({INT, FLOAT, BOOL, COMPLEX, SCALAR, NONE})
 
 _BOUNDS: dict[str, Callable[[Tensor], int]] = {
     "onnx::Compress": lambda x: x.numel,
@@ -64,8 +66,10 @@ def evaluation_bytes(node: Node, types: list[Type]) -> int:
 
 def _bytes(type: Type, node: Node) -> int:
     if not isinstance(type, TensorType):
-        return _PLAIN_BYTES
+        return _object_bytes(type, node)
     item = _UNKNOWN_ITEM if type.dtype is None else type.dtype.numpy.itemsize
+    if type.dtype in (None, DType.STRING):
+        item += 2 * max(map(_longest, node.inputs), default=0)
     if type.static_shape is not None:
         return math.prod(type.static_shape) * item
     bound = _BOUNDS.get(node.kind)
@@ -73,6 +77,30 @@ def _bytes(type: Type, node: Node) -> int:
     if bound is None or first is None:
         raise Refused("the size of its result is not known")
     return bound(first) * item
+
+
+def _object_bytes(type: Type, node: Node) -> int:
+    if type in _NUMBERS:
+        return 0
+    operands = [constant_value(v) for v in node.inputs]
+    made = made_bytes(node.kind, operands)
+    return _beyond_node(sum(map(content_bytes, operands)) if made is None else made)
+
+
+def _beyond_node(size: int) -> int:
+    return size if size > _NODE_BYTES else 0
+
+
+def _longest(value: Value) -> int:
+    """The bytes of the longest string in a constant tensor, of which operators join no more than two."""
+    return max(map(object_bytes, _strings(constant_tensor(value))), default=0)
+
+
+def _strings(tensor: Tensor | None) -> list[str]:
+    """All in a tensor of strings; of equal ones the one that is kept."""
+    if tensor is None or tensor.dtype is not DType.STRING or tensor.is_absent:
+        return []
+    return (tensor.scalar if tensor.is_splat else tensor.numpy()).reshape(-1).tolist()
 
 
 def multiplications(node: Node, size: int) -> int:
@@ -109,9 +137,15 @@ _CONTRACTING: dict[str, Callable[[list[Tensor]], int] | None] = {
 """How many products make one element of the result; None: at most as many as the largest input has elements."""
 
 
-def stored_bytes(tensor: Tensor) -> int:
-    """How many bytes a constant tensor keeps: one element if all are equal."""
-    return tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes
+def stored_bytes(content: Any) -> int:
+    """How many bytes the content of a constant keeps: of a tensor one element if all are equal.
+
+    0 for what is no tensor and takes no more than a node does.
+    """
+    if not isinstance(content, Tensor):
+        return _beyond_node(content_bytes(content))
+    text = sum(map(object_bytes, _strings(content)))
+    return text + (content.dtype.numpy.itemsize if content.is_splat else content.nbytes)
 
 
 def tensor_bytes(value: Value) -> int:

@@ -1,0 +1,171 @@
+"""How many bytes the strings and lists take that TorchScript's operators make of their operands.
+
+Known before they are made: constant folding asks before it computes them, and runs under limits do. Operators that are
+not named here make nothing that is much larger than their operands.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from irc.ir.tensor import Tensor
+
+STRING_BYTES = 64
+"""What a string takes beside its characters, and its place in an array."""
+
+ENTRY_BYTES = 40
+"""A place in a list, and the number there."""
+
+_NUMBER_TEXT = 32  # characters of a number, and what parts it from the next one
+_WIDEST_CHARACTER = 4
+_WHOLE_TEXT = 1000  # of a tensor with more elements, only those at the ends of each dimension are written: 7 places
+
+Estimate = Callable[..., float]
+
+
+def object_bytes(value: Any) -> int:
+    """The bytes of a string, or of the places of a list, tuple or dictionary; 0 for anything else."""
+    if isinstance(value, str):
+        return sys.getsizeof(value) + 8
+    if isinstance(value, (list, tuple, dict)):
+        return len(cast("Sequence[Any]", value)) * ENTRY_BYTES
+    return 0
+
+
+def content_bytes(value: Any) -> int:
+    """As `object_bytes`, with all that a list holds; of a list of strings, each as often as it is there."""
+    inner = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
+    return object_bytes(value) + sum(map(content_bytes, inner))
+
+
+def made_bytes(kind: str, operands: Sequence[Any]) -> int | None:
+    """The bytes that ``kind`` takes for a string or list that it makes of ``operands``.
+
+    None if it is not known to make larger ones than it is given; 0 for operands that it does not take.
+    """
+    estimate = _ESTIMATES.get(kind)
+    if estimate is None:
+        return None
+    try:
+        return int(estimate(*operands))
+    except (ValueError, TypeError, AttributeError, OverflowError, ZeroDivisionError):
+        return 0
+
+
+# -- strings -------------------------------------------------------------------
+
+
+def _text(characters: int, *strings: str) -> int:
+    """A string of so many characters out of ``strings``."""
+    return STRING_BYTES + characters * (1 if all(map(str.isascii, strings)) else _WIDEST_CHARACTER)
+
+
+def _padded(x: str, width: int, character: str = " ") -> int:
+    return _text(max(len(x), width), x, character)
+
+
+def _joined(separator: str, parts: Sequence[str]) -> int:
+    return _text(sum(map(len, parts)) + len(parts) * len(separator), separator, *parts)
+
+
+def _replaced(x: str, old: str, new: str, most: int = -1) -> int:
+    places = x.count(old)
+    return _text(len(x) + (places if most < 0 else min(places, most)) * max(0, len(new) - len(old)), x, new)
+
+
+def _written(*values: Any) -> int:
+    """All values as text, in one string."""
+    known = dict[int, int]()
+    return STRING_BYTES + sum(_characters(v, known) for v in values) * _WIDEST_CHARACTER
+
+
+def _characters(value: Any, known: dict[int, int]) -> int:
+    """Of the text of ``value``: lists that hold a list many times are written with it as often, but walked once."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, (Tensor, np.ndarray)):
+        shape: tuple[int, ...] = cast("Any", value).shape
+        return _NUMBER_TEXT * min(math.prod(shape), max(_WHOLE_TEXT, 7 ** len(shape)))
+    if not isinstance(value, (list, tuple, dict)):
+        return _NUMBER_TEXT
+    if id(value) not in known:  # type: ignore[reportUnknownArgumentType]
+        known[id(value)] = 0  # type: ignore[reportUnknownArgumentType]
+        found = cast("Mapping[Any, Any] | Sequence[Any]", value)
+        inner = [x for entry in found.items() for x in entry] if isinstance(found, Mapping) else found
+        known[id(found)] = 2 + sum(_characters(v, known) + 2 for v in inner)
+    return known[id(value)]  # type: ignore[reportUnknownArgumentType]
+
+
+def _parts(pieces: int, x: str) -> int:
+    """``x`` in so many strings."""
+    return pieces * (STRING_BYTES + ENTRY_BYTES) + _text(len(x), x)
+
+
+def _split(x: str, separator: str | None = None, most: int = -1) -> int:
+    pieces = x.count(separator) if separator else len(x) // 2
+    return _parts((pieces if most < 0 else min(pieces, most)) + 1, x) if x else 0
+
+
+def _lines(x: str, keepends: bool = False) -> int:
+    return _parts(2 * sum(map(x.count, "\n\r\v\f\x1c\x1d\x1e")) + 1, x)
+
+
+# -- lists ---------------------------------------------------------------------
+
+
+def _sum(x: Any, y: Any, *others: Any) -> int:
+    if isinstance(x, str) and isinstance(y, str):
+        return _text(len(x) + len(y), x, y)
+    return object_bytes(x) + object_bytes(y)
+
+
+def _times(x: Any, y: Any) -> int:
+    return max(object_bytes(a) * max(n, 0) if isinstance(n, int) else 0 for a, n in ((x, y), (y, x)))
+
+
+def _entries(x: Any) -> int:
+    return len(x) * ENTRY_BYTES
+
+
+def _pairs(x: Any) -> int:
+    return 3 * _entries(x)
+
+
+def _range(n: int) -> int:
+    return max(n, 0) * ENTRY_BYTES
+
+
+def _of_tensor(x: Any, *others: Any) -> float:
+    return math.prod(x.shape) * ENTRY_BYTES
+
+
+_ESTIMATES: dict[str, Estimate] = {
+    "aten::add": _sum,
+    "aten::add_": _sum,
+    "aten::center": _padded,
+    "aten::extend": _sum,
+    "aten::format": _written,
+    "aten::items": _pairs,
+    "aten::join": _joined,
+    "aten::list": _entries,
+    "aten::ljust": _padded,
+    "aten::mul": _times,
+    "aten::mul_": _times,
+    "aten::percentFormat": _written,
+    "aten::replace": _replaced,
+    "aten::rjust": _padded,
+    "aten::rsplit": _split,
+    "aten::split": _split,
+    "aten::splitlines": _lines,
+    "aten::str": _written,
+    "aten::zfill": _padded,
+    "prim::Print": _written,
+    "prim::RaiseException": _written,
+    "prim::rangelist": _range,
+    "prim::tolist": _of_tensor,
+}
