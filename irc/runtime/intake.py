@@ -101,16 +101,20 @@ class Intake:
             arrays[i] = boundary.copy(arrays[i], counters)
         values = [*arrays, *self._objects.values()]
         sizes: Sizes = {}
+        accepted: dict[str, Any] = {}
         for argument in recipe.fresh:
             name = argument.name
             given = feeds[name] if name in feeds else self._defaults[name].numpy()
             value = accept(given, argument, sizes)
+            if donate:
+                accepted[name] = value
             if name in donate:
                 values.append(value)
             elif name in self._written:
                 values.append(boundary.copy(value, counters))
             else:
                 values.append(boundary.borrow(value))
+        _check_shared(accepted, donate)
         # Many are alike (a decoder's caches): of those with equal sizes, one is looked at.
         for positions in recipe.alike:
             shapes = {arrays[i].shape: i for i in positions}
@@ -159,6 +163,11 @@ def _check_donation(feeds: Mapping[str, Any], donate: Collection[str]) -> None:
             raise Error("IRC416", "a read-only array cannot be donated", where)
         if boundary.overlaps_itself(array):
             raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
-        for other, value in feeds.items():
-            if other != name and boundary.overlaps(array, value):
-                raise Error("IRC416", f"the donated array may share memory with input {other!r}", where)
+
+
+def _check_shared(accepted: Mapping[str, Any], donate: Collection[str]) -> None:
+    """Check that nothing else has the memory of what is donated: not the arrays, either, that other objects give."""
+    for name in sorted(donate):
+        for other, value in accepted.items():
+            if other != name and boundary.overlaps(accepted[name], value):
+                raise Error("IRC416", f"the donated array may share memory with input {other!r}", f"input {name!r}")

@@ -275,6 +275,37 @@ def test_impossible_donations(feeds, donate, message):
     assert x.tolist() == [1, 2]
 
 
+class Handed:
+    """An object that gives an array which it does not own, as `torch.from_numpy(array)` does."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+LISTED = """
+graph(%x : Tensor, %ys : Tensor[]):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %a : Tensor = aten::add_(%x, %one, %one)
+  %y : Tensor = aten::__getitem__(%ys, %zero)
+  %b : Tensor = aten::mul(%y, %one)
+  return (%a, %b)
+"""
+
+
+@pytest.mark.parametrize(("text", "name", "wrap"), [(IN_PLACE, "y", Handed), (LISTED, "ys", lambda x: [Handed(x)])])
+def test_objects_may_not_have_the_memory_that_is_donated(text, name, wrap):
+    x, model = f32(1, 2), model_of(text)
+    with pytest.raises(Error, match=f"may share memory with input '{name}'") as caught:
+        model.run({"x": x, name: wrap(x)}, donate=["x"])
+    assert caught.value.code == "IRC416"
+    assert x.tolist() == [1, 2]
+    model.run({"x": x, name: wrap(x.copy())}, donate=["x"])
+
+
 def test_donations_may_come_from_any_iterable():
     model = model_of(IN_PLACE)
     for run in (model.run, lambda feeds, donate: model.profile(feeds, donate=donate).outputs):
