@@ -200,7 +200,12 @@ def _plain(value: Any, where: str) -> Array:
     """What is an array, or can be one, as one."""
     if isinstance(value, MaskedArray):
         raise Error("IRC412", "masked arrays are not supported: fill them first", where)
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except (Error, MemoryError):
+        raise
+    except Exception as error:  # whatever an object of another package raises: a tensor of PyTorch that requires grad
+        raise Error("IRC412", f"{type(value).__name__} gives no array: {error}", where) from None
 
 
 def _arrays(value: Any, where: str) -> list[Any]:
@@ -221,10 +226,15 @@ def _from_python(value: Any, where: str) -> Array:
         array: Array = np.array(value)
     except (ValueError, OverflowError, TypeError) as error:
         raise Error("IRC415", f"not a tensor: {error}", where) from None
+    if array.dtype.hasobject and any(isinstance(item, int) and not _LEAST <= item <= _MOST for item in array.flat):
+        raise Error("IRC415", "an integer does not fit into 64 bits", where)
     if array.dtype.kind not in "biufcU":
         raise Error("IRC415", f"expected a tensor, got {describe(value)}", where)
     return array
 
+
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+"""Of the integers that NumPy has types for."""
 
 _SATURATING = {DType.FLOAT4E2M1: 7.0, DType.FLOAT6E2M3: 7.75, DType.FLOAT6E3M2: 30.0}
 """Types without infinities, in which NumPy makes the largest number of all that is larger; and where those begin

@@ -54,6 +54,32 @@ def test_wrong_element_types(type, value, message):
     assert error.code == "IRC412" and message in error.message and error.where.startswith("input 'x'")
 
 
+class Without:
+    """An object whose ``__array__`` raises, as that of a tensor of PyTorch that requires grad does."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.error
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [1.0, x]])
+def test_objects_that_give_no_array(wrap):
+    for error in (RuntimeError("it requires grad"), TypeError("it requires grad")):
+        refused = refusal("Float(*)", wrap(Without(error)))
+        assert refused.code == "IRC412" and refused.where == "input 'x'"
+        assert refused.message == "Without gives no array: it requires grad"
+    assert refusal("Float(*)", wrap(Without(Error("IRC436", "busy")))).code == "IRC436"
+    assert refusal("Float(*)", wrap(Without(MemoryError()))).code == "IRC403"
+
+
+@pytest.mark.parametrize("value", [[[2**70] * 3] * 2, [2**64, 1], [-(2**63) - 1], [1.5, 10**5000]])
+@pytest.mark.parametrize("type", ["Long(*)", "Float(*)", "Tensor", "Bool(*)"])
+def test_integers_beyond_64_bits(type, value):
+    assert refusal(type, value).message == "an integer does not fit into 64 bits"
+
+
 def holding_itself(times):
     value = []
     value += [value] * times
