@@ -20,6 +20,9 @@ MAX_TYPE_DEPTH = 64
 MAX_SIZE = (1 << 63) - 1
 """Of one dimension: what files and text can say, ONNX's and irc's."""
 
+MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 64) - 1
+"""Of numbers in attributes and what callers pass: the integers that NumPy has types for, signed or not."""
+
 MAX_ELEMENTS = 1 << 58
 """Elements of a tensor that a pass makes, zeros among its sizes not counted: NumPy's views have no more."""
 

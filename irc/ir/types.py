@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.errors import Error
+from irc.ir.limits import MAX_SIZE
 from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
@@ -294,8 +297,27 @@ FUNCTION = PrimType("Function")
 
 
 def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> TensorType:
-    """Shorthand for ``TensorType(dtype, tuple(shape))``."""
-    return TensorType(dtype, None if shape is None else tuple(shape))
+    """``TensorType(dtype, tuple(shape))``, checked: Error IRC214 if there are no tensors of that type."""
+    made = TensorType(dtype, None if shape is None else tuple(shape))
+    fault = tensor_fault(made)
+    if fault is not None:
+        raise Error("IRC214", fault)
+    return made
+
+
+def tensor_fault(type: TensorType) -> str | None:
+    """What is wrong with the parts of ``type``, which may be anything; None if nothing is."""
+    if type.dtype.__class__ not in (DType, NoneType):
+        return f"the element type of a tensor is a DType, or None where it is not known, not {type.dtype!r}"
+    if not isinstance(type.shape, tuple | NoneType):  # type: ignore[reportUnnecessaryIsInstance]
+        return f"the shape of a tensor is a tuple, or None where it is not known, not {type.shape!r}"
+    for size in type.shape or ():
+        if size.__class__ is int:
+            if not 0 <= size <= MAX_SIZE:  # type: ignore[reportOperatorIssue]
+                return f"a size is 0 or more and below 2**63 (None where it is not known), not {dim_text(size)}"
+        elif size is not None and not isinstance(size, str):
+            return f"a size is a whole number, a name, or None where it is not known, not {size!r}"
+    return None
 
 
 def without_names(type: TensorType) -> TensorType:

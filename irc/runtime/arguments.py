@@ -18,7 +18,7 @@ from numpy.ma import MaskedArray  # not by need: a signal handler that runs mode
 
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.limits import MAX_RANK
+from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
@@ -226,15 +226,13 @@ def _from_python(value: Any, where: str) -> Array:
         array: Array = np.array(value)
     except (ValueError, OverflowError, TypeError) as error:
         raise Error("IRC415", f"not a tensor: {error}", where) from None
-    if array.dtype.hasobject and any(isinstance(item, int) and not _LEAST <= item <= _MOST for item in array.flat):
+    items = array.flat if array.dtype.hasobject else ()
+    if any(isinstance(item, int) and not MIN_INTEGER <= item <= MAX_INTEGER for item in items):
         raise Error("IRC415", "an integer does not fit into 64 bits", where)
     if array.dtype.kind not in "biufcU":
         raise Error("IRC415", f"expected a tensor, got {describe(value)}", where)
     return array
 
-
-_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
-"""Of the integers that NumPy has types for."""
 
 _SATURATING = {DType.FLOAT4E2M1: 7.0, DType.FLOAT6E2M3: 7.75, DType.FLOAT6E3M2: 30.0}
 """Types without infinities, in which NumPy makes the largest number of all that is larger; and where those begin

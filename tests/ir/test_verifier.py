@@ -11,7 +11,7 @@ from hypothesis import given
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, Value, parse_graph, structurally_equal, types
-from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
+from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH, MAX_TYPE_DEPTH
 from tests.ir import strategies
 from tests.ir.helpers import YOLO, marked, refused
 
@@ -175,6 +175,11 @@ def test_erased_names_are_not_missed() -> None:
         (np.zeros(3), "holds a numpy.ndarray"),
         ({1, 2}, "holds a builtins.set"),
         (Tensor.of([1.0, 2.0], "w"), "weight 'w', which is not in the graph's weight table"),
+        (2**64, "an integer that does not fit into 64 bits"),
+        ([1, -(2**63) - 1], "an integer that does not fit into 64 bits"),
+        ({"a": (10**5000,)}, "an integer that does not fit into 64 bits"),
+        (Tensor.splat(DType.FLOAT, (2, -1), 0), "a size is 0 or more"),
+        (types.ListType(types.TensorType(DType.FLOAT, (2**63,))), "below 2**63"),
     ],
 )
 def test_attributes_hold_what_the_ir_knows(value: Any, message: str) -> None:
@@ -183,6 +188,73 @@ def test_attributes_hold_what_the_ir_knows(value: Any, message: str) -> None:
     error = refused(graph)
     assert error.code == "IRC215"
     assert message in error.message
+
+
+SIZES = [-1, 1.5, 2**63, 10**5000, True, np.int64(3), 1e300]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: type(size).__name__)
+def test_sizes_are_such_as_text_can_say(size: Any) -> None:
+    for shape in ((size,), (2, "n", None, size)):
+        with pytest.raises(Error, match="a size is ") as caught:
+            types.tensor(DType.FLOAT, shape)
+        assert caught.value.code == "IRC214"
+        wrong = types.TensorType(DType.FLOAT, shape)
+        for type in (wrong, types.ListType(wrong), types.DictType(types.STR, types.TupleType((types.INT, wrong)))):
+            graph = Graph()
+            graph.add_input(type, "x")
+            error = refused(graph)
+            assert error.code == "IRC214" and "%x has a wrong type: a size is " in error.message
+            graph = Graph()
+            Builder(graph).op("my::op", name="y").type = type
+            error = refused(graph)
+            assert error.code == "IRC214" and marked(error) == "%y"
+
+
+@pytest.mark.parametrize(
+    ("type", "message"),
+    [
+        (types.TensorType("float32", (2,)), "the element type of a tensor is a DType"),
+        (types.TensorType(DType.FLOAT, [2, 3]), "the shape of a tensor is a tuple"),
+    ],
+)
+def test_tensors_have_element_types_and_shapes(type: types.TensorType, message: str) -> None:
+    graph = Graph()
+    graph.add_input(type, "x")
+    assert refused(graph).code == "IRC214" and message in refused(graph).message
+
+
+def nested_types(depth: int) -> Graph:
+    graph, type = Graph(), types.INT
+    for _ in range(depth - 1):
+        type = types.ListType(type)
+    graph.add_input(type, "x")
+    return graph
+
+
+def test_depth_of_types_is_bounded() -> None:
+    graph = nested_types(MAX_TYPE_DEPTH)
+    graph.verify()
+    assert structurally_equal(parse_graph(str(graph)), graph) is None
+    assert refused(nested_types(MAX_TYPE_DEPTH + 1)).code == "IRC214"
+
+
+def test_largest_numbers_read_back() -> None:
+    graph = Graph()
+    graph.add_input(types.tensor(DType.FLOAT, (0, 2**63 - 1)), "x")
+    Builder(graph).node("my::op", attributes={"a": -(2**63), "b": [2**64 - 1]}, version=2**63 - 1)
+    graph.verify()
+    assert structurally_equal(parse_graph(str(graph)), graph) is None
+
+
+@pytest.mark.parametrize("kind", ["onnx::Relu", "my::op"])
+@pytest.mark.parametrize("version", [1.0, "13", True, 2**64])
+def test_versions_are_whole_numbers(kind: str, version: Any) -> None:
+    graph = Graph()
+    x = graph.add_input(types.tensor(DType.FLOAT), "x")
+    Builder(graph).op(kind, x, type=x.type, version=version)
+    error = refused(graph)
+    assert error.code == "IRC215" and "the version of a node is a whole number" in error.message
 
 
 def test_constants_have_no_graph_to_run() -> None:

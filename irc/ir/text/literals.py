@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from irc.ir.tensor import Tensor
-from irc.ir.text.names import quote
+from irc.ir.text.names import integer_text, quote
 from irc.ir.text.scalar_parser import SCALAR
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type
 
@@ -86,7 +86,7 @@ def _complex_text(value: complex) -> str:
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
-    int: str,
+    int: integer_text,
     float: float_text,
     str: quote,
     bool: str,

@@ -76,7 +76,12 @@ def dim_text(dim: int | str | None) -> str:
     """A dimension as it is printed: ``3``, ``*``, ``batch``, ``"height / 2"``."""
     if isinstance(dim, str):
         return dim if _BARE_DIM.fullmatch(dim) else quote(dim)
-    return "*" if dim is None else str(dim)
+    return "*" if dim is None else integer_text(dim)
+
+
+def integer_text(number: float) -> str:
+    """A number as it is printed; what text cannot hold in a notation for which Python has no limit."""
+    return hex(number) if isinstance(number, int) and number.bit_length() > 64 else str(number)
 
 
 def attribute_text(name: str) -> str:

@@ -7,6 +7,7 @@ import re
 import struct
 from typing import Any, cast
 
+from irc.ir.limits import MAX_INTEGER, MIN_INTEGER
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.text.tensor_elements import NanBits
 
@@ -36,7 +37,7 @@ def element_value(scan: Scanner, match: re.Match[str]) -> Any:
     """Like ``scalar_value`` for an element of a tensor: ``nan(0x...)`` is ``NanBits``, a complex number a pair."""
     kind, text = match.lastgroup, match[match.lastgroup or 0]
     if kind == "int":
-        if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+        if len(text) > 20 or not MIN_INTEGER <= int(text) <= MAX_INTEGER:
             scan.fail("the integer does not fit in 64 bits", match.start("int"), "IRC113")
         return int(text)
     if kind == "str":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from irc.ir import types
-from irc.ir.limits import MAX_TYPE_DEPTH
+from irc.ir.limits import MAX_SIZE, MAX_TYPE_DEPTH
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 from irc.wording import count
@@ -40,7 +40,6 @@ _DIM = terminal(
     + rf'|"(?P<quoted>{STRING_BODY})"'
     + rf"|(?P<layout>strides{WS}={WS}\[[^\]\n]*\]|requires_grad{WS}={WS}[01]|(?:device|layout){WS}={WS}[\w:]+))"
 )
-_MAX_SIZE = 2**63
 
 
 class TypeParser:
@@ -187,7 +186,7 @@ class TypeParser:
         if match["unknown"]:
             return None
         if match["size"]:
-            if len(match["size"]) > 19 or int(match["size"]) >= _MAX_SIZE:
+            if len(match["size"]) > 19 or int(match["size"]) > MAX_SIZE:
                 self._scan.fail("the dimension does not fit in 63 bits", match.start("size"), "IRC113")
             return int(match["size"])
         if match["name"]:

@@ -6,15 +6,16 @@ from typing import Any, cast
 
 from irc.ir import types
 from irc.ir.graph import Graph
-from irc.ir.limits import MAX_LITERAL_DEPTH
+from irc.ir.limits import MAX_INTEGER, MAX_LITERAL_DEPTH, MIN_INTEGER
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
 from irc.ir.text.literals import Opaque, literal_text
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, UnionType
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
+from irc.ir.verify.type_rules import type_fault
 
-_PLAIN: frozenset[type] = frozenset({int, float, str, bool, complex, type(None), Opaque})
+_PLAIN: frozenset[type] = frozenset({float, str, bool, complex, type(None), Opaque})
 
 
 def check_attributes(node: Node) -> list[Graph]:
@@ -33,13 +34,15 @@ def check_attributes(node: Node) -> list[Graph]:
 
 
 def _fault(value: Any, graph: Graph, depth: int) -> str | None:
-    """What is wrong with a value that is no scalar, or None."""
+    """What is wrong with a value that is an integer or no scalar, or None."""
     if isinstance(value, Tensor):
         if value.name and graph.weights.get(value.name) is not value:
             return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"
-        return None
+        return _of_type(value.type)
     if isinstance(value, Type):
-        return None
+        return _of_type(value)
+    if value.__class__ is int:
+        return None if MIN_INTEGER <= value <= MAX_INTEGER else "holds an integer that does not fit into 64 bits"
     if depth > MAX_LITERAL_DEPTH:
         return f"nests deeper than {MAX_LITERAL_DEPTH} levels"
     if isinstance(value, list | tuple):
@@ -50,11 +53,18 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
         kind = value.__class__
         return f"holds a {kind.__module__}.{kind.__name__}, which the IR does not know"
     for item in items:
+        if item.__class__ is int and MIN_INTEGER <= item <= MAX_INTEGER:  # of which there may be very many
+            continue
         if item.__class__ not in _PLAIN:
             fault = _fault(item, graph, depth + 1)
             if fault is not None:
                 return fault
     return None
+
+
+def _of_type(type: Type) -> str | None:
+    fault = type_fault(type)
+    return None if fault is None else f"holds a wrong type: {fault}"
 
 
 def check_constant(node: Node) -> None:

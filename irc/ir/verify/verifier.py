@@ -10,6 +10,7 @@ and visibility, and each node against the rules of its operator.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from irc.errors import Error
@@ -23,6 +24,7 @@ from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.onnx_rules import check_onnx
 from irc.ir.verify.operator_rules import check_form
 from irc.ir.verify.schema_rules import check_schema
+from irc.ir.verify.type_rules import type_fault
 
 
 def verify(graph: Graph, *, operators: bool = True) -> None:
@@ -79,6 +81,7 @@ class _GraphCheck:
         self._graph = graph
         self._operators = operators
         self._visible: set[Value] = set()
+        self._types: set[int] = set()  # those checked, by identity: many values may share one
         self._values: list[Value] = []  # of blocks that have ended
         self._users = 0  # pairs of a node and a value that it uses
         self._subgraphs: list[tuple[Node, Graph]] = []
@@ -111,6 +114,7 @@ class _GraphCheck:
                 "a block does not know its graph or the node that it is nested in",
                 f"graph {self._graph.name}",
             )
+        self._check_types(block.params)
         frame = _Frame(block, end)
         for i, param in enumerate(block.params):
             if param.node is not None or param._param_of is not block or param.index != i:
@@ -149,6 +153,10 @@ class _GraphCheck:
         if node.graph is not self._graph or node.is_return:
             raise node_error("IRC210", "the node does not belong to the graph that it is in", node)
         self._inputs(node)
+        self._check_types(node.outputs)
+        version = node.version
+        if version is not None and (version.__class__ is not int or version.bit_length() > 63):
+            raise node_error("IRC215", "the version of a node is a whole number of 64 bits, or None", node)
         if node.attributes:
             for subgraph in check_attributes(node):
                 self._subgraphs.append((node, subgraph))
@@ -189,6 +197,16 @@ class _GraphCheck:
             )
         self._visible.add(value)
         frame.defined.append(value)
+
+    def _check_types(self, values: Sequence[Value]) -> None:
+        """Check that there are such types; before all else that looks at them."""
+        for value in values:
+            if id(value.type) in self._types:
+                continue
+            self._types.add(id(value.type))
+            fault = type_fault(value.type)
+            if fault is not None:
+                raise self._wrong_value("IRC214", f"%{value.name} has a wrong type: {fault}", value)
 
     # -- errors ----------------------------------------------------------
 

@@ -1,0 +1,36 @@
+"""What types may be made of: nobody checks it when they are made."""
+
+from __future__ import annotations
+
+from irc.ir.limits import MAX_TYPE_DEPTH
+from irc.ir.types import (
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+    tensor_fault,
+)
+
+
+def type_fault(type: Type, depth: int = 1) -> str | None:
+    """What is wrong with ``type``, which lies in so many others and itself; None if nothing is."""
+    if isinstance(type, TensorType):
+        return tensor_fault(type)
+    if depth > MAX_TYPE_DEPTH:
+        return f"types nest at most {MAX_TYPE_DEPTH} levels deep"
+    faults = (type_fault(part, depth + 1) for part in _parts(type))
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _parts(type: Type) -> tuple[Type, ...]:
+    if isinstance(type, ListType | OptionalType | FutureType):
+        return (type.elem,)
+    if isinstance(type, DictType):
+        return type.key, type.value
+    if isinstance(type, TupleType):
+        return type.elems
+    return type.members if isinstance(type, UnionType) else ()
