@@ -13,6 +13,7 @@ from irc.ir.bulk import no_collection
 from irc.ir.declared import completed, declared_type
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument
+from irc.runtime.described import described
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
@@ -221,12 +222,17 @@ class CompiledModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
 
+        A model that keeps something from run to run is written as the last whole run left it: the loaded one goes on
+        from there. (What compiles ``model.module`` begins anew, with what was imported.)
+
         Raises:
-            Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``.
+            Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``; of a model that keeps
+                something, IRC142 or IRC143 if a file cannot hold it, IRC436 in the middle of a run of this thread.
         """
         from irc.runtime.files.file import save
 
-        save(self, path)
+        state = self._state
+        save(self, path, state.turn(lambda: described(state.objects)) if state.changes else {})
 
     def __repr__(self) -> str:
         def several(arguments: Iterable[Argument]) -> str:

@@ -263,17 +263,22 @@ def test_what_is_changed_is_a_copy() -> None:
 
 
 def test_state_in_files(tmp_path: Path) -> None:
-    """A saved model starts as the imported one did."""
+    """A saved model goes on where it was, as a saved module does; what is compiled again begins anew."""
     script = scripted(Cache)
     x = torch.randn(2, 2, 4)
     model = irc.compile(script)
-    model.run({"x": x.numpy()})
+    with torch.no_grad():
+        first = script(x)
+    assert_same(run(model, [x.numpy()]), first)
     model.save(tmp_path / "cache.irc")
-    loaded = irc.load(tmp_path / "cache.irc")
+    torch.jit.save(script, tmp_path / "cache.pt")
+    loaded, its = irc.load(tmp_path / "cache.irc"), torch.jit.load(tmp_path / "cache.pt")
     for _ in range(2):
         with torch.no_grad():
-            expected = script(x)
+            expected = its(x)
         assert_same(run(loaded, [x.numpy()]), expected)
+        assert_same(run(model, [x.numpy()]), expected)
+    assert_same(run(irc.compile(model.module), [x.numpy()]), first)
 
 
 @pytest.mark.filterwarnings("ignore")

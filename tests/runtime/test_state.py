@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,3 +205,53 @@ graph(%self : __torch__.Kept, %x : Tensor):
 """
     model = irc.compile(import_torchscript(text, {"l": ([], 0)}), "none")
     assert [model.run({"x": f32(1)})["l"] for _ in range(3)] == [([], 0), ([1, 2], 3), ([1, 2], 3)]
+
+
+def reloaded(model: CompiledModel, path: Path) -> CompiledModel:
+    model.save(path / "m.irc")
+    return irc.load(path / "m.irc")
+
+
+def test_a_saved_model_goes_on_where_it_was(tmp_path: Path) -> None:
+    model = pair()
+    assert reloaded(model, tmp_path).run({"x": f32(1, 2)})["r"][:2] == (1, 1)
+    model.run({"x": f32(1, 2)})
+    with pytest.raises(Error):
+        model.run({"x": np.ones((2, 3), np.float32)})  # changes no attribute
+    again = reloaded(model, tmp_path)
+    assert [model.run({"x": f32(1, 2)})["r"][:2] for _ in range(2)] == [(2, 2), (3, 3)]
+    assert again.run({"x": f32(1, 2)})["r"][:2] == (2, 2)
+    assert reloaded(again, tmp_path).run({"x": f32(1, 2)})["r"][:2] == (3, 3)
+    assert CompiledModel(model.module).run({"x": f32(1, 2)})["r"][:2] == (1, 1)
+
+
+def test_a_saved_model_has_what_was_written_to_arrays_which_share_memory_as_they_did(tmp_path: Path) -> None:
+    text = """
+graph(%self : __torch__.Net, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %sum : Tensor = prim::GetAttr[name="sum"](%self)
+  %row : Tensor = prim::GetAttr[name="row"](%self)
+  %old : Tensor = aten::add(%sum, %row, %one)
+  %new : Tensor = aten::add_(%sum, %x, %one)
+  %part : Tensor = aten::select(%sum, %one, %one)
+  prim::SetAttr[name="row"](%self, %part)
+  return (%old)
+"""
+    weights = {"sum": np.zeros((2, 2), np.float32), "row": f32(0, 0)}
+    model = irc.compile(import_torchscript(text, weights), "none")
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    model.run({"x": x})
+    again = reloaded(model, tmp_path)
+    for _ in range(3):
+        expected = model.run({"x": x})["old"]
+        np.testing.assert_array_equal(again.run({"x": x})["old"], expected)
+    assert expected.tolist() == [[9, 18], [15, 24]]  # sum is [[3, 6], [9, 12]], row is its second column
+
+
+def test_an_object_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
+    change = 'prim::SetAttr[name="other"](%self, %inner)\n  %l.1 : int[] = aten::append(%l, %one)'
+    model = irc.compile(nested(change), "none")
+    model.run({"x": f32(1)})
+    with pytest.raises(Error, match=r"IRC142: attribute 'self.other': .* more than once"):
+        model.save(tmp_path / "m.irc")
+    assert not list(tmp_path.iterdir())

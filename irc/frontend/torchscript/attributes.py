@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.torchscript.storages import named_tensors
 from irc.ir import Module, Node, Value
 from irc.ir.objects import Object, is_enumeration
+from irc.ir.storages import named_tensors
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
 from irc.wording import count

@@ -13,7 +13,7 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -45,8 +45,13 @@ _PREFIX = struct.Struct("<8sIIQQ")
 """Magic, format version, CRC-32 of the header, bytes of the header, bytes of the file."""
 
 
-def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
+def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[str, Object]) -> None:
     """Write ``model`` to ``path``, whole or not at all.
+
+    Args:
+        model: what is saved.
+        path: of the file.
+        changed: what objects have become that are no longer as the model's module says.
 
     Raises:
         Error: IRC501 if the file cannot be written, IRC503 if its name says that it is another model's, or
@@ -59,7 +64,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
     module = module_of(model.graph)
     _name_large_constants(module)
     used = _named_tensors(module)
-    objects = {name: pack(value, used) for name, value in module.objects.items()}
+    objects = {name: pack(value, used) for name, value in {**module.objects, **changed}.items()}
     table = [*used.values(), *module.defaults.values()]
     entries: list[dict[str, Any]] = []
     end = 0
