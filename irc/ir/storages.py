@@ -37,7 +37,7 @@ def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dic
             if arrays[other].dtype != first.dtype:
                 message = f"it shares memory with {group[0]!r}, whose elements are of another type"
                 raise Error("IRC143", message, f"attribute {other!r}")
-        if all(_view(arrays[name]) == _view(first) for name in group) and _is_dense(first):
+        if all(_view(arrays[name]) == _view(first) for name in group) and is_dense(first):
             tensor = Tensor(_dtype(first, group[0]), first.shape, name=key, array=first.copy(order="K"))
             found.update(dict.fromkeys(group, tensor))
         else:
@@ -106,7 +106,7 @@ def _view(array: Array) -> Any:
     return _address(array), array.shape, array.strides, array.dtype
 
 
-def _is_dense(array: Array) -> bool:
+def is_dense(array: Array) -> bool:
     """Whether the elements fill their range of memory, each at a place of its own."""
     low, high = _bounds(array)
     extent = 1

@@ -133,6 +133,52 @@ def test_of_ones_and_scalars() -> None:
     compare("aten::expand", ramp(3, 1)[:, :0], [2, 3, 0], False)
 
 
+OVERLAPPING = np.lib.stride_tricks.as_strided(ramp(6), (2, 3), (4, 8))[:]
+
+
+@pytest.mark.filterwarnings("ignore:Setting the strides")
+@pytest.mark.parametrize("name", "transpose_ swapaxes_ swapdims_".split())
+def test_turned_in_place(name: str) -> None:
+    for x in [*SOURCES.values(), ramp(3, 1, 2), ramp(2, 0, 3), np.broadcast_to(ramp(3), (2, 2, 3)), OVERLAPPING]:
+        for dims in ((0, 1), (-1, 0), (1, 1), (0, x.ndim)):
+            compare(f"aten::{name}", x, *dims)
+    for dims in ((0, 0), (0, -1), (0, 1)):
+        compare(f"aten::{name}", ramp(3), *dims)
+        compare(f"aten::{name}", np.array(3.0, np.float32), *dims)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the strides")
+def test_matrices_turned_in_place() -> None:
+    for x in [
+        ramp(2, 3),
+        ramp(3, 2).T,
+        ramp(4, 6)[1:3, ::2],
+        ramp(3),
+        np.array(3.0, np.float32),
+        ramp(2, 3, 4),
+        ramp(1, 4),
+    ]:
+        compare("aten::t_", x)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the strides")
+def test_all_who_hold_a_tensor_see_it_turned_but_not_its_views() -> None:
+    text = """graph(%x : Tensor):
+      %none : NoneType = prim::Constant()
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %y : Tensor = aten::mul(%x, %x)
+      %row : Tensor = aten::select(%y, %zero, %one)
+      %held : Tensor[] = prim::ListConstruct(%y)
+      %before : int[] = aten::size(%y)
+      %turned : Tensor = aten::t_(%y)
+      %z : Tensor = aten::add_(%turned, %one, %one)
+      %out : (Tensor, Tensor, Tensor[], Tensor, int[]) = prim::TupleConstruct(%y, %row, %held, %z, %before)
+      return (%out)
+    """
+    run_both(text, [ramp(2, 3)])
+
+
 def test_types_and_devices() -> None:
     x = ramp(2, 3)
     for number in (4, 6, 7, 5, 11, 0, 3):

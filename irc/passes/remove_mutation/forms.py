@@ -26,8 +26,8 @@ _RENAMED = {
 _LIKE_FIRST = frozenset(
     f"aten::{name}"
     for name in (
-        "copy fill index_add index_copy index_fill index_put masked_fill masked_scatter neg relu scatter scatter_add "
-        "tril triu zeros_like"
+        "copy fill index_add index_copy index_fill index_put masked_fill masked_scatter neg put relu scatter "
+        "scatter_add tril triu zeros_like"
     ).split()
 )
 """Operators whose result has the element type and shape of the first argument, whatever the others are."""

@@ -16,6 +16,9 @@ ROWS = """
     aten::index.str(str self, str substr, int start=0, int end=-1) -> int
     aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
     aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)
+    aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor
+    aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)
+    aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)
     aten::index_select(Tensor self, int dim, Tensor index) -> Tensor
     aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor
     aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor

@@ -22,6 +22,8 @@ ROWS = """
     aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a=)
     aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a=)
     aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a=)
+    aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)
+    aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)
     aten::squeeze(Tensor(a) self) -> Tensor(a=)
     aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a=)
     aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a=)

@@ -240,6 +240,34 @@ def _take_flat(x: Array, index: Array) -> Array:
         raise _out_of_range(error) from None
 
 
+def _put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """Write ``source`` to the places that ``index`` counts as if ``x`` were a vector."""
+    check_writable(x)
+    check_same_type(x, source)
+    if index.dtype != INT64 or index.size != source.size:
+        given = f"{index.size} indices of {index.dtype.name}"
+        raise Error("IRC421", f"put takes an index of int64 for each of {source.size} elements, not {given}")
+    if index.size and not -x.size <= index.min() <= index.max() < x.size:
+        raise Error("IRC420", f"an index is out of range for a tensor of {x.size} elements")
+    if index.size:
+        places = np.unravel_index(index.reshape(-1) % x.size, x.shape or (1,))
+        _put(_vector(x), places, source.reshape(-1), accumulate)
+    return x
+
+
+def _fill_diagonal(x: Array, value: Any, wrap: bool = False) -> Array:
+    """``wrap`` goes on below the diagonal of a tall matrix, after a row without."""
+    check_writable(x, one_value=True)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} has no diagonal; its sizes must be the same")
+    places: Sequence[Array] = [counting(min(x.shape))] * x.ndim
+    if wrap and x.ndim == 2 and x.size:
+        flat = counting(-(-x.size // (x.shape[1] + 1))) * (x.shape[1] + 1)
+        places = [flat // x.shape[1], flat % x.shape[1]]
+    x[tuple(places)] = element_of(value, x.dtype)
+    return x
+
+
 def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
     if dim is None:
         return _gather(x.reshape(-1), 0, indices.reshape(-1))
@@ -321,6 +349,9 @@ table(
     {
         "index_put_": _put,
         "index_put": copying(_put),
+        "put_": _put_flat,
+        "put": copying(_put_flat),
+        "fill_diagonal_": _fill_diagonal,
         "index_select": _index_select,
         "index_fill_": _index_fill,
         "index_fill": copying(_index_fill),

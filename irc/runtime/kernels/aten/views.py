@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.storages import is_dense
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import aten, one, table, two
@@ -137,6 +138,32 @@ def _matrix_transpose(x: Array) -> Array:
     if x.ndim == 1:
         raise Error("IRC421", f"a matrix has at least 2 dimensions; the shape is {list(x.shape)}")
     return np.swapaxes(x, -1, -2) if x.ndim else x.view()
+
+
+def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
+    """The twin of ``turn``: the tensor itself, which all who hold it see, gets the shape and strides of the view.
+
+    NumPy refuses strides that reach beyond memory. A view's is that of what it is a view of; any other array's is what
+    its present strides reach, which therefore stays the same.
+    """
+
+    def run(x: Array, *dims: int) -> Array:
+        check_writable(x, one_value=True)
+        turned = turn(x, *dims)
+        shape, strides = turned.shape, turned.strides
+        if isinstance(x.base, np.ndarray) or not x.size:
+            between = [0] * x.ndim
+        elif is_dense(x):
+            between = [x.itemsize * math.prod(x.shape[i + 1 :]) for i in range(x.ndim)]
+        else:
+            raise Error("IRC424", "NumPy cannot turn a tensor with gaps in place; clone it first")
+        # NumPy advises against setting these and has nothing else that turns an array others hold.
+        x.strides = tuple(between)  # type: ignore[reportDeprecated]  # from which any shape can be taken
+        x.shape = shape  # type: ignore[reportDeprecated]
+        x.strides = strides  # type: ignore[reportDeprecated]
+        return x
+
+    return run
 
 
 # -- parts ---------------------------------------------------------------------
@@ -350,11 +377,11 @@ table(
         "unsqueeze_": _unsqueeze_in_place,
         "squeeze": _squeeze,
         "squeeze_": _squeeze_in_place,
-        "transpose": _transpose,
-        "swapaxes": _transpose,
-        "swapdims": _transpose,
+        **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transpose),
+        **dict.fromkeys(("transpose_", "swapaxes_", "swapdims_"), _turned_in_place(_transpose)),
         "permute": _permute,
         "t": _t,
+        "t_": _turned_in_place(_t),
         "numpy_T": one(lambda x: x.T),
         "mT": _matrix_transpose,
         **dict.fromkeys(("mH", "matrix_H"), one(lambda x: _matrix_transpose(_conjugate(x)))),
