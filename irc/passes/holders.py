@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from irc.alias import AliasDb
     from irc.ir import Value
@@ -45,12 +45,16 @@ class Holders:
             self._leave(value)
             self._wide.pop(value, None)
 
-    def of(self, locations: LocationSet) -> list[Value]:
-        """The values that may denote one of ``locations``, or lead to it."""
-        return [v for v in self.candidates(locations) if self.holds(v, locations)]
-
     def candidates(self, locations: LocationSet) -> Iterator[Value]:
-        """These values and perhaps some more, one by one. Cheaper: ask what rules most of them out before ``holds``."""
+        """The values that may denote one of ``locations``, or lead to it, and perhaps some more, one by one.
+
+        Cheaper than to ask ``holds`` first: to ask what rules most of them out.
+        """
+        yield from self.narrow(locations)
+        yield from self.wide(locations)
+
+    def narrow(self, locations: LocationSet) -> Iterator[Value]:
+        """Those that may be at few places only."""
         self._catch_up()
         at = self._by_location
         if isinstance(locations, int) or len(locations) < len(at):
@@ -63,12 +67,15 @@ class Holders:
                 if value not in found:
                     found.add(value)
                     yield value
-        if intersects(self._wide_places, locations):
-            yield from self._wide
+
+    def wide(self, locations: LocationSet) -> Collection[Value]:
+        """The others: all that may be at very many places, if any of them may be at one of ``locations``."""
+        self._catch_up()
+        return self._wide if intersects(self._wide_places, locations) else ()
 
     def holds(self, value: Value, locations: LocationSet) -> bool:
-        """Whether ``value`` may denote one of ``locations``, or lead to it."""
-        return intersects(self._db.reach_set(value), locations)
+        """Whether ``value`` was entered, and may denote one of ``locations`` or lead to it."""
+        return (value in self._places or value in self._wide) and intersects(self._db.reach_set(value), locations)
 
     def moved(self, old: LocationSet, new: LocationSet) -> None:
         """Whatever was at ``old`` is at ``new`` now."""

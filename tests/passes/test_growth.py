@@ -225,6 +225,22 @@ def replaced(n: int) -> Graph:
     return parse_graph("\n".join([*text, f"  return (%v{n // 3})", ""]))
 
 
+def removable(n: int) -> Graph:
+    """Tensors that are made and written, each handed on by an If that may as well hand on what the last gave."""
+    text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
+    for i in range(n // 3):
+        text += [
+            f"  %a{i} : Float(2) = aten::abs(%x)",
+            f"  %w{i} : Float(2) = aten::relu_(%a{i})",
+            f"  %v{i + 1} : Float(2) = prim::If(%c)",
+            "    block0():",
+            f"      -> (%w{i})",
+            "    block1():",
+            f"      -> (%v{i})",
+        ]
+    return parse_graph("\n".join([*text, f"  return (%v{n // 3})", ""]))
+
+
 def branches(n: int) -> Graph:
     """Ifs that read one tensor, as was done before the first of them, and write it."""
     text = ["graph(%x : Float(2), %c : bool):", "  %one : int = prim::Constant[value=1]()"]
@@ -252,6 +268,7 @@ SHARED: dict[str, Callable[[int], Graph]] = {
     "branches": branches,
     "merges": work.merges,
     "replaced": replaced,
+    "removable": removable,
     "rotated": rotated,
 }
 

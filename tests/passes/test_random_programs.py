@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from irc.ir import Graph, Module
-from irc.passes import PassManager
+from irc.passes import PassManager, holders
 from irc.runtime.plan import lower
 from tests.passes.helpers import run_passes
 from tests.passes.programs import modules, programs
+from tests.programs.generator import programs as any_programs
 
 PASSES = ("inline", "constant-fold", "constant-pool", "cse", "dce", "conv-bn-fold", "reorder")
 OTHERS = ("canonicalize", "shape-inference")
@@ -70,3 +71,16 @@ def test_what_passes_do_is_determined(graph):
 def test_passes_do_not_undo_each_other(graph):
     report = PassManager("(canonicalize,constant-fold,constant-pool,cse,dce)*8").run(graph)
     assert not [note for note in report.refusals if "still changed" in note.reason]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HEALTH, HealthCheck.function_scoped_fixture])
+@given(any_programs(), st.sampled_from([0, 1, 3]))
+def test_whatever_counts_as_many_places_passes_do_the_same(monkeypatch, program, wide):
+    found: list[str] = []
+    for many in (holders._WIDE, wide):
+        module = program.module.copy()
+        with monkeypatch.context() as patch:
+            patch.setattr(holders, "_WIDE", many)
+            PassManager("remove-mutation,in-place,remove-mutation").run(module)
+        found.append(str(module))
+    assert found[0] == found[1]

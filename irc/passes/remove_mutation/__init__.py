@@ -70,7 +70,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
         try:
             root = _root(db, location)
             written.check(location, root)
-            family = Family(root, db, holders.of(location), writers)
+            family = Family(root, db, holders, writers)
         except Refused as reason:
             refused.update((node, str(reason)) for node in writers)
             continue

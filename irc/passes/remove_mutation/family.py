@@ -10,9 +10,10 @@ from irc.passes.remove_mutation.versions import BRANCH, Version, Versions
 from irc.passes.slots import slots
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from irc.alias import AliasDb
+    from irc.passes.holders import Holders
 
 CARRIERS = frozenset({BRANCH, "prim::Loop", "onnx::Loop"})
 """Nodes that can be given one more value to carry through."""
@@ -45,7 +46,7 @@ class Family:
     Args:
         root: the value.
         db: the alias analysis.
-        holders: all values that may denote the memory of ``root`` or lead to it.
+        holders: to find all values that may denote the memory of ``root`` or lead to it.
         writers: the nodes that write it.
 
     Attributes:
@@ -56,18 +57,21 @@ class Family:
         Refused: if some write cannot be done without.
     """
 
-    def __init__(self, root: Value, db: AliasDb, holders: Sequence[Value], writers: Sequence[Node]) -> None:
+    def __init__(self, root: Value, db: AliasDb, holders: Holders, writers: Sequence[Node]) -> None:
         self.root = root
         self._db = db
+        self._holders = holders
+        self._memory = db.location_set(root)
         self._steps: dict[Value, Step] = {}
-        self._find_members([v for v in holders if v is not root])
+        self._find_members()
         self.writes = list(writers)
         for node in writers:
             self._check_write(node)
         self.versions = Versions(root, writers)
+        self._final = self.versions.at_end(self.versions.home)
         for node in self.versions.around:
             _check_carrier(node)
-        self._check_loose([v for v in holders if v is not root and v not in self._steps])
+        self._check_loose()
 
     # -- members ---------------------------------------------------------
 
@@ -90,21 +94,20 @@ class Family:
         """The nodes whose results are members, as views of other members."""
         return {step.view: step for step in self._steps.values() if step.view is not None}
 
-    def _find_members(self, holders: list[Value]) -> None:
+    def _find_members(self) -> None:
         """Whatever a loop carries is taken to be what it is given, until that turns out to be wrong."""
         refuted: set[Value] = set()
         while True:
             self._steps.clear()
             assumed: dict[Value, Value] = {}
-            again = True
-            while again:
-                again = False
-                for value in holders:
-                    if value not in self._steps and value not in refuted:
+            pending = [self.root]
+            while pending:
+                for value in _made_of(pending.pop()):
+                    if self._is_loose(value) and value not in refuted:
                         step = self._step_of(value, assumed)
                         if step is not None:
                             self._steps[value] = step
-                            again = True
+                            pending.append(value)
             wrong = [v for v, returned in assumed.items() if self.member(returned) is not self.member(v)]
             if not wrong:
                 return
@@ -159,29 +162,54 @@ class Family:
                 raise Refused(f"what is written into {step.view.kind} cannot be put into the whole")
             target = step.parent
 
-    def _check_loose(self, loose: list[Value]) -> None:
+    def _check_loose(self) -> None:
         """A loose value must not be used where another version is seen than where it was made.
 
         Those that were made before the memory was, or outside of where it is
         in scope, may hold one version only, wherever they are used; what the
         caller knows is used at the end.
         """
-        versions = self.versions
-        final = versions.at_end(versions.home)
+        wide = self._holders.wide(self._memory)
+        near = self._near(len(wide))
+        some = wide if near is None else [value for value in near if value in wide]
         outside: dict[Version, Value] = {}
-        for value in loose:
-            seen = [versions.before(u) if versions.in_scope(u) else final for u in value.iter_users()]
+        self._note_outside([*self._holders.narrow(self._memory), *some], outside)
+        if any(version is not self._final for version in outside):
+            self._note_outside(wide, outside)
+        if len(outside) > 1:
+            name = next(iter(outside.values())).name
+            raise Refused(f"%{name}, which may share or hold its memory, is used before and after it is written")
+
+    def _near(self, most: int) -> dict[Value, None] | None:
+        """What is made or used while the memory changes: all others that are loose see what it is in the end.
+
+        None if more than ``most`` nodes stand there, so that it is cheaper to look at so many values.
+        """
+        found: dict[Value, None] = {}
+        for number, node in enumerate(self.versions.while_changing()):
+            if number >= most:
+                return None
+            for values in (node.inputs, node.outputs, *(block.params for block in node.blocks)):
+                found.update(dict.fromkeys(values))
+        return found
+
+    def _note_outside(self, values: Iterable[Value], outside: dict[Version, Value]) -> None:
+        """Note what the loose ones of ``values`` may see that come from outside of where the memory is in scope."""
+        versions = self.versions
+        for value in filter(self._is_loose, values):
+            seen = [versions.before(u) if versions.in_scope(u) else self._final for u in value.iter_users()]
             if self._is_inside(value):
                 made = self._made_at(value)
                 if any(version is not made for version in seen):
                     raise Refused(f"%{value.name}, which may share or hold its memory, is used after it is written")
                 continue
             if value.node is None and value.block is self.root.graph.block:
-                seen.append(final)
+                seen.append(self._final)
             outside.update((version, value) for version in seen)
-        if len(outside) > 1:
-            name = next(iter(outside.values())).name
-            raise Refused(f"%{name}, which may share or hold its memory, is used before and after it is written")
+
+    def _is_loose(self, value: Value) -> bool:
+        """Whether ``value`` may share the memory or hold it, and is not known to be a member."""
+        return value is not self.root and value not in self._steps and self._holders.holds(value, self._memory)
 
     def _is_inside(self, value: Value) -> bool:
         node = value.node or (value.block.node if value.block is not None else None)
@@ -193,6 +221,16 @@ class Family:
         block: Block | None = value.block
         assert block is not None
         return self.versions.at_start(block)
+
+
+def _made_of(value: Value) -> Iterator[Value]:
+    """What the users of ``value`` make of it or pass it on as, and more."""
+    for user in value.iter_users():
+        node = user.block.node if user.is_return and user.block is not None else user
+        if node is not None:
+            yield from node.outputs
+            for block in node.blocks:
+                yield from block.params
 
 
 def check_form(node: Node) -> None:

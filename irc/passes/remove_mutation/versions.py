@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from irc.ir import Block, Node, Value
@@ -45,6 +45,15 @@ class Versions:
             around.update(dict.fromkeys(reversed(chain)))
         self.around = list(around)
         self._events = {block: sorted(nodes, key=lambda n: n.order) for block, nodes in events.items()}
+
+    def while_changing(self) -> Iterator[Node]:
+        """All nodes behind the one that makes the memory, up to the last that writes it; what is inside of them too."""
+        at, last = self._root, self._events[self.home][-1]
+        while at is not last:
+            assert at.next is not None, "a write comes after what it writes is made"
+            at = at.next
+            yield at
+            yield from at.nested()
 
     def in_scope(self, node: Node) -> bool:
         """Whether ``node`` runs after the memory was made, in its block or nested there."""
