@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from irc.runtime.model import CompiledModel
     from irc.runtime.values import Array
 
+APPEND, CONCAT = "irc::append_", "onnx::Concat"
+
 CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
 """How exporters call a cache as an input and as an output, up to what follows."""
 
@@ -79,9 +81,37 @@ def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, s
 
 def only_grows(output: Value, name: str) -> bool:
     """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
-    while output.node is not None and output.node.kind == "irc::append_":
+    while output.node is not None and output.node.kind == APPEND:
         output = output.node.inputs[0]
     return output.node is None and output.name == name
+
+
+def grown_axis(output: Value, name: str) -> int | None:
+    """The axis along which ``output`` is something with more behind it, in whatever branch or loop; None if it is not.
+
+    Concat must put it behind the input ``name``; `irc::append_` is there for nothing else.
+    """
+    pending = [output]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if node is None or value in seen:
+            continue
+        seen.add(value)
+        if node.kind == APPEND or (node.kind == CONCAT and _first(value).name == name):
+            axis = node.attributes.get("axis")
+            return axis if isinstance(axis, int) else None
+        place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
+        pending += [block.returns[place] for block in node.blocks]
+    return None
+
+
+def _first(value: Value) -> Value:
+    """What others are put behind in ``value``."""
+    while value.node is not None and value.node.kind in (APPEND, CONCAT):
+        value = value.node.inputs[0]
+    return value
 
 
 def check_fit(array: Array, argument: Argument) -> None:

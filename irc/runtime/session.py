@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,8 @@ from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, only_grows
-from irc.runtime.values import is_array
+from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, only_grows
+from irc.runtime.values import integer, is_array
 
 if TYPE_CHECKING:
     from irc.runtime.arguments import Argument
@@ -40,8 +41,9 @@ class Session:
         model: the compiled model. Several sessions may share one.
         pairs: input name -> name of the output that it is in the next step. By default, those called
             ``past_key_values.*`` and ``present.*``, ``past_*`` and ``present_*``, or ``past.*`` and ``present.*``.
-        capacity: for how many positions caches that have grown in the first step get memory then: none is copied until
-            it is full. Without, and beyond, they move whenever their length has doubled.
+        capacity: for how many positions caches that the model appends to, or that have grown in the first step, get
+            memory then: none is copied until it is full. Without, and beyond, they move whenever their length has
+            doubled.
 
     Attributes:
         pairs: as given or found.
@@ -70,6 +72,9 @@ class Session:
             for i, (a, place) in enumerate(zip(self._arguments, self._keep))
             if not only_grows(model.graph.outputs[place], a.name)
         )
+        self._axes = tuple(grown_axis(model.graph.outputs[place], name) for name, place in zip(self.pairs, self._keep))
+        self._all = frozenset(range(len(self.pairs)))
+        self._due: frozenset[int] = self._all  # those that get the capacity in the next step
         others = (a.shape for a in model.inputs if a.name not in self.pairs)
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
@@ -120,11 +125,62 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._held = NOTHING
+            self._held, self._due = NOTHING, self._all
+
+    def truncate(self, length: int) -> None:
+        """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
+
+        Where nothing else shows the others (no output that somebody keeps, no fork), the next step puts its own in
+        their place; else it copies. Caches that the model appends nothing to, such as those of an encoder, stay as they
+        are: to go back with states that each step computes anew, keep a `fork`.
+
+        Raises:
+            Error: IRC419 there are no caches that grow, no step was made, or they have not so many positions; IRC436
+                this very thread is in the middle of a step. The caches are then what they were.
+        """
+        with self._lock:
+            self._check_idle()
+            shorter = self._cut(length)
+            # First, so that nobody gets what is longer from here any more.
+            self._held = Held(self._names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
+            for i, array in shorter.items():
+                room = room_of(array)
+                if room is None or not room.go_back(array):
+                    self._due |= {i}
+
+    def _cut(self, length: int) -> dict[int, Array]:
+        """Of the caches that would be longer, by their positions, what `truncate` leaves of them."""
+        number = integer(length)
+        if number is None:
+            raise Error("IRC419", f"a length must be an integer, not {length!r}")
+        if not self._held.arrays:
+            raise Error("IRC419", "there is nothing to truncate before the first step")
+        shorter: dict[int, Array] = {}
+        grow = False
+        for i, array in enumerate(self._held.arrays):
+            axis = self._axis(i, array)
+            if axis is None:
+                continue
+            grow, size = True, array.shape[axis]
+            if not -size <= number <= size:
+                raise Error("IRC419", f"input {self._names[i]!r} has {size} positions: it has no {abs(number)}")
+            end = number if number >= 0 else size + number
+            if end < size:
+                shorter[i] = array[(*[slice(None)] * axis, slice(end))]
+        if not grow:
+            raise Error("IRC419", "no cache can be truncated: there is none that the model appends to")
+        return shorter
+
+    def _axis(self, i: int, array: Array) -> int | None:
+        """The axis along which the model appends to the cache ``array``, the one at ``i``; None if it does not."""
+        axis, rank = self._axes[i], array.ndim
+        return None if axis is None or not -rank <= axis < rank else axis % rank
 
     def fork(self) -> Session:
         """Another session that goes on from here. Nothing is copied until both have gone on."""
-        other = Session(self._model, self.pairs, self.capacity)
+        other = copy(self)
+        other.pairs, other.counters = dict(self.pairs), Counters()
+        other._lock, other._is_stepping = RLock(), False
         names, arrays = self._held  # at once: another thread may make a step meanwhile
         other._held = Held(names, [array.view() for array in arrays])
         return other
@@ -136,8 +192,7 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
-        is_first = not self._held.arrays
-        held = self._start(feeds) if is_first else self._held
+        held = self._held if self._held.arrays else self._start(feeds)
         counters = Counters()
         results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
             feeds, held, outputs, self._keep, counters, limits=limits, threads=threads, again=not self._grows
@@ -148,12 +203,14 @@ class Session:
                 check_fit(array, argument)
             if not array.size:
                 kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
-        if self.capacity is not None and is_first:
+        if self.capacity is not None and self._due:
             given = {**self._model.module.defaults, **dict(zip(*held)), **feeds}
-            kept = [
-                array if (axis := _grown_axis(given.get(name), array)) is None else reserve(array, axis, self.capacity)
-                for name, array in zip(self.pairs, kept)
-            ]
+            for i in self._due:
+                axis = self._axis(i, kept[i])
+                axis = _differing_axis(given.get(self._names[i]), kept[i]) if axis is None else axis
+                if axis is not None:
+                    kept[i] = reserve(kept[i], axis, self.capacity)
+        self._due = frozenset()
         self._held = Held(self._names, kept)
         self.counters = counters
         return results
@@ -214,10 +271,8 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     return array
 
 
-def _grown_axis(given: Any, array: Array) -> int | None:
-    """The one axis along which ``array`` has another size than ``given``; of a dummy, that which it was appended to."""
+def _differing_axis(given: Any, array: Array) -> int | None:
+    """The one axis along which ``array`` has another size than ``given``."""
     shape = np.shape(given)
-    if 0 in shape and (room := room_of(array)) is not None:
-        return room.axis
     differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
     return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None

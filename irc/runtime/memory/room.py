@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -126,6 +127,21 @@ class Room:
         self._whole[self._before + place] = new
         return both
 
+    def go_back(self, view: Array) -> bool:
+        """Use again what lies behind ``view``, a view of the room, if there is no other that may show it."""
+        try:
+            turn = self._turn.pop()
+        except IndexError:
+            return False
+        try:
+            if _views(view) > _ONE:
+                return False
+            self._latest = _none
+            self.used = min(self.used, view.shape[self.axis])  # if that is not what ``view`` shows, nobody can append
+        finally:
+            self._turn.append(turn)
+        return True
+
     def takes(self, new: Array) -> bool:
         """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
         shape, axis = new.shape, self.axis
@@ -166,6 +182,15 @@ _ALL = slice(None)
 
 def _none() -> None:
     return None
+
+
+def _views(view: Array) -> int:
+    """How many references there are to the array that all views of a room have as their base."""
+    return getrefcount(view.base)
+
+
+_ONE = _views(np.empty(1)[:])
+"""As many as there are if there is no view but one."""
 
 
 def room_of(value: Any) -> Room | None:

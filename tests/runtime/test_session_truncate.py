@@ -1,0 +1,217 @@
+"""Sessions that go back: what is used again, what is copied, and that nothing that anybody has changes."""
+
+from __future__ import annotations
+
+import gc
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irc
+from irc.errors import Error
+from irc.ir import parse_graph
+
+CACHE = """
+graph(%x : Float(1, s, 2), %past_0 : Float(1, p, 2), %past_1 : Float(1, 2), %past_2 : Float(q, 2)):
+  %present_0 : Float(1, *, 2) = onnx::Concat[axis=-2](%past_0, %x)
+  %flat : Long(2) = prim::Constant[value=tensor([-1, 2])]()
+  %rows : Float(*, 2) = onnx::Reshape(%x, %flat)
+  %present_2 : Float(*, 2) = onnx::Concat[axis=0](%past_2, %rows)
+  %sum : Float(1, 2) = onnx::ReduceSum[axes=[1], keepdims=0, since_version=11](%x)
+  %y : Float(1, 2) = onnx::Add(%past_1, %sum)
+  return (%y, %present_0, %present_2)
+"""
+
+PAIRS = {"past_0": "present_0", "past_1": "y", "past_2": "present_2"}
+
+
+def session_of(text: str = CACHE, passes: str = "default", **options: int) -> irc.Session:
+    return irc.Session(irc.compile(parse_graph(text), passes), PAIRS, **options)
+
+
+def rows(n: int, value: float = 1.0) -> np.ndarray:
+    return np.full((1, n, 2), value, np.float32)
+
+
+def positions(session: irc.Session) -> list[list[float]]:
+    return [session.caches["past_0"][0, :, 0].tolist(), session.caches["past_2"][:, 0].tolist()]
+
+
+def stepped(session: irc.Session, *values: float) -> irc.Session:
+    for value in values:
+        session.run({"x": rows(1, value)}, outputs=[])
+    return session
+
+
+@pytest.mark.parametrize("options", [{"capacity": 20}, {}])
+@pytest.mark.parametrize("length", [3, -2])
+def test_what_nobody_shows_is_used_again(options, length):
+    session = stepped(session_of(**options), 1, 2, 3, 4, 5)
+    memory = session.caches["past_0"].ctypes.data
+    session.truncate(length)
+    assert positions(session) == [[1, 2, 3]] * 2
+    stepped(session, 6)
+    assert (session.counters.copies, session.counters.in_place >= 2) == (0, True)
+    assert session.caches["past_0"].ctypes.data == memory
+    stepped(session, 7)
+    assert positions(session) == [[1, 2, 3, 6, 7]] * 2
+
+
+@pytest.mark.parametrize("passes", ["default", "none"])
+def test_what_somebody_shows_stays_as_it_is(passes):
+    holders = {
+        "an output": lambda session: session.run({"x": rows(0)})["present_0"],
+        "a part of one": lambda session: session.run({"x": rows(0)})["present_0"][:, 3:],
+        "caches": lambda session: session.caches["past_0"],
+        "a buffer": lambda session: np.asarray(memoryview(session.caches["past_0"])),
+        "a fork": lambda session: session.fork(),
+    }
+    for name, hold in holders.items():
+        session = stepped(session_of(passes=passes, capacity=9), 1, 2, 3, 4, 5)
+        held = hold(session)
+        session.truncate(3)
+        stepped(session, 6)
+        shown = held.caches["past_0"] if isinstance(held, irc.Session) else held
+        assert shown[0, -2:, 0].tolist() == [4, 5], name
+        assert positions(session) == [[1, 2, 3, 6]] * 2
+
+
+def test_the_capacity_stays():
+    session = stepped(session_of(capacity=50), 1, 2, 3, 4, 5)
+    kept = session.caches
+    session.truncate(3)
+    stepped(session, 6)
+    assert session.counters.copies > 0
+    for value in range(7, 53):
+        stepped(session, value)
+        assert session.counters.copies == 0
+    assert positions(session)[0] == [1, 2, 3, *range(6, 53)]
+    np.testing.assert_array_equal(kept["past_0"][0, :, 0], [1, 2, 3, 4, 5])
+
+
+def test_what_is_no_longer_shown_is_used_again():
+    session = stepped(session_of(capacity=9), 1, 2, 3)
+    kept = session.caches, session.fork(), session.run({"x": rows(1, 4)})
+    del kept
+    gc.collect()
+    session.truncate(2)
+    stepped(session, 5)
+    assert session.counters.copies == 0
+
+
+def test_caches_that_nothing_is_appended_to_stay():
+    session = stepped(session_of(), 1, 2, 3)
+    session.truncate(0)
+    assert positions(session) == [[], []]
+    np.testing.assert_array_equal(session.caches["past_1"], [[6, 6]])
+
+
+def test_a_fork_of_a_session_that_went_back_goes_its_own_way():
+    session = stepped(session_of(capacity=9), 1, 2, 3)
+    session.truncate(2)
+    fork = session.fork()
+    stepped(session, 4)
+    stepped(fork, 5)
+    assert (session.counters.copies, fork.counters.copies) == (0, 2)
+    assert (positions(session)[0], positions(fork)[0]) == ([1, 2, 4], [1, 2, 5])
+
+
+def test_elements_that_the_array_interface_does_not_know():
+    text = """
+    graph(%x : BFloat16(s), %past_0 : BFloat16(p)):
+      %present_0 : BFloat16(*) = onnx::Concat[axis=0](%past_0, %x)
+      return (%present_0)
+    """
+    session = irc.Session(irc.compile(parse_graph(text)), capacity=9)
+    for n in range(3):
+        session.run({"x": np.full(1, n, ml_dtypes.bfloat16)}, outputs=[])
+    session.truncate(1)
+    session.run({"x": np.full(1, 7, ml_dtypes.bfloat16)})
+    assert session.counters.copies == 0 and session.caches["past_0"].tolist() == [0, 7]
+
+
+@pytest.mark.parametrize("length", [6, -6, 1.5, "2", None, True])
+def test_wrong_lengths(length):
+    session = stepped(session_of(), 1, 2, 3, 4, 5)
+    with pytest.raises(Error) as caught:
+        session.truncate(length)
+    assert caught.value.code == "IRC419"
+    assert positions(session) == [[1, 2, 3, 4, 5]] * 2
+
+
+def test_nothing_to_truncate():
+    with pytest.raises(Error, match="before the first step"):
+        session_of().truncate(0)
+    text = "graph(%x : Float(2), %h : Float(2)):\n  %y : Float(2) = onnx::Add(%x, %h)\n  return (%y)"
+    session = irc.Session(irc.compile(parse_graph(text)), {"h": "y"})
+    session.run({"x": np.ones(2, np.float32)})
+    with pytest.raises(Error, match="none that the model appends to"):
+        session.truncate(1)
+
+
+BRANCHES = """
+graph(%use : Bool(), %n : Long(), %x : Float(s, 2), %past_0 : Float(p, 2), %past_1 : Float(q, 2)):
+  %present_0 : Float(*, 2) = prim::If(%use)
+    block0():
+      %a : Float(*, 2) = onnx::Concat[axis=0](%past_0, %x)
+      -> (%a)
+    block1():
+      -> (%x)
+  %present_1 : Float(*, 2) = onnx::Loop(%n, %use, %past_1)
+    block0(%i : Long(), %c : Bool(), %carried : Float(*, 2)):
+      %b : Float(*, 2) = onnx::Concat[axis=0](%carried, %x)
+      -> (%use, %b)
+  return (%present_0, %present_1)
+"""
+
+
+@pytest.mark.parametrize("dummy", [(0, 2), (1, 2)])
+def test_what_branches_and_loops_append_to(dummy):
+    session = irc.Session(irc.compile(parse_graph(BRANCHES)), capacity=50)
+    x, given = np.ones((1, 2), np.float32), {"past_0": np.zeros(dummy, np.float32)}
+    for use in (False, True, True):
+        session.run({"use": np.array(use), "n": np.array(2), "x": x, **given}, outputs=[])
+        assert session.counters.copies <= len(given) + 1
+        if not given:
+            assert session.counters.copies == 0
+        given = {}
+    session.truncate(2)
+    assert [cache.shape[0] for cache in session.caches.values()] == [2, 2]
+    session.run({"use": np.array(True), "n": np.array(2), "x": x}, outputs=[])
+    assert session.counters.copies == 0
+    assert [cache.shape[0] for cache in session.caches.values()] == [3, 4]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_steps_forks_and_ways_back_are_as_if_everything_were_copied(data):
+    capacity = data.draw(st.sampled_from([None, 4, 30]))
+    leaves = [(session_of(capacity=capacity), [])]
+    seen: list[tuple[np.ndarray, list[float]]] = []
+    for step in range(data.draw(st.integers(1, 25))):
+        at = data.draw(st.integers(0, len(leaves) - 1))
+        session, values = leaves[at]
+        match data.draw(st.sampled_from(["step", "step", "keep", "fork", "back", "forget"])):
+            case "fork":
+                leaves.append((session.fork(), values))
+            case "back" if session.caches:
+                length = data.draw(st.integers(0, len(values)))
+                session.truncate(length)
+                leaves[at] = session, values[:length]
+            case "forget" if seen:
+                seen.pop(data.draw(st.integers(0, len(seen) - 1)))
+            case kind:
+                n = data.draw(st.integers(0, 3))
+                out = session.run({"x": rows(n, step)})["present_0"]
+                leaves[at] = session, values + [float(step)] * n
+                if kind == "keep":
+                    seen.append((out, leaves[at][1]))
+                del out
+        for session, values in leaves:
+            if session.caches:
+                assert positions(session) == [values] * 2
+    for array, values in seen:
+        np.testing.assert_array_equal(array[0, :, 0], values)
