@@ -131,8 +131,8 @@ class Session:
         """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
 
         Where nothing else shows the others (no output that somebody keeps, no fork), the next step puts its own in
-        their place; else it copies. Caches that the model appends nothing to, such as those of an encoder, stay as they
-        are: to go back with states that each step computes anew, keep a `fork`.
+        their place; else it copies. All other caches stay as they are. For those of an encoder that is right; to go
+        back with windows that slide, or with states that each step computes anew, keep a `fork`.
 
         Raises:
             Error: IRC419 there are no caches that grow, no step was made, or they have not so many positions; IRC436

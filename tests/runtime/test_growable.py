@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.runtime.guards.limits import Limits
 from irc.runtime.memory.growable import GrowableArray
 from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.memory.room import append, room_of
+from irc.runtime.memory.room import append, reserve, room_of
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, interrupted
 
@@ -646,3 +646,33 @@ def test_arrays_donated_run_after_run_are_copied_twice_their_length_at_most():
         copied += model.counters.copied_bytes
     np.testing.assert_array_equal(past[1:, 0], np.arange(200))
     assert copied <= 2 * past.nbytes
+
+
+# -- going back --------------------------------------------------------------------
+
+
+def append_only(*values):
+    return reserve(f32(*values), 0, 9)
+
+
+def test_a_room_goes_back_for_the_only_view_that_is_left():
+    view = append_only(1, 2, 3)
+    room, shorter = room_of(view), view[:2]
+    assert not room.go_back(shorter)
+    assert append(shorter, f32(4), 0)[1] is False
+    del view
+    assert room.go_back(shorter) and room.used == 2
+    both, stayed = append(shorter, f32(4), 0)
+    assert stayed and both.tolist() == [1, 2, 4] and shorter.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("part", [slice(1, 4), slice(None, None, 2), slice(2, None, -1)])
+def test_no_room_goes_back_behind_what_it_shows(part):
+    view = append_only(1, 2, 3, 4, 5)
+    room, shown = room_of(view), view[part]
+    expected = shown.tolist()
+    del view
+    room.go_back(shown)
+    for start, stop in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (0, 3)]:
+        append(shown[start:stop], f32(9), 0)
+        assert shown.tolist() == expected

@@ -134,13 +134,24 @@ class Room:
         except IndexError:
             return False
         try:
-            if _views(view) > _ONE:
+            end = self._end(view)
+            if end is None or _views(view) > _ONE:
                 return False
             self._latest = _none
-            self.used = min(self.used, view.shape[self.axis])  # if that is not what ``view`` shows, nobody can append
+            self.used = end
         finally:
             self._turn.append(turn)
         return True
+
+    def _end(self, view: Array) -> int | None:
+        """The position at which ``view`` ends, if it shows positions as they lie here."""
+        length = view.shape[self.axis] if self.axis < view.ndim else 0
+        before, after = self._around
+        strides = self._whole.strides
+        if view.shape != (*before, length, *after) or view.strides != strides or view.dtype != self._dtype:
+            return None
+        begin, within = divmod(view.ctypes.data - self._whole.ctypes.data, strides[self.axis])
+        return None if within else begin + length
 
     def takes(self, new: Array) -> bool:
         """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
