@@ -36,6 +36,18 @@ class Error(Exception):
         return f"{self.code}:{place} {self.message}"
 
 
+_RAISED = frozenset({"builtins", "irc", "numpy", "onnx"})
+"""Where the classes come from of what irc raises, or what it calls."""
+
+
+def comes_from_outside(error: BaseException) -> bool:
+    """Whether ``error`` tells nothing about what is being computed, but is meant to end it: a signal handler's, say.
+
+    Its class says so: of the built-in ones, only `TimeoutError` is none of irc's own, which waits for nothing.
+    """
+    return isinstance(error, TimeoutError) or type(error).__module__.partition(".")[0] not in _RAISED
+
+
 def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
     """An Error that says why ``what`` cannot be done: in the system's words, without its number and the path.
 

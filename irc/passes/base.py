@@ -45,7 +45,8 @@ class PassContext:
 
     Attributes:
         module: the module of the graphs, or None.
-        evaluate: computes a node on constants; answers None where there is no kernel.
+        evaluate: computes a node on constants; answers None where there is no kernel. What it raises leaves the node
+            as it is, unless that `comes_from_outside`.
         analyze: builds alias analyses; None: ``irc.alias.analyze``.
         stats: how often each pass did what, by ``"pass.key"``.
         refusals: what passes left as it was, and why, in order.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from irc.errors import comes_from_outside
 from irc.ir import Graph, Node, Tensor
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
@@ -206,6 +207,8 @@ class _Folder:
             with np.errstate(all="ignore"):
                 results = self.ctx.evaluate(node, [argument(v) for v in node.inputs])
         except Exception as e:  # whatever a kernel raises: the run will raise it again
+            if comes_from_outside(e):
+                raise
             raise Refused(f"it fails when computed ({e})") from None
         if results is None:
             return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, comes_from_outside
 from irc.ir import Node, Tensor, Value
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
@@ -191,6 +191,8 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
             with np.errstate(all="ignore"):
                 results = evaluate(node, arguments)
         except Exception as e:  # whatever a kernel raises: the run will raise it again
+            if comes_from_outside(e):
+                raise
             raise Refused(f"it fails when computed ({e})") from None
         return None if results is None else np.asarray(results[0]).reshape(())
     if node.kind in MOVERS or node.kind == "onnx::Concat":

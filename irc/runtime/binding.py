@@ -8,12 +8,12 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from irc.errors import Error
+from irc.errors import Error, comes_from_outside
 from irc.ir.functions import function_name
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
 from irc.runtime.foreign import checked, is_foreign
-from irc.runtime.kernels.registry import Kernel, find_binder
+from irc.runtime.kernels.registry import Binder, Kernel, find_binder
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
@@ -51,8 +51,19 @@ def bind(node: Node) -> Kernel:
         if not can_overwrite(twin.kind, kernel):
             raise Error("IRC322", f"{twin.kind} cannot run in place")
         kernel = _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
-    binder = find_binder((twin or node).kind, node.version)
-    return checked(kernel, node, binder) if binder is not None and is_foreign(binder) else kernel
+    binder = _binder_of_others(node)
+    return kernel if binder is None else checked(kernel, node, binder)
+
+
+def _binder_of_others(node: Node) -> Binder | None:
+    """What another package has registered for ``node``, if that is what counts."""
+    binder = find_binder((_functional(node) or node).kind, node.version)
+    return binder if binder is not None and is_foreign(binder) else None
+
+
+def interrupts(error: Exception, node: Node) -> bool:
+    """Whether ``error`` is not of ``node``, but came while it was computed. Kernels of others may raise anything."""
+    return comes_from_outside(error) and _binder_of_others(node) is None
 
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:

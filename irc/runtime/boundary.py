@@ -28,7 +28,7 @@ SPARE = 4
 last of many hidden states would keep all of them alive. To copy so little costs a fraction of having made it all."""
 
 SPARED_BYTES = 16384
-"""Memory of up to this size stays alive: a session takes about as much besides its states."""
+"""Memory of up to this size stays alive: there is little to free, and views of it may be many."""
 
 
 def borrow(value: Any) -> Any:

@@ -11,9 +11,9 @@ from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
 from irc.ir.types import FUNCTION
-from irc.runtime.binding import bind
 from irc.runtime.execution import Code, Counters, Run, execute, kernel_step
 from irc.runtime.kernels.scratch import OwnScratch
+from irc.runtime.lowering import Bound
 from irc.runtime.plan import SPECIAL, lower
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     n = len(arrays)
     code = Code()
     ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
-    code.steps = [kernel_step(bind(node), ins, outs, ())]
+    code.steps = [kernel_step(Bound().kernel(node), ins, outs, ())]
     code.nodes = [(node, ins, outs)]
     frame = [Run(Counters()), *arrays, *[None] * len(outs)]
     with np.errstate(all="ignore"), OwnScratch():

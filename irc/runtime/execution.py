@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
+from irc.runtime.binding import interrupts
 from irc.runtime.kernels.pointwise import ufunc_of
 from irc.runtime.operands import what_is_wrong
 from irc.runtime.values import describe
@@ -164,10 +165,10 @@ class Code:
             frame[s] = None
         return values
 
-    def located(self, error: Exception, step: Step, frame: Frame) -> Error:
-        """``error``, which ``step`` has raised, with its place."""
+    def fail(self, error: Exception, step: Step, frame: Frame) -> NoReturn:
+        """Raise ``error``, which came from ``step``, as `fail` does."""
         node, ins, _ = self.nodes[self.steps.index(step)]
-        return located(error, node, [frame[s] for s in ins])
+        fail(error, node, [frame[s] for s in ins])
 
 
 def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
@@ -184,6 +185,7 @@ def execute(code: Code, frame: Frame) -> None:
     Raises:
         Error: whatever a kernel raises, with the node, its inputs' types and shapes (IRC401 unless the kernel
             gave a code).
+        Exception: what is not of a kernel (`irc.runtime.binding.interrupts`), as it is.
     """
     run: Run = frame[0]
     counters = run.counters
@@ -205,7 +207,7 @@ def execute(code: Code, frame: Frame) -> None:
     except Exception as error:
         if step is None or is_located(error):
             raise
-        raise code.located(error, step, frame) from error
+        code.fail(error, step, frame)
 
 
 def is_located(error: Exception) -> bool:
@@ -213,8 +215,17 @@ def is_located(error: Exception) -> bool:
     return isinstance(error, Error) and bool(error.where)
 
 
-def located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
-    """``error`` with the place ``node`` and the types and shapes of its inputs."""
+def fail(error: Exception, node: Node, inputs: Sequence[Any]) -> NoReturn:
+    """Raise ``error`` with the place ``node`` and the types and shapes of its inputs; as it is if it only interrupts.
+
+    Servers catch the class by which their signal handlers end what takes too long.
+    """
+    if interrupts(error, node):
+        raise error
+    raise _located(error, node, inputs) from error
+
+
+def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
     if isinstance(error, Error):
         code, message = error.code, error.message
     elif isinstance(error, RecursionError):

@@ -18,7 +18,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
-from irc.runtime.binding import bind, takes_out, unsupported
+from irc.runtime.binding import bind, interrupts, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
@@ -67,6 +67,8 @@ class Bound:
             except Error as error:
                 raise Error(error.code, error.message, error.where or label(node)) from error
             except Exception as error:  # an attribute of a type or value that the kernel did not expect
+                if interrupts(error, node):
+                    raise
                 raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
         return self._kernels[node]
 

@@ -152,6 +152,26 @@ def test_bad_values():
     assert error.value.code == "IRC404"
 
 
+def test_what_interrupts_it_says_nothing_of_the_operator():
+    """A signal handler's exception is its caller's; onnx's own are not."""
+
+    class ClientGoneError(Exception):
+        pass
+
+    class Interrupted:
+        def run(self, *_: Any) -> Any:
+            raise ClientGoneError
+
+    kernel, x = fallback.bind(node("onnx::Det", 1)), ramp(3, 3)
+    expected = kernel(x)
+    (key,) = kernel.evaluators
+    plain, kernel.evaluators[key] = kernel.evaluators[key], Interrupted()
+    with pytest.raises(ClientGoneError):
+        kernel(x)
+    kernel.evaluators[key] = plain
+    np.testing.assert_array_equal(kernel(x), expected)
+
+
 def test_several_threads():
     kernel = fallback.bind(node("onnx::Det", 1))
     found: dict[int, float] = {}

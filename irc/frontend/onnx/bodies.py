@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from irc.errors import Error
+from irc.errors import Error, comes_from_outside
 from irc.frontend.onnx.attention import cast_values, read_in_place
 from irc.frontend.onnx.attributes import substitute
 from irc.frontend.onnx.blocks import output_names
@@ -162,6 +162,8 @@ def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, typ
     try:
         made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), protos)
     except Exception as error:  # whatever onnx's C++ raises for what it cannot make a body of
+        if comes_from_outside(error):
+            raise
         reason = str(error).partition("\n")[0]
         raise Error("IRC134", f"onnx cannot make its function body: {reason}", str(raw)) from None
     return FunctionProto.FromString(made)

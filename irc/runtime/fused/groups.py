@@ -93,7 +93,7 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
         except Exception as error:
             if member is None or is_located(error):
                 raise
-            raise code.located(error, member, frame) from error
+            code.fail(error, member, frame)
         run.counters.kernels += kernels
 
     return step

@@ -19,14 +19,14 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from irc.errors import Error
 from irc.ir import Node
 from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
-from irc.runtime.execution import Frame, Run, Slots, Watch, located
+from irc.runtime.binding import interrupts
+from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import tiling
 from irc.runtime.fused.tiling import Index, Shape
 from irc.runtime.kernels.registry import Kernel
@@ -248,7 +248,7 @@ class Tiling:
                 kernel(*[values[r] for r in ins], out=values[out])
                 done += 1
         except Exception as error:
-            raise self._located(error, self.operations[done]) from error
+            self._fail(error, self.operations[done])
 
     def _call(self, operation: Operation, values: Registers, watch: Watch | None, **out: Array) -> Any:
         if watch is not None:
@@ -256,14 +256,14 @@ class Tiling:
         try:
             result = operation.kernel(*[values[r] for r in operation.ins], **out)
         except Exception as error:
-            raise self._located(error, operation) from error
+            self._fail(error, operation)
         if watch is not None:
             watch.end_part(operation.node)
         return result
 
-    def _located(self, error: Exception, operation: Operation) -> Error:
+    def _fail(self, error: Exception, operation: Operation) -> NoReturn:
         original = next(o for o in self.tail.operations if o.node is operation.node)
-        return located(error, original.node, [self.values[r] for r in original.ins])
+        fail(error, original.node, [self.values[r] for r in original.ins])
 
     def _buffers(self, memory: Array, shape: Shape) -> list[Array]:
         """The scratch buffers, cut to the shape of a block."""
@@ -344,7 +344,9 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
         try:
             ones.append(operation.kernel(*[ones[r] for r in operation.ins]))
             shapes.append(_result_shape(operation.node.kind, given))
-        except Exception:
+        except Exception as error:
+            if interrupts(error, operation.node):
+                raise
             return None
         if ones[-1].dtype.hasobject:
             return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, comes_from_outside
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
@@ -56,6 +56,8 @@ def refusal(node: Node) -> str | None:
     except RuntimeContextError:  # a function whose body depends on the inputs' types, which a run will tell
         return None
     except Exception as error:  # whatever a foreign library raises for what it cannot do
+        if comes_from_outside(error):
+            raise
         return f"irc has no kernel of its own for it, and onnx.reference refuses it: {_first_line(error)}"
     return None
 
@@ -96,6 +98,8 @@ class _Reference:
                     self.evaluators[key] = self.make_evaluator(copies)
                 found: list[Any] = self.evaluators[key].run(None, feeds)
             except Exception as error:  # whatever a foreign library raises for bad values
+                if comes_from_outside(error):
+                    raise
                 raise Error("IRC404", f"onnx.reference cannot compute {self.op_type}: {_first_line(error)}") from error
         results: list[Any] = []
         for i, y in enumerate(found):

@@ -1,0 +1,182 @@
+"""What a signal handler raises ends a run, or a compilation, and is its caller's: of whatever class, unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error, comes_from_outside
+from irc.ir import parse_graph
+from irc.runtime.kernels import registry
+from irc.runtime.options import Options
+from tests.runtime.helpers import f32, interrupted
+
+
+class ClientGoneError(Exception):
+    """As of a server, whose signal handler raises it."""
+
+
+OPERATORS = """
+graph(%n : Long(), %c : Bool(), %x : Float(4, 4)):
+  %bias : Float(4) = prim::Constant[value=tensor<Float(4)>([1., 2., 3., 4.])]()
+  %folded : Float(4) = onnx::Neg(%bias)
+  %product : Float(4, 4) = onnx::MatMul(%x, %x)
+  %sum : Float(4, 4) = onnx::Add(%product, %folded)
+  %one : Float(4, 4) = onnx::Sigmoid(%sum)
+  %other : Float(4, 4) = onnx::MatMul(%one, %x)
+  %chosen : Float(4, 4) = prim::If(%c)
+    block0():
+      %a : Float(4, 4) = onnx::Softmax[axis=1](%other)
+      -> (%a)
+    block1():
+      -> (%other)
+  %end : Float(4, 4) = onnx::Loop(%n, %c, %chosen)
+    block0(%i : Long(), %go : Bool(), %held : Float(4, 4)):
+      %next : Float(4, 4) = onnx::MatMul(%held, %x)
+      -> (%go, %next)
+  %both : Float(8, 4) = onnx::Concat[axis=0](%one, %end)
+  return (%both)
+"""
+
+LARGE = """
+graph(%x : Float(300, 300)):
+  %a : Float(300, 300) = onnx::Add(%x, %x)
+  %b : Float(300, 300) = onnx::Sigmoid(%a)
+  %c : Float(300, 300) = onnx::Mul(%b, %x)
+  return (%c)
+"""
+
+SQUARE = np.eye(4, dtype=np.float32) / 2
+
+
+def assert_left_as_it_is(
+    error: Exception, action: Callable[[], Any], files: str, check: Callable[[], None], step: int = 1
+) -> None:
+    """Interrupt ``action`` before each ``step``-th line of ``files``: it raises ``error`` itself; then ``check``."""
+
+    def handler() -> None:
+        raise error
+
+    for at in range(1, 100_000, step):
+        raised, stopped = None, True
+        try:
+            stopped = interrupted(action, at, files, handler)
+        except Exception as caught:
+            raised = caught
+        assert raised is (error if stopped else None), f"before line {at}"
+        if not stopped:
+            break
+        check()
+    assert 3 * step < at < 90_000
+
+
+@pytest.mark.parametrize("files", ["runtime/execution.py", "runtime/kernels", "runtime/control", "runtime/fused"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("error", [ClientGoneError("bye"), TimeoutError("late")], ids=["own", "built in"])
+def test_a_run(error: Exception, threads: int, files: str) -> None:
+    model = irc.compile(parse_graph(OPERATORS), options=Options(threads=threads))
+    feeds = {"n": np.int64(2), "c": np.array(True), "x": SQUARE}
+    expected = model.run(feeds)["both"]
+
+    def check() -> None:
+        np.testing.assert_array_equal(model.run(feeds)["both"], expected)
+
+    if files == "runtime/fused":
+        assert any(node.kind.startswith("prim::FusionGroup") for node in model.graph.nodes)
+    assert_left_as_it_is(error, lambda: model.run(feeds), files, check)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_in_blocks(threads: int) -> None:
+    x = np.ones((300, 300), np.float32)
+    expected = irc.compile(parse_graph(LARGE)).run({"x": x})["c"]
+    models: list[irc.CompiledModel] = []
+
+    def action() -> None:
+        models[-1].run({"x": x})
+
+    def renew() -> None:  # the second run of each finds out how to cut the operands
+        models.append(irc.compile(parse_graph(LARGE), options=Options(threads=threads)))
+        np.testing.assert_array_equal(models[-1].run({"x": x})["c"], expected)
+
+    def check() -> None:
+        np.testing.assert_array_equal(models[-1].run({"x": x})["c"], expected)
+        assert models[-1].counters.tiled_groups == 1
+        renew()
+
+    renew()
+    assert_left_as_it_is(ClientGoneError("bye"), action, "fused/tiles.py", check, 3)
+
+
+@pytest.mark.parametrize("files", ["irc/passes", "runtime/binding.py", "runtime/kernels", "runtime/execution.py"])
+def test_compiling(files: str) -> None:
+    def check() -> None:
+        pass
+
+    action = lambda: irc.compile(parse_graph(OPERATORS))  # noqa: E731
+    assert_left_as_it_is(ClientGoneError("bye"), action, files, check, 61 if files == "irc/passes" else 5)
+
+
+def test_a_session_goes_on() -> None:
+    text = "graph(%x : Float(n), %past_0 : Float(p)):\n  %present_0 : Float(*) = onnx::Concat[axis=0](%past_0, %x)\n"
+    session = irc.Session(irc.compile(parse_graph(f"{text}  return (%present_0)")))
+    session.run({"x": f32(1)})
+    length = 1
+
+    def check() -> None:
+        nonlocal length
+        length += 1
+        np.testing.assert_array_equal(session.run({"x": f32(1)})["present_0"], np.ones(length))
+
+    assert_left_as_it_is(ClientGoneError("bye"), lambda: session.run({"x": f32(1)}), "runtime/memory", check)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("fails_at", ["binding", "running"])
+def test_kernels_of_others_may_raise_what_they_like(
+    fails_at: str, passes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of their own tells about the operator, and so does the error."""
+
+    def other(node: Any) -> Callable[..., Any]:
+        def run(x: np.ndarray) -> np.ndarray:
+            raise ClientGoneError("no answer")
+
+        return run(f32(1)) if fails_at == "binding" else run
+
+    monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [other]))
+    text = """
+    graph(%c : Bool(), %x : Float(1)):
+      %y : Float(1) = prim::If(%c)
+        block0():
+          %a : Float(1) = test::other(%x)
+          -> (%a)
+        block1():
+          -> (%x)
+      return (%y)
+    """
+    with pytest.raises(Error, match="no answer") as caught:
+        irc.compile(parse_graph(text), passes).run({"c": np.array(True), "x": f32(1)})
+    assert caught.value.code == ("IRC324" if fails_at == "binding" else "IRC401")
+    assert caught.value.where == "test::other '%a'"
+    assert isinstance(caught.value.__cause__, ClientGoneError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(),
+        MemoryError(),
+        OSError(),
+        np.exceptions.AxisError(1, 1),
+        np.linalg.LinAlgError(),
+        Error("IRC401", ""),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_kernels_raise_tells_about_operators(error: Exception) -> None:
+    assert not comes_from_outside(error)
