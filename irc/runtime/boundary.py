@@ -104,7 +104,7 @@ class Exit:
                 array = array.view()
             elif _keeps_much(array, owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
-                    return _copied(array, self._counters)
+                    return _copied(array, self._counters, "K")
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
         if not self._left.setdefault(id(owner), _Ranges()).take(array):
             return _copied(array, self._counters)
