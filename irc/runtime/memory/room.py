@@ -111,7 +111,8 @@ class Room:
             return None
         try:
             start = self.used
-            end = start + shape[self.axis]
+            count = shape[self.axis]
+            end = start + count
             if end > self.capacity or (self._latest() is not old and not self._ends(old)):
                 return None
             face: Any = old.base
@@ -123,7 +124,7 @@ class Room:
         finally:
             self._turn.append(turn)
         # A number and a new axis of one element are the same place as a slice of one, which takes longer to make.
-        place = (start, None) if end - start == 1 else (slice(start, end),)
+        place = (start, None) if count == 1 else (slice(start, end),)
         self._whole[self._before + place] = new
         return both
 
