@@ -8,6 +8,7 @@ share keys are the rows of one product.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from irc.ir.types import DType, TensorType, Type
@@ -73,6 +74,7 @@ def read_in_place(proto: FunctionProto, of_queries: Type, scale: float) -> None:
     proto.node.extend(_needed(nodes, proto.output))
 
 
+@cache
 def _parsed(nodes: str) -> Sequence[NodeProto]:
     from onnx import parser
 
