@@ -344,6 +344,11 @@ def test_every_rule_is_tested() -> None:
     assert {rule for rule, *_ in REFUSES} == rules - {"identity"}
 
 
+def test_a_cast_to_the_type_it_has_goes_whatever_the_shape() -> None:
+    graph, _ = canonicalized("%r = onnx::Reshape(%x, %i)\n%y = onnx::Cast[to=1](%r)")
+    assert kinds(graph) == ["Reshape", "Abs"]
+
+
 # -- writes --------------------------------------------------------------------
 
 WRITE_INPUTS = "%w1 = onnx::Neg_(%x)\n%w2 = onnx::Neg_(%n)\n%w3 = onnx::Neg_(%c)\n%w4 = onnx::Neg_(%i)\n"

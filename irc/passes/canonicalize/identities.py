@@ -33,13 +33,18 @@ def dropout_at_inference(m: Match) -> Value | None:
     return m.input() if inference and m.can_share(m.input()) else None
 
 
+_CASTS = ("onnx::Cast", "onnx::CastLike")
+"""They keep the shape, known or not."""
+
+
 @rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast", "CastLike", "Tile")
 def shape_and_type_kept(m: Match) -> Value | None:
     """These do nothing at all if shape and element type stay as they are."""
     x = m.input()
     if m.node.kind == "onnx::Tile" and m.types.version < 6:
         return None
-    return x if m.same_shape(x) and m.can_share(x) else None
+    kept = m.same_type(x) if m.node.kind in _CASTS else m.same_shape(x)
+    return x if kept and m.can_share(x) else None
 
 
 @rewrite("Concat", "Sum", "Max", "Min", "Mean")

@@ -71,6 +71,11 @@ class Match:
         """Whether ``value`` surely has the shape and element type of the output."""
         return surely_equal(value.type, self.output.type)
 
+    def same_type(self, value: Value) -> bool:
+        """Whether ``value`` surely has the element type of the output."""
+        a, b = value.type, self.output.type
+        return isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype is not None and a.dtype is b.dtype
+
     def can_share(self, value: Value) -> bool:
         """Whether ``value``, equal to the output, may stand for it although one of them may be a copy now."""
         return self.rewriter.can_share(value, self.output)
