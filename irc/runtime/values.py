@@ -58,6 +58,8 @@ def describe(value: Any, levels: int = 3) -> str:
     if is_sequence(value):
         first = f" ({describe(value[0], levels - 1)}, ...)" if value and levels else ""
         return f"{'tuple' if is_tuple(value) else 'list'} of {len(value)}{first}"
+    if isinstance(value, str):
+        value = value[:40]  # of a long one, Python would write all
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 

@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
+from irc.ir.ops.objects import ENTRY_BYTES
 from irc.runtime.guards.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
 from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal
@@ -427,9 +428,10 @@ def test_memory_that_is_given_back_is_free_again() -> None:
     frame: list[Any] = [None, [array[1:], array], array[::2]]
     node: Any = None
     warden.after(node, frame, (1, 2))  # the list and the view are one array
-    warden.allocate(200)
+    room = 200 - 2 * ENTRY_BYTES
+    warden.allocate(room)
     with pytest.raises(irc.Error, match="IRC442"):
-        warden.allocate(201)
+        warden.allocate(room + 1)
     del array
     frame.clear()
     warden.allocate(1000)

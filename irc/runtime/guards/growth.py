@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.ir.ops.objects import STRING_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.types import DType
 from irc.runtime.kernels.support import AnyDType, broadcast_shape
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 VIEW_BYTES = 128
 """What a view takes beside the memory that it shows."""
-
-STRING_BYTES = 64
-"""What a string takes beside its characters, and its place in an array."""
 
 WIDEST = 16
 """Bytes of the widest element type."""
@@ -38,6 +36,9 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
 
     Shapes that do not fit together give 0: the kernel will say what is wrong.
     """
+    made = made_bytes(node.kind, inputs)
+    if made:
+        return made
     arrays = [x for x in inputs if is_array(x)]
     # A kernel writes out what only a repeated element stands for.
     size = sum(x.nbytes for x in arrays if x.size and 0 in x.strides)

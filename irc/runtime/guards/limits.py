@@ -2,7 +2,7 @@
 
 A model of a few hundred bytes can ask for a loop without end or for a tensor of
 terabytes. Under limits, a run is followed node by node: steps are counted, the
-clock is read before each, and memory is known from the arrays that are alive.
+clock is read before each, and memory is known from what is alive of arrays, strings, lists and dictionaries.
 What would be too large is refused before it is allocated, as far as its size can
 be told: kernels whose results are larger than their operands ask first
 (`irc.runtime.guards.bounds`), for others `irc.runtime.guards.growth` knows. Everything else is
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.runtime.execution import Watch
 from irc.runtime.guards.growth import expected_bytes
+from irc.runtime.memory.held import HeldBytes
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.values import describe, integer
 from irc.wording import count
@@ -40,8 +41,9 @@ class Limits:
     Attributes:
         steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
             such as a trip of a loop, is a step too.
-        bytes: memory of the arrays that the run makes and that are alive at one time. Inputs and weights do not
-            count. Work memory of single kernels does not count either, it is a small multiple of their operands.
+        bytes: memory of the arrays, strings, lists and dictionaries that the run makes and that are alive at one
+            time. Inputs and weights do not count. Work memory of single kernels does not count either, it is a small
+            multiple of their operands.
         seconds: of real time. Looked at before each node, in trips of loops, and between the parts of long kernels;
             what cannot be interrupted is refused before it starts if it would take `RATE` and more to be in time.
 
@@ -99,22 +101,32 @@ class Warden(Watch):
         self._steps_left = math.inf if limits.steps is None else limits.steps
         self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self._bytes = math.inf if limits.bytes is None else limits.bytes
-        self._live = LiveBytes(inputs)
+        inputs = list(inputs)
+        self._live, self._held = LiveBytes(inputs), HeldBytes(inputs)
+        self._changing: Sequence[Any] = ()
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Count a step; refuse a result that would be too large."""
         self.enter()
         if self._bytes is not math.inf:
             inputs = [frame[s] for s in ins]
+            self._changing = [x for x in inputs if isinstance(x, (list, dict))]
             self.allocate(expected_bytes(node, inputs))
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """Count the memory of the results."""
         if self._bytes is math.inf:
             return
-        self._live.count(frame[s] for s in outs)
-        if self._live.now > self._bytes:
-            raise self._too_large(f"its results are alive, {count(self._live.now, 'byte')} in use")
+        changing, self._changing = self._changing, ()
+        for container in changing:  # what it holds has been counted where that was made
+            self._held.resize(container)
+        made = [frame[s] for s in outs if not any(frame[s] is x for x in changing)]
+        self._held.count(made)
+        self._live.count(made)
+        del changing, made
+        in_use = self._in_use(0)
+        if in_use > self._bytes:
+            raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use")
 
     def enter(self) -> None:
         """Count a step."""
@@ -127,8 +139,15 @@ class Warden(Watch):
 
     def allocate(self, size: int) -> None:
         """Error IRC442 if ``size`` bytes more are too much."""
-        if self._live.now + size > self._bytes:
-            raise self._too_large(f"{count(size, 'byte')} needed, {self._live.now:,} in use")
+        in_use = self._in_use(size)
+        if in_use + size > self._bytes:
+            raise self._too_large(f"{count(size, 'byte')} needed, {in_use:,} in use")
+
+    def _in_use(self, more: int) -> int:
+        """The bytes that are alive, counted exactly if there may be no room for so many ``more``."""
+        if self._live.now + self._held.now + more > self._bytes:
+            self._held.let_go()
+        return self._live.now + self._held.now
 
     def work(self, products: int) -> None:
         """Error IRC443 if so many multiplications cannot be made in the time left."""

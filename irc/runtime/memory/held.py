@@ -1,0 +1,61 @@
+"""Which strings and containers of a run are alive. Python tells of none when it dies, as NumPy does of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from sys import getrefcount
+from typing import Any, cast
+
+from irc.ir.ops.objects import object_bytes
+
+_LONELY = {0: object()}
+_ALONE = getrefcount(_LONELY[0])
+"""What Python counts for an object that only one dictionary refers to: versions differ in what asking adds."""
+
+
+class HeldBytes:
+    """The bytes of the strings, lists, tuples and dictionaries that a run has made and something else still refers to.
+
+    They are held here, so that none is counted twice, and let go of when room is needed. Until then, what nothing else
+    refers to counts, too: it is in memory.
+
+    Args:
+        others: those of the caller, which do not count.
+
+    Attributes:
+        now: bytes held.
+    """
+
+    def __init__(self, others: Iterable[Any] = ()) -> None:
+        self._others = list(others)  # a reference more, so that they are not let go of
+        self._held: dict[int, Any] = {}
+        self._sizes: dict[int, int] = {}
+        self.now = 0
+        self.count(self._others)
+        self.now = 0
+
+    def count(self, values: Iterable[Any]) -> None:
+        """Count ``values`` and what they hold; what is known by its present size."""
+        pending, seen = [values], set[int]()
+        while pending:
+            for value in pending.pop():
+                if not isinstance(value, (str, list, tuple, dict)):
+                    continue
+                found: Any = cast("Any", value)
+                self.resize(found)
+                if not isinstance(found, str) and id(found) not in seen:
+                    seen.add(id(found))
+                    pending.append(cast("dict[Any, Any]", found).values() if isinstance(found, dict) else found)
+
+    def resize(self, value: Any) -> None:
+        """Count a string or container, but not what it holds, by its present size."""
+        key, size = id(value), object_bytes(value)
+        self.now += size - self._sizes.get(key, 0)
+        self._held[key], self._sizes[key] = value, size
+
+    def let_go(self) -> None:
+        """Forget all that nothing else refers to."""
+        while gone := [key for key in self._held if getrefcount(self._held[key]) <= _ALONE]:
+            for key in gone:
+                del self._held[key]
+                self.now -= self._sizes.pop(key)
