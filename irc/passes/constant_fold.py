@@ -194,6 +194,8 @@ class _Folder:
 
     def _results(self, node: Node) -> list[Any] | None:
         """The contents of the outputs; None if there is no kernel."""
+        if not all(_can_hold(v.type) for v in node.outputs):  # a list may be of very many tensors
+            raise Refused(_NOT_HELD)
         types = output_types(node)
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
@@ -240,7 +242,14 @@ def _content(result: Any, type: Type, largest: int) -> Any:
         return Tensor.of(array)
     if _is_plain(type) and _is_plain_value(result):
         return result
-    raise Refused("a constant cannot hold its result")
+    raise Refused(_NOT_HELD)
+
+
+_NOT_HELD = "a constant cannot hold its result"
+
+
+def _can_hold(type: Type) -> bool:
+    return isinstance(type, TensorType) or _is_plain(type)
 
 
 def _has_numbers(type: Type) -> bool:

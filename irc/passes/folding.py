@@ -15,7 +15,7 @@ from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type
 from irc.passes.constants import constant_tensor, constant_value
-from irc.passes.shapes.context import NodeTypes, apply, find_rule
+from irc.passes.shapes.context import NodeTypes, find_rule, types_told
 from irc.passes.shapes.infer import refine
 
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def output_types(node: Node) -> list[Type]:
     if rule is None:
         return declared
     try:
-        found = apply(rule, NodeTypes(node, {}))
+        inferred = types_told(rule, NodeTypes(node, {}))
     except Error as e:
         raise Refused(e.message) from None
-    inferred = [found] if isinstance(found, Type) else list(found)
     return [refine(t, d) for t, d in zip(inferred, declared, strict=False)] + declared[len(inferred) :]
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.tensor import Tensor
-from irc.ir.types import NONE, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type, without_names
+from irc.ir.types import (
+    NONE,
+    TENSOR,
+    Dim,
+    DType,
+    ListType,
+    OptionalType,
+    Shape,
+    TensorType,
+    Type,
+    rebuilt,
+    without_names,
+)
+from irc.passes.base import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -64,6 +78,24 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
         return rule(types)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         return types.fail(f"its operands and attributes make no sense together ({error!r})")
+
+
+def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
+    """What ``rule`` says of a node's outputs; Errors IRC310 as `apply`, IRC305 if that is no sequence of types."""
+    found: Any = apply(rule, types)
+    told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
+    if not all(isinstance(type, Type) for type in told):  # the rule may be another package's
+        place = describe(types.node)
+        raise Error("IRC305", f"its shape rule must return a type for each result, not {found!r}", place)
+    return [rebuilt(type, _possible) for type in told]
+
+
+def _possible(type: Type) -> Type:
+    """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
+    if not isinstance(type, TensorType) or not type.shape:
+        return type
+    shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
+    return type if shape == type.shape else TensorType(type.dtype, shape)
 
 
 class NodeTypes:

@@ -6,17 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from irc.alias import analyze
-from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.scan import is_batched, scan_states
-from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join, rebuilt
-from irc.passes.base import describe
+from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable
+from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
 
 if TYPE_CHECKING:
@@ -68,9 +65,7 @@ class Inference:
         if rule is None:
             return
         context = NodeTypes(node, self.contents, self._trusted, self._is_fixed)
-        found = apply(rule, context)
-        types: Sequence[Type] = [found] if isinstance(found, Type) else _checked(found, node)
-        for value, type in zip(node.outputs, types, strict=False):
+        for value, type in zip(node.outputs, types_told(rule, context), strict=False):
             self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
@@ -97,7 +92,7 @@ class Inference:
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
-        value.type = refine(rebuilt(type, _possible), self._declared.setdefault(value, value.type))
+        value.type = refine(type, self._declared.setdefault(value, value.type))
 
     def _is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value``."""
@@ -224,14 +219,6 @@ _CONTROL = {
 }
 
 
-def _checked(found: Any, node: Node) -> Sequence[Type]:
-    """``found``, which a rule, perhaps another package's, has returned; IRC305 if it is no sequence of types."""
-    types: Sequence[Any] = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
-    if not all(isinstance(type, Type) for type in types):
-        raise Error("IRC305", f"its shape rule must return a type for each result, not {found!r}", describe(node))
-    return types
-
-
 _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
 
 
@@ -257,14 +244,6 @@ def _forget(type: Type, rounds: int) -> Type:
     if not isinstance(type, TensorType):
         return type
     return TensorType(type.dtype if rounds < _MAX_ROUNDS + _PATIENCE else None)
-
-
-def _possible(type: Type) -> Type:
-    """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
-    if not isinstance(type, TensorType) or not type.shape:
-        return type
-    shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
-    return type if shape == type.shape else TensorType(type.dtype, shape)
 
 
 def refine(inferred: Type, declared: Type) -> Type:

@@ -328,9 +328,17 @@ def _over(size: Dim, factor: int) -> Dim:
     return size // factor if isinstance(size, int) else size if factor == 1 else None
 
 
+def _block(c: NodeTypes) -> int:
+    """The attribute ``blocksize``."""
+    size = c.attr("blocksize", 1)
+    if size < 1:
+        c.fail(f"blocksize must be positive, is {size}")
+    return size
+
+
 @shape_rule("DepthToSpace")
 def depth_to_space(c: NodeTypes) -> Type:
-    x, block = c.shape(0), c.attr("blocksize", 1)
+    x, block = c.shape(0), _block(c)
     if x is None or len(x) != 4:
         return TensorType(c.dtype(0))
     return TensorType(c.dtype(0), (x[0], _over(x[1], block * block), _times(x[2], block), _times(x[3], block)))
@@ -338,7 +346,7 @@ def depth_to_space(c: NodeTypes) -> Type:
 
 @shape_rule("SpaceToDepth")
 def space_to_depth(c: NodeTypes) -> Type:
-    x, block = c.shape(0), c.attr("blocksize", 1)
+    x, block = c.shape(0), _block(c)
     if x is None or len(x) != 4:
         return TensorType(c.dtype(0))
     return TensorType(c.dtype(0), (x[0], _times(x[1], block * block), _over(x[2], block), _over(x[3], block)))
