@@ -24,6 +24,7 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %ones : int[] = prim::Constant[value=[1, 1]]()
   %twos : int[] = prim::Constant[value=[2, 2]]()
   %flat : int[] = prim::Constant[value=[2, -1]]()
+  %dots : int[] = prim::Constant[value=[0]]()
   %last : int[] = prim::Constant[value=[-1, 2]]()
   %list : Tensor[] = prim::ListConstruct(%x, %x)
 """
@@ -62,6 +63,8 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::stack(%list, %zero)", "Float(2, 2, 3, 8, 8)"),
         ("aten::matmul(%x, %w)", "Tensor"),  # does not fit, which is for the run to say
         ("aten::add(%x, %i, %one)", "Tensor"),
+        ("aten::conv_transpose2d(%z, %z, %none, %ones, %ones, %ones, %one, %ones)", "Tensor"),
+        ("aten::permute(%z, %dots)", "Tensor"),
     ],
 )
 def test_what_is_said(operation, expected):

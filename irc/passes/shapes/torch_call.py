@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops import resolve
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, as_contents, shape_rule
+from irc.passes.shapes.context import NodeTypes, apply, as_contents, shape_rule
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -44,7 +44,7 @@ def _apply(rule: TorchRule, c: NodeTypes) -> Sequence[Type]:
     found: Type | Sequence[Type] = ()
     if schema is not None and c.trusted:
         try:
-            found = rule(Call(c, schema))
+            found = apply(lambda types: rule(Call(types, schema)), c)
         except Error:  # shapes that do not fit: if this ever runs, it fails, which is for the run to say
             found = ()
     types = [found] if isinstance(found, Type) else list(found)
