@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from irc.ir import Graph, Node
+
+
+class Queue:
+    """Nodes that are still to be visited, in the order in which they came, none of them twice."""
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self._order = deque[Node]()
+        self._held = set[Node]()
+        self.add(nodes)
+
+    def add(self, nodes: Iterable[Node]) -> None:
+        """Put ``nodes`` at the end, but for those that wait already."""
+        for node in nodes:
+            if node not in self._held:
+                self._held.add(node)
+                self._order.append(node)
+
+    def pop(self) -> Node:
+        """Take the first one."""
+        node = self._order.popleft()
+        self._held.remove(node)
+        return node
+
+    def __len__(self) -> int:
+        return len(self._order)
 
 
 def with_subgraphs(graph: Graph) -> Iterator[Node]:

@@ -11,8 +11,10 @@ import pytest
 
 from irc.ir import Graph, parse_graph, parse_module
 from irc.ir.types import Type
+from irc.passes import PassManager
 from irc.passes.canonicalize import shapes
 from irc.passes.canonicalize.match import RULES, surely_equal
+from irc.passes.shapes import Inference
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
 INPUTS = "%x : Float(2, 3), %p : Float(2, 3), %q : Bool(2, 3), %n : Float(N, 3), %i : Long(2), %c : Float(2, 1)"
@@ -567,3 +569,17 @@ def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(monkeypatch:
         return count
 
     assert compared(200) < 2.5 * compared(100)
+
+
+@pytest.mark.parametrize("kind", ["Identity", "Dropout"])
+def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, monkeypatch):
+    visits = []
+    infer = Inference.infer_node
+    monkeypatch.setattr(Inference, "infer_node", lambda self, node: (visits.append(node), infer(self, node))[1])
+    wide = range(50)
+    lines = "\n".join(f"  %a{i} : Float(2, 3) = onnx::{kind}(%x)" for i in wide)
+    last = f"  %z : Tensor = onnx::Concat[axis=0]({', '.join(f'%a{i}' for i in wide)})"
+    graph = parse_graph(f"graph(%x : Float(2, 3)):\n{lines}\n{last}\n  return (%z)\n")
+    PassManager("canonicalize").run(graph)
+    assert set(graph.value("z").node.inputs) == {graph.value("x")}
+    assert sum(node.kind == "onnx::Concat" for node in visits) == 2

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.passes.canonicalize import identities, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
+from irc.passes.walking import Queue
 
 if TYPE_CHECKING:
-    from irc.ir import Graph
+    from irc.ir import Graph, Node
     from irc.passes.base import PassContext
 
 __all__ = ["FAMILIES", "Canonicalize"]
@@ -36,18 +36,23 @@ class Canonicalize:
         inference = Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False)).run()
         rewriter = ctx.rewriter(graph)
         changed = False
-        work = deque(node for node in graph.walk() if node.kind in RULES)
+        work = Queue(graph.walk())
+        users: dict[Node, None] = {}  # of what has been replaced
         budget = (len(work) + 16) * self.max_rewrites
-        while work and budget:
-            node = work.popleft()
+        while (work or users) and budget:
+            if not work:  # once for all that was replaced among a node's inputs
+                work.add(inference.propagate(users))
+                users.clear()
+                continue
+            node = work.pop()
             if node.block is None:
                 continue  # erased meanwhile
-            for rule in RULES[node.kind]:
+            for rule in RULES.get(node.kind, ()):
                 match = Match(node, inference, rewriter, ctx)
                 value = rule(match)
                 if value is None:
                     continue
-                users = node.outputs[0].users
+                affected = node.outputs[0].users
                 if not rewriter.replace(node.outputs[0], value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
@@ -55,8 +60,8 @@ class Canonicalize:
                 budget -= 1
                 changed = True
                 ctx.stats[f"{self.name}.{rule.__name__}"] += 1
-                ahead = (*match.created, *users, *inference.propagate(users))
-                work.extend(n for n in ahead if n.kind in RULES)
+                work.add(match.created)
+                users.update(dict.fromkeys(affected))
                 if not any(v.has_uses for v in node.outputs):
                     rewriter.erase(node)
                 break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
@@ -15,6 +14,7 @@ from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, j
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
+from irc.passes.walking import Queue
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
@@ -74,21 +74,26 @@ class Inference:
                 self.contents[node.outputs[0]] = contents
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
-        """Infer ``users``, one of whose inputs has changed, and what depends on them; returns whose results changed."""
-        pending = deque(users)
-        changed: dict[Node, None] = {}
+        """Infer ``users``, some of whose inputs have changed, and what depends on them; returns all that was inferred.
+
+        Nodes that are in no block any more are left out.
+        """
+        pending = Queue(users)
+        inferred: dict[Node, None] = {}
         while pending:
-            node = pending.popleft()
-            if node.is_return and node.block is not None:
+            node = pending.pop()
+            if node.block is None:
+                continue
+            if node.is_return:
                 if node.block.node is not None:
-                    pending.append(node.block.node)
+                    pending.add([node.block.node])
                 continue
             before = [(v.type, v in self.contents) for v in node.outputs]
             self.infer_node(node)
+            inferred[node] = None
             if before != [(v.type, v in self.contents) for v in node.outputs]:
-                changed[node] = None
-                pending.extend(user for v in node.outputs for user in v.iter_users())
-        return list(changed)
+                pending.add(user for v in node.outputs for user in v.iter_users())
+        return list(inferred)
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
