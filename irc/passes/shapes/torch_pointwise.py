@@ -53,7 +53,7 @@ KEEPS_METADATA = frozenset(
             "copy fill zero index_put index_fill index_add index_copy scatter scatter_add scatter_reduce "
             "masked_scatter clamp clip dropout feature_dropout detach requires_grad uniform normal bernoulli "
             "rad2deg deg2rad gcd lcm sinc random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod "
-            "fill_diagonal put"
+            "fill_diagonal put heaviside renorm rrelu"
         ).split()
     }
 )

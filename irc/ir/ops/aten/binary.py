@@ -137,6 +137,8 @@ ROWS = """
     aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::lcm(Tensor self, Tensor other) -> Tensor
     aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::heaviside(Tensor self, Tensor values) -> Tensor
+    aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)
     aten::nextafter(Tensor self, Tensor other) -> Tensor
     aten::ldexp(float x, int i) -> float
     aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor

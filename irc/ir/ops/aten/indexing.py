@@ -68,6 +68,7 @@ ROWS = """
     aten::slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor
     aten::diag(Tensor self, int diagonal=0) -> Tensor
     aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
+    aten::as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor
     aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor
     aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)
     aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor

@@ -70,6 +70,9 @@ ROWS = """
     aten::_upsample_bicubic2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::_upsample_lanczos2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
     aten::_upsample_lanczos2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
+    aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor
+    aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor
+    aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)
     aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
     aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
     aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
@@ -148,6 +151,9 @@ ROWS = """
     aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor
     aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor
     aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor
+    aten::pdist(Tensor self, float p=2.) -> Tensor
+    aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
+    aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)
     aten::one_hot(Tensor self, int num_classes=-1) -> Tensor
     aten::inner(Tensor self, Tensor other) -> Tensor
     aten::vdot(Tensor self, Tensor other) -> Tensor
@@ -174,6 +180,15 @@ ROWS = """
     aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor
+    aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor
+    aten::linalg_multi_dot(Tensor[] tensors) -> Tensor
+    aten::linalg_eigvals(Tensor self) -> Tensor
+    aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
+    aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)
     aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
     aten::block_diag(Tensor[] tensors) -> Tensor
     aten::diagflat(Tensor self, int offset=0) -> Tensor
@@ -196,5 +211,7 @@ RANDOM_UNLESS_FALSE = {
     "aten::gru": "train",
     "aten::rnn_tanh": "train",
     "aten::rnn_relu": "train",
+    "aten::rrelu": "training",
+    "aten::rrelu_": "training",
     "aten::scaled_dot_product_attention": "dropout_p",
 }

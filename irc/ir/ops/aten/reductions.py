@@ -92,6 +92,9 @@ ROWS = """
     aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor
     aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor
     aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor
+    aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor
+    aten::trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor
+    aten::corrcoef(Tensor self) -> Tensor
     aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor
     aten::cartesian_prod(Tensor(a)[] tensors) -> Tensor(a)
     aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor

@@ -28,6 +28,7 @@ FAMILIES = (
     "reductions",
     "sampling",
     "signals",
+    "solving",
     "sorting",
     "statistics",
     "strings",

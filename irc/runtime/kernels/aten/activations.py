@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.element_types import as_float, element_of, is_integral, result_type
-from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register
+from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register, run
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function
@@ -47,6 +47,12 @@ def _leaky_relu(slope: float = 0.01) -> Function:
             np.copyto(out, np.where(x > 0, x, scaled))
 
     return function
+
+
+def _mean_slope(lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Function:
+    if training:
+        raise Error("IRC423", "rrelu draws slopes at random in training; irc has its evaluation only")
+    return _leaky_relu((lower + upper) / 2)
 
 
 def _elu(alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Function:
@@ -173,6 +179,19 @@ def _glu(x: Array, dim: int = -1) -> Plan:
         return np.divide(a, 1 + np.exp(-b), out=out)
 
     return Plan(compute, (value, gate), as_float(x.dtype))
+
+
+_with_mean_slope = of_parameters(_mean_slope)
+
+
+@aten("rrelu")
+def _random_relu(x: Array, *parameters: Any) -> Array:
+    return np.asarray(run(_with_mean_slope(x, *parameters)), order="C")
+
+
+@aten("rrelu_")
+def _random_relu_in_place(x: Array, *parameters: Any) -> Array:
+    return run(_with_mean_slope(x, *parameters), into=x)
 
 
 register("relu", of_one(_relu))

@@ -302,6 +302,23 @@ def _with_exponent(x: Array, y: Array) -> Plan:
 
 _times = of_two(np.multiply)
 
+
+def _step(x: Array, y: Array) -> Plan:
+    """0 below 0 and for NaN, 1 above, and ``y`` at it."""
+
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        found = np.where(a == 0, b, (a > 0).astype(a.dtype))
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    if x.dtype != y.dtype:
+        raise Error("IRC423", f"heaviside takes tensors of one element type, not {x.dtype.name} and {y.dtype.name}")
+    return Plan(compute, (x, y), x.dtype)
+
+
+register("heaviside", _step)
 register("nextafter", _next, in_place=False)
 register("float_power", _float_power, in_place=False)
 register("ldexp", _with_exponent, python=two(math.ldexp), in_place=False)

@@ -341,6 +341,15 @@ def _diagonal_scatter(x: Array, source: Array, offset: int = 0, dim1: int = 0, d
     return _replace(out, source, diagonal(out, offset, dim1, dim2))
 
 
+def _strided_scatter(
+    x: Array, source: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Array:
+    out = layout.copy_of_storage(x)
+    view = layout.strided(out, size, stride, storage_offset)
+    check_writable(view)
+    return _replace(out, source, view)
+
+
 def _list_of_nonzero(x: Array) -> list[Array]:
     return [np.array(i) for i in np.nonzero(np.atleast_1d(x))]
 
@@ -376,5 +385,6 @@ table(
         "select_scatter": _select_scatter,
         "slice_scatter": _slice_scatter,
         "diagonal_scatter": _diagonal_scatter,
+        "as_strided_scatter": _strided_scatter,
     }
 )

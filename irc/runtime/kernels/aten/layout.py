@@ -200,6 +200,14 @@ def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int 
     return np.lib.stride_tricks.as_strided(_flat(owner).view(x.dtype)[first:], sizes, steps, writeable=_may_write(x))
 
 
+def copy_of_storage(x: Array) -> Array:
+    """A tensor like ``x`` at its place in a copy of its storage; a mere copy if ``x`` is expanded."""
+    if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape)):
+        return copy(x)
+    storage = _flat(storage_of(x)).view(x.dtype).copy()
+    return np.lib.stride_tricks.as_strided(storage[offset_of(x) :], x.shape, x.strides)
+
+
 def _flat(owner: Array) -> Array:
     """All elements of an array that owns its memory, in the order in which they lie there."""
     slowest_first = sorted(range(owner.ndim), key=lambda axis: -owner.strides[axis])

@@ -68,18 +68,21 @@ def _check_square(x: Array, what: str) -> None:
         raise Error("IRC421", f"{what} is of square matrices; the shape is {list(x.shape)}")
 
 
-def _square(x: Array, what: str) -> Array:
+def square(x: Array, what: str) -> Array:
+    """``x``; Error if it does not hold square matrices of floats, of which ``what`` is."""
     _check_square(x, what)
     if x.dtype.char not in "fdFD":
         raise Error("IRC423", f"{what} is of float32 or float64, not of {x.dtype.name}; convert it first")
     return x
 
 
-def _column_major(x: Array) -> Array:
+def column_major(x: Array) -> Array:
+    """Matrices whose columns lie one after the other."""
     return np.swapaxes(np.ascontiguousarray(np.swapaxes(x, -1, -2)), -1, -2)
 
 
-def _solved(compute: Callable[[], Any]) -> Array:
+def solved(compute: Callable[[], Any]) -> Array:
+    """What ``compute`` gives; IRC424 if NumPy says that there is nothing."""
     try:
         return np.asarray(compute())
     except np.linalg.LinAlgError as error:
@@ -87,17 +90,17 @@ def _solved(compute: Callable[[], Any]) -> Array:
 
 
 def _inverse(x: Array) -> Array:
-    return _column_major(_solved(lambda: np.linalg.inv(_square(x, "an inverse"))))
+    return column_major(solved(lambda: np.linalg.inv(square(x, "an inverse"))))
 
 
 def _determinant(x: Array) -> Array:
-    return np.asarray(np.linalg.det(_square(x, "a determinant")))
+    return np.asarray(np.linalg.det(square(x, "a determinant")))
 
 
 def _cholesky(x: Array, upper: bool = False) -> Array:
     """Of the lower triangle."""
-    lower = _solved(lambda: np.linalg.cholesky(_square(x, "Cholesky's decomposition")))
-    return _column_major(np.conjugate(np.swapaxes(lower, -1, -2)) if upper else lower)
+    lower = solved(lambda: np.linalg.cholesky(square(x, "Cholesky's decomposition")))
+    return column_major(np.conjugate(np.swapaxes(lower, -1, -2)) if upper else lower)
 
 
 table(
@@ -118,7 +121,8 @@ table(
 # -- decompositions and what follows from them -----------------------------------
 
 
-def _matrices(x: Array, what: str) -> Array:
+def matrices(x: Array, what: str) -> Array:
+    """As `square`, of matrices of any size."""
     if x.ndim < 2:
         raise Error("IRC421", f"{what} is of matrices; the shape is {list(x.shape)}")
     if x.dtype.char not in "fdFD":
@@ -128,7 +132,7 @@ def _matrices(x: Array, what: str) -> Array:
 
 def _solve(a: Array, b: Array, left: bool = True) -> Array:
     """``x`` of ``a x = b``, or of ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
-    _square(a, "a system of equations")
+    square(a, "a system of equations")
     if a.dtype != b.dtype:
         raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
     is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
@@ -136,43 +140,43 @@ def _solve(a: Array, b: Array, left: bool = True) -> Array:
     if not left and is_vector:
         raise Error("IRC421", "vectors are solved for from the left only")
     if left:
-        return _in_columns(_solved(lambda: np.linalg.solve(a, columns)), is_vector)
-    turned = _solved(lambda: np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(columns, -1, -2)))
+        return _in_columns(solved(lambda: np.linalg.solve(a, columns)), is_vector)
+    turned = solved(lambda: np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(columns, -1, -2)))
     return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
 
 
 def _in_columns(x: Array, is_vector: bool) -> Array:
     found = x[..., 0] if is_vector else x
-    return _column_major(found) if found.ndim > 1 else np.ascontiguousarray(found)
+    return column_major(found) if found.ndim > 1 else np.ascontiguousarray(found)
 
 
 def _singular(x: Array, full_matrices: bool = True, driver: str | None = None) -> tuple[Array, Array, Array]:
-    _matrices(x, "a singular value decomposition")
+    matrices(x, "a singular value decomposition")
     try:
         u, s, vh = np.linalg.svd(x, full_matrices)
     except np.linalg.LinAlgError as error:
         raise Error("IRC424", f"there is no result: {error}".lower()) from None
-    return _column_major(u), s, _column_major(vh)
+    return column_major(u), s, column_major(vh)
 
 
 def _singular_values(x: Array, driver: str | None = None) -> Array:
-    return _solved(lambda: np.linalg.svd(_matrices(x, "a singular value"), compute_uv=False))
+    return solved(lambda: np.linalg.svd(matrices(x, "a singular value"), compute_uv=False))
 
 
 def _symmetric(x: Array, uplo: str = "L") -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors by the lower or upper triangle."""
     if uplo not in ("L", "U", "l", "u"):
         raise Error("IRC424", f"UPLO is {uplo!r}; it must be 'L' or 'U'")
-    _square(x, "an eigenvalue decomposition")
+    square(x, "an eigenvalue decomposition")
     try:
         values, vectors = np.linalg.eigh(x, "L" if uplo in "Ll" else "U")
     except np.linalg.LinAlgError as error:
         raise Error("IRC424", f"there is no result: {error}".lower()) from None
-    return values, _column_major(vectors)
+    return values, column_major(vectors)
 
 
 def _sign_and_log(x: Array) -> tuple[Array, Array]:
-    sign, log = np.linalg.slogdet(_square(x, "a determinant"))
+    sign, log = np.linalg.slogdet(square(x, "a determinant"))
     return np.asarray(sign), np.asarray(log)
 
 
@@ -186,9 +190,9 @@ def _log_of_determinant(x: Array) -> Array:
 def _matrix_power(x: Array, n: int) -> Array:
     what = "a power of a matrix"
     if n < 0 or x.dtype.kind not in "iu":
-        _square(x, what)
+        square(x, what)
     _check_square(x, what)
-    return np.array(_solved(lambda: np.linalg.matrix_power(x, n)), order="C")
+    return np.array(solved(lambda: np.linalg.matrix_power(x, n)), order="C")
 
 
 _MATRIX_NORMS = {"fro": "fro", "nuc": "nuc", 1: 1, -1: -1, 2: 2, -2: -2, np.inf: np.inf, -np.inf: -np.inf}
@@ -200,12 +204,12 @@ def _matrix_norm(
     element = dtype_of(dtype, x.dtype)
     if ord not in _MATRIX_NORMS:
         raise Error("IRC424", f"there is no norm {ord!r} of matrices")
-    _matrices(x.astype(element, copy=False), "a norm of matrices")
+    matrices(x.astype(element, copy=False), "a norm of matrices")
     axes = axes_in(dim, x.ndim)
     if len(axes) != 2:
         raise Error("IRC421", f"a matrix has two dimensions; {list(dim)} are given")
     wide_x = x.astype(np.complex128 if element.kind == "c" else np.float64)
-    found = _solved(lambda: np.linalg.norm(wide_x, _MATRIX_NORMS[ord], axes, keepdim))  # type: ignore[arg-type]
+    found = solved(lambda: np.linalg.norm(wide_x, _MATRIX_NORMS[ord], axes, keepdim))  # type: ignore[arg-type]
     return np.ascontiguousarray(found).astype(real_type(element)).reshape(found.shape)
 
 
@@ -274,9 +278,9 @@ table(
 def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
     if mode not in ("reduced", "complete", "r"):
         raise Error("IRC424", f"qr's mode is {mode!r}; it must be 'reduced', 'complete' or 'r'")
-    _matrices(x, "a QR decomposition")
+    matrices(x, "a QR decomposition")
     q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
-    return np.empty(0, x.dtype) if mode == "r" else _column_major(q), _column_major(r)
+    return np.empty(0, x.dtype) if mode == "r" else column_major(q), column_major(r)
 
 
 table({"linalg_qr": _orthogonal})

@@ -165,6 +165,16 @@ def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None 
     return _lengths(difference, p).astype(dtype, "C")
 
 
+def _distances_among(x: Array, p: float = 2.0) -> Array:
+    """Of each row from all that follow it."""
+    if x.ndim != 2 or p < 0:
+        raise Error("IRC421", f"no distances by p = {p} among rows of a tensor of shape {list(x.shape)}")
+    n, width = x.shape
+    check_size((n * (n - 1) // 2, width), np.dtype(np.float64))
+    first, second = np.triu_indices(n, 1)
+    return _lengths(x.astype(np.float64)[first] - x[second], p).astype(x.dtype)
+
+
 table(
     {
         "mse_loss": _elementwise(two(lambda a, b: np.square(a - b))),
@@ -180,6 +190,7 @@ table(
         "cosine_similarity": _cosine_similarity,
         "pairwise_distance": _pairwise_distance,
         "cdist": _all_distances,
+        "pdist": _distances_among,
     }
 )
 

@@ -24,8 +24,9 @@ _FIRST = {
         adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d batch_norm
         binary_cross_entropy binary_cross_entropy_with_logits cdist celu elu exponential_ frac gelu glu grid_sampler
         grid_sampler_2d grid_sampler_3d group_norm hardshrink hardsigmoid hardswish histc instance_norm layer_norm
-        leaky_relu log_sigmoid max_pool1d mish multinomial nanmean native_group_norm native_layer_norm poisson prelu
-        scaled_dot_product_attention selu softplus softshrink upsample_linear1d upsample_trilinear3d view_as_complex
+        leaky_relu log_sigmoid max_pool1d mish multinomial nanmean native_group_norm native_layer_norm pdist poisson
+        prelu rrelu scaled_dot_product_attention selu softplus softshrink upsample_linear1d upsample_trilinear3d
+        view_as_complex
         """,
     f"{_FLOATS}c": "adaptive_avg_pool1d adaptive_avg_pool3d lerp normal_ rms_norm silu uniform_",
     f"i{_FLOATS}": "avg_pool1d avg_pool2d avg_pool3d",
@@ -45,7 +46,7 @@ _FIRST = {
         """,
     f"bui{_FLOATS}": """
         _unique2 amax amin aminmax argsort bernoulli clamp clamp_max clamp_min clip cummax cummin deg2rad digamma erf
-        erfc erfinv i0 isneginf isposinf lgamma logit mode msort nansum rad2deg sign signbit sort special_entr
+        erfc erfinv heaviside i0 isneginf isposinf lgamma logit mode msort nansum rad2deg sign signbit sort special_entr
         unique_consecutive
         """,
     f"b{_FLOATS}c": "col2im",

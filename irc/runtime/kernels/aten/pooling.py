@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import spread, windows
+from irc.runtime.kernels.aten.element_types import INT64
 from irc.runtime.kernels.aten.registering import aten, one, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.pool import argmax_windows, count_taps, lowest, reduce_windows
@@ -149,4 +150,24 @@ for _rank in (1, 2, 3):
     aten(f"avg_pool{_rank}d")(_batched(_rank, _average))
     aten(f"adaptive_avg_pool{_rank}d")(_batched(_rank, adaptive_average))
     aten(f"adaptive_max_pool{_rank}d")(_batched(_rank, _adaptive_max))
+
+
+def _max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
+    """Maxima of images where they were found, zeros elsewhere."""
+    sizes = sizes_of(output_size)
+    if x.ndim not in (3, 4) or len(sizes) != 2 or 0 in x.shape[1:]:
+        raise Error("IRC421", f"no image of shape {sizes} is made of maxima of shape {list(x.shape)}")
+    if indices.shape != x.shape or indices.dtype != INT64:
+        given = f"{indices.dtype.name} of shape {list(indices.shape)}"
+        raise Error("IRC421", f"maxima of shape {list(x.shape)} need an index of int64 each, not {given}")
+    check_size((*x.shape[:-2], *sizes), x.dtype)
+    out = np.zeros((*x.shape[:-2], math.prod(sizes)), x.dtype)
+    flat = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
+    if indices.size and not 0 <= indices.min() <= indices.max() < out.shape[-1]:
+        raise Error("IRC420", f"an index is out of range for an image of shape {sizes}")
+    np.put_along_axis(out, indices.reshape(flat), x.reshape(flat), -1)
+    return layout.in_format(out.reshape(*x.shape[:-2], *sizes), layout.format_of(x))
+
+
+table({"max_unpool2d": _max_unpool})
 table({"_adaptive_avg_pool2d": _batched(2, adaptive_average), "_adaptive_avg_pool3d": _batched(3, adaptive_average)})

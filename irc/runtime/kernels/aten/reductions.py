@@ -17,6 +17,7 @@ from irc.runtime.kernels.aten.element_types import (
     check_writable,
     dtype_of,
     is_integral,
+    overwrite,
     real_type,
     wide,
 )
@@ -273,6 +274,22 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
 
 
+def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+    """Slices along a dimension, those of a larger norm scaled down to ``maxnorm``."""
+    if x.ndim < 2 or isinstance(p, complex) or isinstance(maxnorm, complex) or p <= 0 or maxnorm < 0:
+        given = f"p = {p}, maxnorm = {maxnorm} and the shape {list(x.shape)}"
+        raise Error("IRC421", f"renorm takes at least 2 dimensions and norms that are positive, not {given}")
+    axis = axis_in(dim, x.ndim)
+    within = x.astype(wide(x.dtype), copy=False)
+    norms = vector_norm(within, p, [i for i in range(x.ndim) if i != axis], True)
+    with_room = np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
+    return np.asarray(within * with_room, order="C").astype(x.dtype, copy=False)
+
+
+def _renorm_in_place(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+    return overwrite(x, _renorm(x, p, dim, maxnorm))
+
+
 def _distance(x: Array, y: Array, p: Any = 2) -> Array:
     return vector_norm(run(_DIFFERENCE(x, y)), p)
 
@@ -391,6 +408,8 @@ table(
         "nansum": _sum_of_numbers,
         "nanmean": _mean_of_numbers,
         "dist": _distance,
+        "renorm": _renorm,
+        "renorm_": _renorm_in_place,
         "trace": _trace,
     }
 )

@@ -117,6 +117,16 @@ def _over(transform: Kernel) -> Kernel:
     return run
 
 
+def _over_all(transform: Kernel) -> Kernel:
+    """Over as many of the last dimensions as sizes are given; over all without."""
+
+    def run(x: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+        count = x.ndim if s is None else len(s)
+        return transform(x, s, range(-count, 0) if dim is None else dim, norm)
+
+    return run
+
+
 def _shift(shift: Callable[..., Any]) -> Kernel:
     def run(x: Array, dim: Any = None) -> Array:
         return np.array(shift(x, None if dim is None else axes_in(dim, x.ndim)), order="C")
@@ -148,6 +158,7 @@ table(
         "kaiser_window": _window(_kaiser),
         **{f"fft_{name}": _along(transform) for name, transform in _complex.items()},
         **{f"fft_{name}2": _over(transform) for name, transform in _complex.items()},
+        **{f"fft_{name}n": _over_all(transform) for name, transform in _complex.items()},
         "fft_fftshift": _shift(np.fft.fftshift),
         "fft_ifftshift": _shift(np.fft.ifftshift),
         "fft_fftfreq": _frequencies(np.fft.fftfreq),

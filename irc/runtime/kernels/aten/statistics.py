@@ -85,6 +85,18 @@ def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weig
     return np.asarray(np.squeeze(found)).astype(dtype)
 
 
+def _correlation(x: Array) -> Array:
+    """Of variables in rows, between -1 and 1."""
+    found = _covariance(x)
+    if not found.ndim:
+        return np.asarray(found / found)
+    deviations = np.sqrt(np.real(np.diagonal(found)))
+    found = found / deviations[:, None] / deviations
+    if found.dtype.kind != "c":
+        return np.clip(found, -1, 1)
+    return np.asarray(np.clip(found.real, -1, 1) + 1j * np.clip(found.imag, -1, 1)).astype(found.dtype)
+
+
 def _stft(
     x: Array,
     n_fft: int,
@@ -132,8 +144,10 @@ table(
         "cartesian_prod": _products,
         "combinations": _choices,
         "trapezoid": _trapezoids,
+        "trapz": _trapezoids,
         "vander": _powers,
         "cov": _covariance,
+        "corrcoef": _correlation,
         "stft": _stft,
     }
 )
