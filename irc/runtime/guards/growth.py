@@ -15,6 +15,7 @@ import numpy as np
 
 from irc.ir.ops.objects import STRING_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
 from irc.runtime.kernels.support import AnyDType, broadcast_shape
 from irc.runtime.values import Array, is_array, is_sequence
@@ -40,10 +41,10 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     if made:
         return made
     arrays = [x for x in inputs if is_array(x)]
-    # A kernel writes out what only a repeated element stands for.
-    size = sum(x.nbytes for x in arrays if x.size and 0 in x.strides)
+    # A kernel writes out what only a repeated element stands for, or windows that overlap.
+    size = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
     estimate = _ESTIMATES.get(node.kind)
-    if estimate is None and node.kind in POINTWISE:
+    if estimate is None and node.kind in _BROADCASTING:
         estimate = _broadcast
     if estimate is not None:
         try:
@@ -61,8 +62,11 @@ def text_bytes(array: Array) -> int:
 
 
 def _own_bytes(array: Array) -> int:
-    """The bytes of different elements that ``array`` shows."""
-    return math.prod(n for n, stride in zip(array.shape, array.strides) if stride) * array.itemsize
+    """The bytes of different elements that ``array`` shows: no more than lie between its first and its last one."""
+    if array.flags.c_contiguous:
+        return array.nbytes
+    reach = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides)) + array.itemsize
+    return min(reach, math.prod(n for n, stride in zip(array.shape, array.strides) if stride) * array.itemsize)
 
 
 def _broadcast(node: Node, inputs: Sequence[Any]) -> int:
@@ -184,6 +188,84 @@ def _ngram_counts(node: Node, inputs: Sequence[Any]) -> int:
     return rows * (max(node.attributes["ngram_indexes"]) + 1) * 4
 
 
+def _outer(node: Node, inputs: Sequence[Any]) -> int:
+    a, b = [x for x in inputs if is_array(x)][-2:]
+    return a.size * b.size * max(a.itemsize, b.itemsize)
+
+
+def _bilinear(node: Node, inputs: Sequence[Any]) -> int:
+    x, _, weight = inputs[:3]
+    return x.size // x.shape[-1] * weight.shape[0] * x.itemsize
+
+
+def _tensordot(node: Node, inputs: Sequence[Any]) -> int:
+    """What is summed over is in both operands."""
+    x, y, along = inputs[:3]
+    return x.size * y.size // math.prod(x.shape[axis] for axis in along) ** 2 * x.itemsize
+
+
+def _covariance(node: Node, inputs: Sequence[Any]) -> int:
+    x = inputs[0]
+    return len(x) ** 2 * 8 if x.ndim > 1 else 0
+
+
+def _whole_bases(node: Node, inputs: Sequence[Any]) -> int:
+    """Square matrices for each operand, if it is not asked for what spans its columns only."""
+    x: Any
+    wanted: Any
+    x, wanted = (*inputs, True)[:2]
+    return x.size // x.shape[-1] * x.shape[-2] * x.itemsize if wanted in (True, "complete") else 0
+
+
+def _take_along(node: Node, inputs: Sequence[Any]) -> int:
+    x, indices, axis = inputs
+    rests = [(*a.shape[:axis], *a.shape[axis:][1:]) for a in (x, indices)]
+    return math.prod(broadcast_shape(*rests)) * indices.shape[axis] * x.itemsize
+
+
+def _masked(node: Node, inputs: Sequence[Any]) -> int:
+    return _broadcast(node, inputs[:2])
+
+
+def _where(node: Node, inputs: Sequence[Any]) -> int:
+    return _nonzero(node, inputs) if len(inputs) == 1 else _broadcast(node, inputs)
+
+
+def _views(node: Node, inputs: Sequence[Any]) -> int:
+    """Of single elements, as many as there are numbers in a list, so many, or of one size."""
+    x: Any
+    parts: Any
+    dim: Any
+    x, parts, dim = (*inputs, None, None)[:3]
+    if node.kind == "aten::unbind":
+        return x.shape[parts or 0] * VIEW_BYTES
+    if not isinstance(parts, int):
+        return len(parts) * VIEW_BYTES
+    size = x.shape[dim or 0]
+    if node.kind == "aten::chunk":
+        parts = min(parts, size or parts)
+    elif node.kind != "aten::tensor_split":
+        parts = -(-size // parts)
+    return parts * VIEW_BYTES
+
+
+_BROADCASTING = (
+    POINTWISE
+    | TORCH_POINTWISE
+    | {
+        f"aten::{name}"
+        for name in (
+            "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
+            "cosine_similarity cross dist float_power gcd hinge_embedding_loss huber_loss isclose kl_div l1_loss lcm "
+            "ldexp logaddexp logaddexp2 margin_ranking_loss masked_select mse_loss nextafter pairwise_distance "
+            "poisson_nll_loss polar smooth_l1_loss soft_margin_loss triplet_margin_loss"
+        ).split()
+    }
+)
+"""Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""
+
+_DIVIDING = "chunk split split_with_sizes tensor_split unbind unsafe_split".split()
+
 _ESTIMATES: dict[str, Estimate] = {
     "onnx::Cast": _cast,
     "onnx::CastLike": _cast_like,
@@ -201,11 +283,23 @@ _ESTIMATES: dict[str, Estimate] = {
     "onnx::StringConcat": _joined_text,
     "onnx::StringSplit": _split_text,
     "onnx::TfIdfVectorizer": _ngram_counts,
+    "aten::addr": _outer,
+    "aten::argwhere": _nonzero,
+    "aten::bilinear": _bilinear,
     "aten::cat": _joined,
+    "aten::cov": _covariance,
     "aten::embedding": _embedding,
     "aten::gather": _gather_elements,
     "aten::index": _advanced_index,
     "aten::index_select": _index_select,
+    "aten::linalg_qr": _whole_bases,
+    "aten::linalg_svd": _whole_bases,
+    "aten::masked_scatter": _masked,
     "aten::nonzero": _nonzero,
     "aten::nonzero_numpy": _nonzero,
+    "aten::outer": _outer,
+    "aten::take_along_dim": _take_along,
+    "aten::tensordot": _tensordot,
+    "aten::where": _where,
+    **dict.fromkeys((f"aten::{name}" for name in _DIVIDING), _views),
 }

@@ -38,19 +38,22 @@ def _dtype(node: Node) -> AnyDType | None:
     return None if number is None else numpy_dtype(number)
 
 
+_DRAWN = np.dtype(np.float64)  # numbers are drawn so, whatever they become
+
+
 def _normal(node: Node) -> Draw:
     mean, scale = node.attributes.get("mean", 0.0), node.attributes.get("scale", 1.0)
-    return lambda generator, shape: generator.normal(mean, scale, shape)
+    return lambda generator, shape: generator.normal(mean, scale, check_size(shape, _DRAWN))
 
 
 def _uniform(node: Node) -> Draw:
     low, high = node.attributes.get("low", 0.0), node.attributes.get("high", 1.0)
-    return lambda generator, shape: generator.uniform(low, high, shape)
+    return lambda generator, shape: generator.uniform(low, high, check_size(shape, _DRAWN))
 
 
 def _unit(generator: RandomState, shape: tuple[int, ...]) -> Array:
     """Numbers drawn evenly from [0, 1)."""
-    return np.asarray(generator.random_sample(shape))
+    return np.asarray(generator.random_sample(check_size(shape, _DRAWN)))
 
 
 def _register(name: str, distribution: Callable[[Node], Draw]) -> None:
@@ -58,7 +61,7 @@ def _register(name: str, distribution: Callable[[Node], Draw]) -> None:
     def of_shape(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
         draw, generator = distribution(node), _generator(node)
         dtype = _dtype(node) or np.dtype(np.float32)
-        shape = check_size(node.attributes["shape"], dtype)
+        shape = check_size(node.attributes["shape"], dtype)  # that none can be made, models are told before they run
         return lambda: np.asarray(draw(generator(), shape)).astype(dtype)
 
     @kernel(f"onnx::{name}Like")
@@ -81,6 +84,7 @@ def bernoulli(node: Node) -> Kernel:
     generator, dtype = _generator(node), _dtype(node)
 
     def run(p: Array) -> Array:
+        check_size(p.shape, _DRAWN)
         wide = p.astype(np.float64)
         if not ((wide >= 0) & (wide <= 1)).all():
             raise Error("IRC424", "a probability given to Bernoulli is not between 0 and 1")

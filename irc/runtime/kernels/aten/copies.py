@@ -10,7 +10,15 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, element_of, overwrite, promote, tensor
+from irc.runtime.kernels.aten.element_types import (
+    INT64,
+    check_writable,
+    dtype_of,
+    element_of,
+    overwrite,
+    promote,
+    tensor,
+)
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.registry import Kernel, kernel
@@ -205,6 +213,7 @@ def _tile(x: Array, dims: Sequence[int]) -> Array:
 def _repeat_interleave(x: Array, *arguments: Any) -> Array:
     """Each element ``repeats`` times; of one tensor (and an output size) alone, each index as often as it says."""
     if len(arguments) < 2 and not any(map(is_array, arguments)):
+        check_size((int(x.sum()),), INT64)
         return np.repeat(counting(x.size), x)
     repeats: Any
     repeats, dim = [*arguments, None][:2]

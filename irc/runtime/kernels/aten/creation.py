@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     FLOAT32,
+    FLOAT64,
     INT64,
     as_float,
     check_writable,
@@ -112,7 +114,7 @@ def arange(*arguments: Any) -> Array:
     if dtype == INT64 and not whole:  # torch converts first to this type, but to no other
         return arange(int(start), int(end), int(step))
     size = -((start - end) // step) if whole else math.ceil((end - start) / step)
-    check_size((int(size),), dtype)
+    check_size((int(size),), INT64)
     steps: Array = counting(int(size))
     if is_integral(dtype):
         return (int(start) + steps * int(step)).astype(dtype)
@@ -123,7 +125,7 @@ def _linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *optio
     element = dtype_of(dtype, FLOAT32)
     if element == BOOL:
         raise Error("IRC423", "linspace makes numbers, not bools")
-    check_size((steps,), element)
+    check_size((steps,), FLOAT64)
     low, high = (float(v) for v in (start, end))
     within = wide(element) if element.kind in "fV" else np.dtype(np.float64)
     if steps == 1:
@@ -203,24 +205,36 @@ def _as_tensor(data: Any, dtype: int | None = None, *options: Any) -> Array:
 
 # -- random numbers ------------------------------------------------------------
 
+_BLOCK = 1 << 16
+"""So many are drawn by weights between two looks at the clock."""
+
 _GENERATOR: Any = np.random.default_rng()
 
 
-def _random(draw: Callable[[tuple[int, ...]], Any]) -> tuple[Callable[..., Array], Callable[..., Array]]:
+def _uniform(shape: Sequence[int]) -> Array:
+    """From [0, 1)."""
+    return np.asarray(_GENERATOR.random(check_size(shape, FLOAT64)))
+
+
+def _gaussian(shape: Sequence[int]) -> Array:
+    return np.asarray(_GENERATOR.standard_normal(check_size(shape, FLOAT64)))
+
+
+def _random(draw: Callable[[Sequence[int]], Array]) -> tuple[Callable[..., Array], Callable[..., Array]]:
     """``name(size, options)`` and ``name_like(x, options)``."""
 
     def of_size(size: Any, *options: Any) -> Array:
         dtype = dtype_of(next((o for o in options[:1]), None), FLOAT32)
-        return np.asarray(draw(check_size(sizes_of(size), dtype))).astype(dtype)
+        return draw(sizes_of(size)).astype(dtype)
 
     def like(x: Array, dtype: int | None = None, *options: Any) -> Array:
-        return overwrite(_like(x, 0, dtype, options), np.asarray(draw(x.shape)))
+        return overwrite(_like(x, 0, dtype, options), draw(x.shape))
 
     return of_size, like
 
 
-_rand, _rand_like = _random(_GENERATOR.random)
-_randn, _randn_like = _random(_GENERATOR.standard_normal)
+_rand, _rand_like = _random(_uniform)
+_randn, _randn_like = _random(_gaussian)
 
 
 def _randint(*arguments: Any) -> Array:
@@ -229,13 +243,13 @@ def _randint(*arguments: Any) -> Array:
     low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
     size, dtype = (*arguments[bounds:], None)[:2]
     element = dtype_of(dtype, INT64)
-    return _integers(low, high, check_size(sizes_of(size), element)).astype(element)
+    return _integers(low, high, sizes_of(size)).astype(element)
 
 
-def _integers(low: int, high: int, shape: tuple[int, ...]) -> Array:
+def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
     if low >= high:
         raise Error("IRC424", f"there is no integer from {low} to below {high}")
-    return np.asarray(_GENERATOR.integers(low, high, shape))
+    return np.asarray(_GENERATOR.integers(low, high, check_size(shape, INT64)))
 
 
 def _randint_like(x: Array, *arguments: Any) -> Array:
@@ -250,7 +264,7 @@ def _randint_like(x: Array, *arguments: Any) -> Array:
 
 def _randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
     element = dtype_of(dtype, INT64)
-    check_size((n,), element)
+    check_size((n,), INT64)
     return _GENERATOR.permutation(n).astype(element)
 
 
@@ -259,10 +273,10 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     if not is_array(mean) and not is_array(std):
         size, _, dtype = (*arguments, None, None)[:3]
         element = dtype_of(dtype, FLOAT32)
-        return (mean + std * _GENERATOR.standard_normal(check_size(sizes_of(size), element))).astype(element)
+        return (mean + std * _gaussian(sizes_of(size))).astype(element)
     shape = broadcast_shape(np.shape(mean), np.shape(std))
     dtype = as_float((mean if is_array(mean) else std).dtype)
-    return np.asarray(mean + std * _GENERATOR.standard_normal(shape)).astype(dtype)
+    return np.asarray(mean + std * _gaussian(shape)).astype(dtype)
 
 
 def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
@@ -270,7 +284,7 @@ def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
     chance = x if p is None or not (is_array(p) or isinstance(p, float)) else p
     if np.any(np.asarray(chance) < 0) or np.any(np.asarray(chance) > 1):
         raise Error("IRC424", "a probability is not between 0 and 1")
-    return np.asarray(_GENERATOR.random(x.shape) < chance).astype(x.dtype)
+    return np.asarray(_uniform(x.shape) < chance).astype(x.dtype)
 
 
 def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
@@ -281,8 +295,14 @@ def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored
         raise Error("IRC424", "weights to draw by must not be negative, nor all 0")
     if not replacement and num_samples > int((rows > 0).sum(axis=1).min()):
         raise Error("IRC424", f"{num_samples} different indices cannot be drawn by these weights")
-    drawn = [_GENERATOR.choice(len(p), num_samples, replacement, p) for p in rows / totals]
-    return np.asarray(drawn, np.int64).reshape(*x.shape[:-1], num_samples)
+    drawn = np.empty(check_size((len(rows), num_samples), INT64), INT64)
+    block = max(rows.shape[1], _BLOCK) if replacement else max(num_samples, 1)
+    for found, chances in zip(drawn, rows / totals, strict=True):
+        for start in range(0, num_samples, block):
+            pace()
+            part = found[start : start + block]
+            part[:] = _GENERATOR.choice(len(chances), part.size, replacement, chances)
+    return drawn.reshape(*x.shape[:-1], num_samples)
 
 
 def _poisson(x: Array, *ignored: Any) -> Array:
@@ -299,19 +319,19 @@ def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
-    return mean + std * _GENERATOR.standard_normal(x.shape)
+    return mean + std * _gaussian(x.shape)
 
 
 def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
-    return low + (high - low) * _GENERATOR.random(x.shape)
+    return low + (high - low) * _uniform(x.shape)
 
 
 def _ones(x: Array, p: Any = 0.5) -> Array:
-    return np.asarray(_GENERATOR.random(x.shape) < p)
+    return np.asarray(_uniform(x.shape) < p)
 
 
 def _exponentials(x: Array, rate: float = 1.0) -> Array:
-    return _GENERATOR.exponential(1 / rate, x.shape)
+    return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
 
 
 def _any_integers(x: Array, *bounds: int) -> Array:

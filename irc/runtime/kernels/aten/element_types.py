@@ -51,6 +51,7 @@ def number_of(dtype: AnyDType) -> int:
 
 
 FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import as_float, is_floating, real_type, result_type, wide
+from irc.runtime.kernels.aten.element_types import FLOAT64, as_float, is_floating, real_type, result_type, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
@@ -160,7 +160,7 @@ def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, ke
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
     dtype = result_type(x, y)
-    check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), dtype)
+    check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), FLOAT64)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
     return _lengths(difference, p).astype(dtype, "C")
 

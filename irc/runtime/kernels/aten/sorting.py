@@ -9,7 +9,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
-from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, is_floating, result_type, tensor
+from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, comparable
@@ -182,6 +182,7 @@ def _histogram(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
             low, high = low - 1, high + 1
     if bins < 1 or not low < high:
         raise Error("IRC424", f"there are no {bins} bins from {low} to {high}")
+    check_size((bins + 1,), FLOAT64)
     return np.histogram(x, bins, (low, high))[0].astype(x.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, combinations_with_replacement
+from itertools import chain, combinations, combinations_with_replacement
 from math import comb
 from typing import Any
 
@@ -36,7 +36,7 @@ def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     n = x.size + r - 1 if with_replacement and x.size else x.size
     rows, _ = check_size((comb(n, r), r), INT64)
     choose = combinations_with_replacement if with_replacement else combinations
-    places = np.array(list(choose(range(x.size), r)), np.int64).reshape(rows, r)
+    places = np.fromiter(chain.from_iterable(choose(range(x.size), r)), np.int64, rows * r).reshape(rows, r)
     return x[places]
 
 
