@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from irc.passes.rewriter import Rewriter
 
 _CONVERSION = 2
-"""A tensor may take so many times the bytes of the constants it replaces: float16 weights may become float32."""
+"""Elements may take so many times the bytes of the constants they replace: float16 weights may become float32."""
 
 _MAX_MULTIPLICATIONS = 1 << 33
 """What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
@@ -59,8 +59,8 @@ class ConstantFold:
     Attributes:
         max_bytes: the largest result that is computed, in bytes.
         max_growth: how many bytes all results together may add to the model, or an eighth of its
-            weights if that is more; tensors of up to twice the bytes that they replace are not counted, nor are strings
-            and lists that take no more than a node.
+            weights if that is more; what takes no more bytes than it replaces is not counted, nor are conversions to
+            elements of twice the size, and strings and lists that take no more than a node.
     """
 
     name: ClassVar[str] = "constant-fold"
@@ -202,7 +202,7 @@ class _Folder:
             return splats
         replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
         size = evaluation_bytes(node, types)
-        free = replaced * (_CONVERSION if all(map(_has_numbers, types)) else 1)
+        free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.ctx.memory[self.work_key] -= multiplications(node, size)
         try:
@@ -252,8 +252,11 @@ def _can_hold(type: Type) -> bool:
     return isinstance(type, TensorType) or _is_plain(type)
 
 
-def _has_numbers(type: Type) -> bool:
-    return isinstance(type, TensorType) and type.dtype is not DType.STRING
+def _converts(node: Node, types: Sequence[Type]) -> bool:
+    """Whether the results have no more elements than there are in tensors of numbers among the operands."""
+    given = [t.numel for v in set(node.inputs) if (t := constant_tensor(v)) is not None and t.dtype is not DType.STRING]
+    shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
+    return sum(math.inf if shape is None else math.prod(shape) for shape in shapes) <= sum(given)
 
 
 def _is_plain(type: Type) -> bool:

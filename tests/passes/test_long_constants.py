@@ -1,4 +1,4 @@
-"""Constant strings and lists are folded as tensors are: none is made that is larger than models may become."""
+"""Constants that grow when they are folded, strings and lists too, grow no further than models may."""
 
 from __future__ import annotations
 
@@ -58,6 +58,10 @@ def test_no_long_string_or_list_is_made_to_find_that_it_is_too_long(node):
         (
             '%r0 : String(1) = prim::Constant[value=tensor<String(1)>(["ab"])]()',
             "String(1) = onnx::StringConcat(%r{i}, %r{i})",
+        ),
+        (
+            "%r0 : Float(2) = prim::Constant[value=tensor<Float(2)>([1., 2.])]()",
+            "Tensor = onnx::Concat[axis=0](%r{i}, %r{i})",
         ),
     ],
 )
