@@ -140,3 +140,18 @@ def test_lists_are_counted_by_what_they_have_become() -> None:
     held.count([grown])
     held.let_go()
     assert held.now == 0
+
+
+def test_text_needs_as_many_bytes_as_it_has_characters() -> None:
+    compiled = model_of("graph(%p : str, %x : str[]):\n  %z : str = aten::format(%p, %x)\n  return (%z)\n")
+    feeds = {"p": "{}", "x": [TEXT] * 5}
+    assert compiled.run(feeds, limits=Limits(bytes=MIB))["z"].count("ab") == 5 * 50_000
+    refused(compiled, {**feeds, "p": "é{}"}, "IRC442", "format", "needed", bytes=MIB)
+
+
+def test_lists_that_hold_each_other_are_measured_at_once() -> None:
+    """Written, this one has 2 ** 24 numbers."""
+    lines = ["graph(%p : str, %i : int):", "  %x0 : int[] = prim::ListConstruct(%i, %i)"]
+    lines += [f"  %x{i + 1} : int{'[]' * (i + 2)} = prim::ListConstruct(%x{i}, %x{i})" for i in range(23)]
+    compiled = model_of("\n".join([*lines, "  %z : str = aten::format(%p, %x23)", "  return (%z)\n"]))
+    refused(compiled, {"p": "{}", "i": 1}, "IRC442", "format", "needed", bytes=MIB)

@@ -80,25 +80,36 @@ def _replaced(x: str, old: str, new: str, most: int = -1) -> int:
 
 def _written(*values: Any) -> int:
     """All values as text, in one string."""
-    known = dict[int, int]()
-    return STRING_BYTES + sum(_characters(v, known) for v in values) * _WIDEST_CHARACTER
+    writing = _Writing()
+    return STRING_BYTES + sum(map(writing.characters, values)) * writing.width
 
 
-def _characters(value: Any, known: dict[int, int]) -> int:
-    """Of the text of ``value``: lists that hold a list many times are written with it as often, but walked once."""
-    if isinstance(value, str):
-        return len(value) + 2
-    if isinstance(value, (Tensor, np.ndarray)):
-        shape: tuple[int, ...] = cast("Any", value).shape
-        return _NUMBER_TEXT * min(math.prod(shape), max(_WHOLE_TEXT, 7 ** len(shape)))
-    if not isinstance(value, (list, tuple, dict)):
-        return _NUMBER_TEXT
-    if id(value) not in known:  # type: ignore[reportUnknownArgumentType]
-        known[id(value)] = 0  # type: ignore[reportUnknownArgumentType]
+class _Writing:
+    """How long text is: lists that hold a list many times are written with it as often, but walked once.
+
+    Attributes:
+        width: bytes of a character, as far as strings have been seen.
+    """
+
+    def __init__(self) -> None:
+        self.width = 1
+        self._known: dict[int, int] = {}
+
+    def characters(self, value: Any) -> int:
+        if isinstance(value, str):
+            self.width = self.width if value.isascii() else _WIDEST_CHARACTER
+            return len(value) + 2
+        if isinstance(value, (Tensor, np.ndarray)):
+            shape: tuple[int, ...] = cast("Any", value).shape
+            return _NUMBER_TEXT * min(math.prod(shape), max(_WHOLE_TEXT, 7 ** len(shape)))
+        if not isinstance(value, (list, tuple, dict)):
+            return _NUMBER_TEXT
         found = cast("Mapping[Any, Any] | Sequence[Any]", value)
-        inner = [x for entry in found.items() for x in entry] if isinstance(found, Mapping) else found
-        known[id(found)] = 2 + sum(_characters(v, known) + 2 for v in inner)
-    return known[id(value)]  # type: ignore[reportUnknownArgumentType]
+        if id(found) not in self._known:
+            self._known[id(found)] = 0
+            inner = [x for entry in found.items() for x in entry] if isinstance(found, Mapping) else found
+            self._known[id(found)] = 2 + sum(self.characters(v) + 2 for v in inner)
+        return self._known[id(found)]
 
 
 def _parts(pieces: int, x: str) -> int:
