@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from irc.errors import Error, did_you_mean
 from irc.ir.block import Block, NodeList
@@ -16,6 +16,8 @@ from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
 from irc.wording import count
+
+_NOT_PICKLED = "graphs and modules are not pickled: compile and save them, and irc.load the file in the other process"
 
 
 class Graph:
@@ -174,6 +176,15 @@ class Graph:
 
         return copy_graph(self)
 
+    def __copy__(self) -> Graph:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NOT_PICKLED)
+
     def __repr__(self) -> str:
         return f"<graph {self.name!r}, {count(sum(1 for _ in self.walk()), 'node')}>"
 
@@ -226,6 +237,15 @@ class Module:
         from irc.ir.clone import copy_module
 
         return copy_module(self)
+
+    def __copy__(self) -> Module:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Module:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NOT_PICKLED)
 
     def __repr__(self) -> str:
         return f"<module {self.main.name!r}, {count(len(self.graphs), 'graph')}, {count(len(self.weights), 'weight')}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, NoReturn
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
@@ -233,6 +233,12 @@ class CompiledModel:
 
         state = self._state
         save(self, path, state.turn(lambda: described(state.objects)) if state.changes else {})
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "compiled models are neither copied nor pickled: threads may run one model at once, "
+            "and another process may irc.load the file that model.save writes"
+        )
 
     def __repr__(self) -> str:
         def several(arguments: Iterable[Argument]) -> str:

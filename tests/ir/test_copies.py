@@ -1,0 +1,49 @@
+"""Python's copying and pickling of what holds graphs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.ir import Graph, Module, parse_graph, structurally_equal
+
+DEPTH = 2000
+CHAIN = "".join(f"  %x{i + 1} : Float(4) = onnx::Neg[since_version=13](%x{i})\n" for i in range(DEPTH))
+TEXT = f"graph(%x0 : Float(4)):\n{CHAIN}  return (%x{DEPTH})\n"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_copies_of_graphs_and_modules_are_those_of_their_methods(duplicate: Callable[[Any], Any]) -> None:
+    graph = parse_graph(TEXT)
+    for original in (graph, Module(graph)):
+        made = duplicate(original)
+        assert made is not original and structurally_equal(made, original) is None
+        made.verify()
+        (made if isinstance(made, Graph) else made.main).value("x1").node.name = "changed"
+        assert not graph.value("x1").node.name
+        original.verify()
+
+
+def test_a_graph_in_a_structure_is_copied_once() -> None:
+    graph = parse_graph(TEXT)
+    first, second = copy.deepcopy([graph, graph])
+    assert first is second is not graph
+
+
+def test_pickling_says_what_to_do_instead() -> None:
+    graph = parse_graph(TEXT)
+    model = irc.compile(graph)
+    for what in (graph, Module(graph), model):
+        with pytest.raises(TypeError, match=r"irc\.load"):
+            pickle.dumps(what)
+    for duplicate in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            duplicate(model)
+    x = np.ones(4, np.float32)
+    assert model.run({"x0": x})[f"x{DEPTH}"].tolist() == x.tolist()
