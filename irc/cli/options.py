@@ -197,7 +197,7 @@ def _array_file(text: str) -> str:
 def _dimension(text: str) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
     if not name or not _is_number(size, 10) or int(size) >= 2**31:
-        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**31, not {text!r}")
     return name, int(size)
 
 

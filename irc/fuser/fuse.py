@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import Policy, UpstreamAnchors
 from irc.fuser.subgraph import dissolve, is_group, make_group
+from irc.passes.options import check_not_negative
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -32,6 +33,9 @@ class Fuse:
 
     name: ClassVar[str] = "fuse"
     max_size: int = 64
+
+    def __post_init__(self) -> None:
+        check_not_negative(self)
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""

@@ -23,6 +23,7 @@ from irc.passes.folding import (
     stored_bytes,
     tensor_bytes,
 )
+from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
 
@@ -66,6 +67,9 @@ class ConstantFold:
     name: ClassVar[str] = "constant-fold"
     max_bytes: int = 64 << 20
     max_growth: int = 4 << 20
+
+    def __post_init__(self) -> None:
+        check_not_negative(self)
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fold everything in one walk, for constants are there before the nodes that use them.

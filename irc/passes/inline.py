@@ -12,6 +12,7 @@ from irc.ir.clone import clone_node
 from irc.ir.functions import callee, function_name
 from irc.ir.kinds import CALL
 from irc.ir.types import TensorType, Type, rebuilt, without_names
+from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.walking import with_subgraphs
 
@@ -38,6 +39,9 @@ class Inline:
 
     name: ClassVar[str] = "inline"
     max_nodes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        check_not_negative(self)
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Inline every call in ``graph``, nested blocks included."""

@@ -43,6 +43,14 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
     return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
+def check_not_negative(options: object) -> None:
+    """ValueError if a number among the options of a pass is negative."""
+    for name, field in fields_of(type(options)).items():
+        value = getattr(options, field.name)
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, but it is {value}")
+
+
 def kebab(name: str) -> str:
     """A field's name as pipelines spell it."""
     return name.replace("_", "-")

@@ -320,6 +320,12 @@ def test_wrong_usage(argv: list[str], irc: Command) -> None:
     assert "irc" in result.err.splitlines()[-1] and "error: " in result.err.splitlines()[-1]
 
 
+def test_sizes_have_a_limit_that_is_named(irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=99999999999")
+    assert result.status == 2 and "expected NAME=SIZE with a whole number below 2**31, not" in result.err
+
+
 @pytest.mark.parametrize("option", ["--max-steps", "--max-bytes", "--threads", "--seed", "--dim"])
 def test_numbers_of_thousands_of_digits(option: str, irc: Command) -> None:
     """Python refuses to read them, with an error that argparse words by the name of a function."""

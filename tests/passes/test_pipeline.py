@@ -117,6 +117,10 @@ def test_any_text_is_read_or_refused(text):
         ("test-optioned{max_size=1}", "IRC303", "did you mean 'max-size'?", 14),
         ("test-optioned{flag,flag}", "IRC303", "'flag' is given twice", 19),
         ("test-optioned{max-size=-1}", "IRC303", "max-size must not be negative", 0),
+        ("fuse{max-size=-1}", "IRC303", "pass 'fuse': max-size must not be negative, but it is -1", 0),
+        ("inline{max-nodes=-2}", "IRC303", "max-nodes must not be negative", 0),
+        ("canonicalize{max-rewrites=-1}", "IRC303", "max-rewrites must not be negative", 0),
+        ("constant-fold{max-growth=-1}", "IRC303", "max-growth must not be negative", 0),
         ("cse{x=1}", "IRC303", "it has none", 4),
     ],
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.passes.canonicalize import identities, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
+from irc.passes.options import check_not_negative
 from irc.passes.shapes import Inference
 from irc.passes.walking import Queue
 
@@ -30,6 +31,9 @@ class Canonicalize:
 
     name: ClassVar[str] = "canonicalize"
     max_rewrites: int = 16
+
+    def __post_init__(self) -> None:
+        check_not_negative(self)
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Apply the rules; types are inferred first, because most rules ask for shapes."""
