@@ -114,7 +114,8 @@ class Intake:
                 values.append(boundary.copy(value, counters))
             else:
                 values.append(boundary.borrow(value))
-        _check_shared(accepted, donate)
+        if donate:
+            _check_shared(accepted, donate)
         # Many are alike (a decoder's caches): of those with equal sizes, one is looked at.
         for positions in recipe.alike:
             shapes = {arrays[i].shape: i for i in positions}
