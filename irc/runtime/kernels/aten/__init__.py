@@ -11,6 +11,7 @@ FAMILIES = (
     "activations",
     "arithmetic",
     "attention",
+    "bags",
     "containers",
     "convolution",
     "copies",

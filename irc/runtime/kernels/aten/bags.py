@@ -1,0 +1,95 @@
+"""Embeddings of bags of words: of each bag, the sum, mean or maximum of some rows of a weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import is_floating, wide
+from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.support import Array, check_size
+
+_SUM, _MEAN, _MAX = range(3)
+"""torch's numbers of modes (torch.nn.functional.embedding_bag)."""
+
+
+@aten("embedding_bag")
+def embedding_bag(
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    factors: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """And, for gradients: the bag of each index, the sizes of bags, and which rows the maxima are of.
+
+    torch leaves out the bags of most sums, and has no sizes of any.
+    """
+    _check(weight, indices, offsets, mode, factors)
+    number = np.promote_types(indices.dtype, offsets.dtype)
+    bounds = _bounds(indices, offsets, include_last_offset)
+    count = len(bounds) - 1
+    bags = np.repeat(np.arange(count), np.diff(bounds)).astype(number)
+    used = np.ones(indices.size, bool) if padding_idx is None else indices != _padding(weight, padding_idx)
+    sizes = np.bincount(bags[used], minlength=count).astype(number)
+    out = np.zeros(check_size((count, weight.shape[1]), weight.dtype), wide(weight.dtype))
+    rows, places = weight[indices[used]].astype(out.dtype), bags[used]
+    chosen = sizes
+    if mode == _MAX:
+        chosen = np.zeros(out.shape, number)
+        ends = np.cumsum(sizes)
+        for bag in np.flatnonzero(sizes):
+            its = slice(ends[bag] - sizes[bag], ends[bag])
+            largest = rows[its].argmax(0)
+            out[bag] = np.take_along_axis(rows[its], largest[None], 0)[0]
+            chosen[bag] = indices[used][its][largest]
+    else:
+        np.add.at(out, places, rows if factors is None else rows * factors[used].astype(out.dtype)[:, None])
+        if mode == _MEAN:
+            out /= np.maximum(sizes, 1)[:, None]
+    if mode == _SUM:
+        sizes = chosen = np.zeros(offsets.size, number)
+        bags = bags[:0] if padding_idx is None and _is_fast(weight, factors) else bags
+    return out.astype(weight.dtype, copy=False), bags, sizes, chosen.copy()
+
+
+def _check(weight: Array, indices: Array, offsets: Array, mode: int, factors: Array | None) -> None:
+    if weight.ndim != 2 or indices.ndim != 1 or offsets.ndim != 1:
+        shapes = f"{list(weight.shape)}, {list(indices.shape)} and {list(offsets.shape)}"
+        raise Error("IRC421", f"bags take a matrix, and vectors of indices and offsets; the shapes are {shapes}")
+    if not is_floating(weight.dtype) or {indices.dtype.name, offsets.dtype.name} - {"int32", "int64"}:
+        types = f"{weight.dtype.name}, {indices.dtype.name} and {offsets.dtype.name}"
+        raise Error("IRC423", f"bags take floats, and int32 or int64 as indices and offsets, not {types}")
+    if mode not in (_SUM, _MEAN, _MAX):
+        raise Error("IRC424", f"mode {mode} is none of 0 (sum), 1 (mean) and 2 (max)")
+    if factors is not None and (mode != _SUM or factors.dtype != weight.dtype or factors.shape != indices.shape):
+        raise Error("IRC421", "rows of sums only may have weights: one each, of the element type of the rows")
+    if indices.size and not 0 <= indices.min() <= indices.max() < weight.shape[0]:
+        raise Error("IRC420", f"an index is out of range for an embedding of {weight.shape[0]} rows")
+
+
+def _bounds(indices: Array, offsets: Array, include_last_offset: bool) -> Array:
+    """Where bags begin among the indices, and where the last one ends."""
+    if not offsets.size and not include_last_offset:
+        return np.zeros(1, offsets.dtype)
+    bounds = offsets if include_last_offset else np.append(offsets, indices.size)
+    if not bounds.size or bounds[0] != 0 or bounds[-1] != indices.size or (np.diff(bounds) < 0).any():
+        raise Error("IRC424", f"offsets begin with 0 and grow, the last one of all to {indices.size}")
+    return bounds
+
+
+def _padding(weight: Array, index: int) -> int:
+    rows = weight.shape[0]
+    if not -rows <= index < rows:
+        raise Error("IRC420", f"padding_idx is {index}; there are {rows} rows")
+    return index % rows
+
+
+def _is_fast(weight: Array, factors: Array | None) -> bool:
+    """Whether torch sums without looking up bags."""
+    is_dense = weight.strides[1] == weight.itemsize and (factors is None or factors.strides[0] == factors.itemsize)
+    return weight.dtype != np.float64 and is_dense
