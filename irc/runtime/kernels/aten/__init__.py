@@ -12,6 +12,7 @@ FAMILIES = (
     "arithmetic",
     "attention",
     "bags",
+    "class_losses",
     "containers",
     "convolution",
     "copies",

@@ -15,15 +15,16 @@ from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size
 
-_NONE, _MEAN, _SUM = range(3)
+_NONE, MEAN, _SUM = range(3)
 """torch's numbers of reductions (aten/src/ATen/core/Reduction.h)."""
 
 
-def _reduced(loss: Array, reduction: int, dtype: Any) -> Array:
+def reduced(loss: Array, reduction: int, dtype: Any) -> Array:
+    """A loss, its mean or its sum, of element type ``dtype``."""
     if reduction == _NONE:
         return np.asarray(loss).astype(dtype, copy=False)
     total = np.sum(loss, dtype=np.float64)
-    if reduction == _MEAN:
+    if reduction == MEAN:
         total = total / loss.size if loss.size else np.float64(np.nan)
     elif reduction != _SUM:
         raise Error("IRC424", f"reduction {reduction} is none of 0 (none), 1 (mean) and 2 (sum)")
@@ -33,11 +34,11 @@ def _reduced(loss: Array, reduction: int, dtype: Any) -> Array:
 def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
     """A loss on two tensors that broadcast."""
 
-    def run(x: Array, target: Array, reduction: int = _MEAN, *parameters: Any) -> Array:
+    def run(x: Array, target: Array, reduction: int = MEAN, *parameters: Any) -> Array:
         dtype = as_float(result_type(x, target))
         within = wide(dtype)
         a, b = x.astype(within, copy=False), target.astype(within, copy=False)
-        return _reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype))
+        return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype))
 
     return run
 
@@ -58,29 +59,29 @@ def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
     return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
 
 
-def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Array:
+def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN) -> Array:
     """Of probabilities; logarithms are cut off at -100, as in torch."""
     within = wide(x.dtype)
     p, t = x.astype(within, copy=False), target.astype(within, copy=False)
     if ((p < 0) | (p > 1)).any():
         raise Error("IRC424", "binary_cross_entropy takes probabilities between 0 and 1")
     loss = -(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log1p(-p), -100))
-    return _reduced(loss if weight is None else loss * weight, reduction, x.dtype)
+    return reduced(loss if weight is None else loss * weight, reduction, x.dtype)
 
 
 def _cross_entropy_of_logits(
-    x: Array, target: Array, weight: Array | None = None, positive: Array | None = None, reduction: int = _MEAN
+    x: Array, target: Array, weight: Array | None = None, positive: Array | None = None, reduction: int = MEAN
 ) -> Array:
     """``(1 - t) x + (1 + (w - 1) t) log(1 + exp(-x))``, without overflow."""
     within = wide(x.dtype)
     v, t = x.astype(within, copy=False), target.astype(within, copy=False)
     factor = 1 if positive is None else 1 + (positive - 1) * t
     loss = (1 - t) * v + factor * (np.log1p(np.exp(-np.abs(v))) + np.maximum(-v, 0))
-    return _reduced(loss if weight is None else loss * weight, reduction, x.dtype)
+    return reduced(loss if weight is None else loss * weight, reduction, x.dtype)
 
 
 def _negative_log(
-    x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN, ignore_index: int = -100
+    x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN, ignore_index: int = -100
 ) -> Array:
     """Of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
     if x.ndim == 1:
@@ -95,16 +96,16 @@ def _negative_log(
     factors = (np.ones(x.shape[1]) if weight is None else weight.astype(np.float64))[safe] * counted
     chosen = np.take_along_axis(x, np.expand_dims(safe, 1), 1)[:, 0].astype(np.float64)
     loss = np.where(counted, -chosen * factors, 0)
-    if reduction == _MEAN:
+    if reduction == MEAN:
         return np.asarray(loss.sum() / factors.sum()).astype(x.dtype)
-    return _reduced(loss, reduction, x.dtype)
+    return reduced(loss, reduction, x.dtype)
 
 
 def _cross_entropy(
     x: Array,
     target: Array,
     weight: Array | None = None,
-    reduction: int = _MEAN,
+    reduction: int = MEAN,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Array:
@@ -117,13 +118,13 @@ def _cross_entropy(
     if target.shape == x.shape and is_floating(target.dtype):
         smooth = target * (1 - label_smoothing) + label_smoothing / classes
         loss = -(logs * smooth * column).sum(axis)
-        return _reduced(loss, reduction, x.dtype)
+        return reduced(loss, reduction, x.dtype)
     plain = _negative_log(logs, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain.astype(x.dtype, copy=False)
     counted = target != ignore_index
     even = np.where(counted, -(logs * column).sum(axis), 0)
-    if reduction == _MEAN:
+    if reduction == MEAN:
         safe = np.where(counted, target, 0)
         even = np.asarray(even.sum() / (factors[safe] * counted).sum())
     elif reduction == _SUM:
@@ -205,20 +206,20 @@ def _floats(*operands: Array) -> tuple[Any, list[Array]]:
     return dtype, [x.astype(wide(dtype), copy=False) for x in operands]
 
 
-def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = _MEAN) -> Array:
+def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
     dtype, (a, b, t) = _floats(x, y, target)
-    return _reduced(np.maximum(-t * (a - b) + margin, 0), reduction, dtype)
+    return reduced(np.maximum(-t * (a - b) + margin, 0), reduction, dtype)
 
 
-def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = _MEAN) -> Array:
+def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
     dtype, (a, t) = _floats(x, target)
     loss = np.where(t != 1, np.maximum(margin - a, 0), 0) + np.where(t != -1, a, 0)
-    return _reduced(loss, reduction, dtype)
+    return reduced(loss, reduction, dtype)
 
 
-def _soft_margin(x: Array, target: Array, reduction: int = _MEAN) -> Array:
+def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
     dtype, (a, t) = _floats(x, target)
-    return _reduced(np.logaddexp(0, -t * a), reduction, dtype)
+    return reduced(np.logaddexp(0, -t * a), reduction, dtype)
 
 
 def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Array:
@@ -227,7 +228,7 @@ def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, r
     if full:  # Stirling's formula for the logarithm of the factorial
         large = np.where(t > 1, t, 2)
         loss = loss + np.where(t > 1, t * np.log(large) - t + 0.5 * np.log(2 * np.pi * large), 0)
-    return _reduced(loss, reduction, dtype)
+    return reduced(loss, reduction, dtype)
 
 
 def _triplet_margin(
@@ -238,7 +239,7 @@ def _triplet_margin(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = _MEAN,
+    reduction: int = MEAN,
 ) -> Array:
     dtype, (a, near, far) = _floats(anchor, positive, negative)
     if not a.ndim == near.ndim == far.ndim:
@@ -246,10 +247,10 @@ def _triplet_margin(
     close, distant = _pairwise_distance(a, near, p, eps), _pairwise_distance(a, far, p, eps)
     if swap:
         distant = np.minimum(distant, _pairwise_distance(near, far, p, eps))
-    return _reduced(np.maximum(margin + close - distant, 0), reduction, dtype)
+    return reduced(np.maximum(margin + close - distant, 0), reduction, dtype)
 
 
-def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = _MEAN) -> Array:
+def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
     dtype, (a, b) = _floats(x, y)
     if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
         shapes = f"{list(x.shape)}, {list(y.shape)} and {list(target.shape)}"
@@ -258,7 +259,7 @@ def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, re
     sizes = (np.sum(a * a, -1) + tiny) * (np.sum(b * b, -1) + tiny)
     cosine = np.sum(a * b, -1) / np.sqrt(sizes)
     loss = np.where(target == 1, 1 - cosine, 0) + np.where(target == -1, np.maximum(cosine - margin, 0), 0)
-    return _reduced(loss, reduction, dtype)
+    return reduced(loss, reduction, dtype)
 
 
 table(
