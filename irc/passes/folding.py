@@ -41,6 +41,13 @@ _BOUNDS: dict[str, Callable[[Tensor], int]] = {
 """The most elements a result can have, where its shape depends on the contents of the first input."""
 
 
+_TAKING = MOVERS | {
+    "aten::__getitem__",
+    *(f"onnx::{name}" for name in "Compress Concat Gather GatherElements GatherND Where".split()),
+}
+"""Operators that make no strings, but give some of those that there are."""
+
+
 class Refused(Exception):
     """Why a node is not folded."""
 
@@ -67,7 +74,7 @@ def _bytes(type: Type, node: Node) -> int:
     if not isinstance(type, TensorType):
         return _object_bytes(type, node)
     item = _UNKNOWN_ITEM if type.dtype is None else type.dtype.numpy.itemsize
-    if type.dtype in (None, DType.STRING):
+    if type.dtype in (None, DType.STRING) and node.kind not in _TAKING:
         item += 2 * max(map(_longest, node.inputs), default=0)
     if type.static_shape is not None:
         return math.prod(type.static_shape) * item
@@ -80,6 +87,8 @@ def _bytes(type: Type, node: Node) -> int:
 
 def _object_bytes(type: Type, node: Node) -> int:
     if type in _NUMBERS:
+        return 0
+    if node.kind in _TAKING:
         return 0
     operands = [constant_value(v) for v in node.inputs]
     made = made_bytes(node.kind, operands)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import irc
 from irc.ir import Graph, parse_graph, parse_module
 from irc.ir.types import Type
 from irc.passes import PassManager
@@ -583,3 +584,32 @@ def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, m
     PassManager("canonicalize").run(graph)
     assert set(graph.value("z").node.inputs) == {graph.value("x")}
     assert sum(node.kind == "onnx::Concat" for node in visits) == 2
+
+
+@pytest.mark.parametrize(
+    ("factor", "large", "small"), [(1e-19, 1e30, 1e-27), (2.0**-60, 1e25, 1e-25), (1e-5, 1e35, 1e-37)]
+)
+def test_scales_that_would_take_bits_from_small_operands_stay(factor, large, small):
+    graph = parse_graph(
+        "graph(%x : Float(4, 8), %y : Float(8, 1)):\n"
+        f"  %s : Float() = prim::Constant[value=splat({factor!r})]()\n"
+        "  %a : Float(4, 8) = onnx::Mul(%x, %s)\n  %z : Float(4, 1) = onnx::MatMul(%a, %y)\n  return (%z)\n"
+    )
+    x, y = np.full((4, 8), large, np.float32), np.full((8, 1), small, np.float32)
+    found = irc.compile(graph).run({"x": x, "y": y})["z"]
+    np.testing.assert_allclose(found, (x * np.float32(factor)) @ y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weight", ["%w", "%turned"])
+def test_weights_are_not_scaled_in_place_of_what_is_given(weight):
+    graph = parse_graph(
+        "graph(%x : Float(b, 8)):\n"
+        "  %s : Float() = prim::Constant[value=splat(0.5)]()\n"
+        "  %w : Float(8, 8) = prim::Constant[value=splat(3.)]()\n"
+        "  %turned : Float(8, 8) = onnx::Transpose[perm=[1, 0]](%w)\n"
+        "  %a : Float(b, 8) = onnx::Mul(%x, %s)\n"
+        f"  %z : Float(b, 8) = onnx::MatMul(%a, {weight})\n  return (%z, %w, %turned)\n"
+    )
+    PassManager("canonicalize").run(graph)
+    (product,) = [node for node in graph.nodes if node.kind == "onnx::Mul"]
+    assert product.inputs[0] is graph.inputs[0]

@@ -136,7 +136,12 @@ def _sum(x: Any, y: Any, *others: Any) -> int:
 
 
 def _times(x: Any, y: Any) -> int:
-    return max(object_bytes(a) * max(n, 0) if isinstance(n, int) else 0 for a, n in ((x, y), (y, x)))
+    sequence, times = (x, y) if isinstance(y, int) else (y, x)
+    if not isinstance(times, int):
+        return 0
+    if isinstance(sequence, str):
+        return _text(len(sequence) * max(times, 0), sequence)
+    return object_bytes(sequence) * max(times, 0)
 
 
 def _entries(x: Any) -> int:

@@ -21,8 +21,8 @@ _GROWING = frozenset({"onnx::Concat", "irc::append_"})
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""
 
-_LEAST = 2.0**-64
-"""Smaller factors may make zeros of small numbers, where they are moved to."""
+_LEAST = 2.0**-12
+"""Smaller factors may take bits from small numbers, where they are moved to; scales of attention are not so small."""
 
 _WIDE = (DType.FLOAT, DType.DOUBLE)
 """Results in half precision depend too much on where they are rounded."""
@@ -47,6 +47,8 @@ def scale_of_the_smaller_operand(m: Match) -> Value | None:
         # One of more than 1 might overflow where it is moved to.
         if scaled is None or not _LEAST <= abs(scaled.factor) <= 1 or not _is_larger(scaled.source, small):
             continue
+        if _is_weight(small):
+            continue  # it would be scaled in each run, if nothing folds that
         factor, other = scaled.factor, _scaled(m, small)
         if other is not None and not other.moved and abs(factor * other.factor) >= _LEAST:
             small, factor = other.source, factor * other.factor
@@ -84,6 +86,15 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
         if isinstance(type, TensorType) and type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
             return _Scaled(source, float(tensor.scalar), type.dtype, node, moved)
     return None
+
+
+def _is_weight(value: Value) -> bool:
+    """Whether ``value`` is a constant, whose elements may have been moved."""
+    for _ in range(_LONGEST_CHAIN):
+        if value.node is None or value.node.kind not in _MOVING:
+            break
+        value = value.node.inputs[0]
+    return is_constant(value)
 
 
 def _is_larger(value: Value, other: Value) -> bool:
