@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir.ops.registry import schemas
-from irc.ir.types import DType
-from irc.ir.verify.onnx_rules import check_form, misfit
+from irc.ir.types import DType, TensorType
+from irc.ir.verify.onnx_rules import check_form, misfit, onnx_name
 from irc.runtime.values import describe, is_array, is_mapping, is_sequence
 from irc.wording import count
 
@@ -57,7 +57,7 @@ def onnx_type(value: Any) -> str | None:
     """The type of a run-time value as ONNX writes it, ``seq(tensor(float))``; None if that cannot be told."""
     if is_array(value):
         try:
-            return f"tensor({DType.from_numpy(value.dtype).name.lower()})"
+            return onnx_name(TensorType(DType.from_numpy(value.dtype)))
         except KeyError:
             return None
     if is_sequence(value):

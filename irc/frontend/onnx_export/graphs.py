@@ -93,7 +93,9 @@ class GraphWriter:
             made_here = value.node is not None and value.node.block is block and not self._is_hoisted(value)
             is_input = value in self._graph.inputs and block is self._graph.block
             if name in given or not (made_here or self._may_return(value, is_input)):
-                name = self._identity(value, name, protos)
+                fresh = self._names.fresh(value.name)
+                _identity(name, fresh, protos)
+                name = fresh
             given.add(name)
             yield value, name
 
@@ -103,14 +105,6 @@ class GraphWriter:
 
     def _is_hoisted(self, value: Value) -> bool:
         return value.node is not None and value.node.kind == CONSTANT and value not in self._returned
-
-    def _identity(self, value: Value, name: str, protos: Any) -> str:
-        proto = protos.add()
-        proto.op_type = "Identity"
-        proto.input.append(name)
-        fresh = self._names.fresh(value.name)
-        proto.output.append(fresh)
-        return fresh
 
     def _block(self, block: Block, proto: GraphProto, name: str) -> None:
         """Make ``proto`` a nested graph."""
@@ -139,10 +133,7 @@ class GraphWriter:
             self._written[key] = name = self._names.fresh(value.name) if is_returned else self._names(value)
             self._weights.add(tensor, self._initializer(), name)
         if is_returned:
-            proto = protos.add()
-            proto.op_type = "Identity"
-            proto.input.append(name)
-            proto.output.append(self._names(value))
+            _identity(name, self._names(value), protos)
         else:
             self._names.give(value, name)
 
@@ -209,6 +200,14 @@ class GraphWriter:
         while names and not names[-1]:
             names.pop()
         return names
+
+
+def _identity(name: str, result: str, protos: Any) -> None:
+    """Append a node that gives the value called ``name`` as ``result``."""
+    proto = protos.add()
+    proto.op_type = "Identity"
+    proto.input.append(name)
+    proto.output.append(result)
 
 
 class FunctionWriter(GraphWriter):

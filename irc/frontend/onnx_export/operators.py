@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.ops import schemas
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
+from irc.ir.verify.onnx_rules import onnx_name
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -142,9 +143,7 @@ def _fits(node: Node, opset: int) -> bool:
 def _takes(formal: Any, type: Type) -> bool:
     if type == NONE:
         return True
-    return (
-        isinstance(type, TensorType) and type.dtype is not None and f"tensor({type.dtype.name.lower()})" in formal.types
-    )
+    return isinstance(type, TensorType) and onnx_name(type) in formal.types
 
 
 def _is_alike(kind: str, opset: int) -> bool:

@@ -22,7 +22,7 @@ from irc.errors import Error, comes_from_outside
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType, c_order, is_array
+from irc.runtime.kernels.support import AnyDType, c_order, is_array, may_be_view
 from irc.runtime.operands import onnx_type
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _may_share(a: Any, b: Any) -> bool:
         return any(_may_share(x, b) for x in a)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(b, list):
         return _may_share(b, a)
-    return is_array(a) and is_array(b) and (not a.size or np.may_share_memory(a, b))  # see `support.fresh`
+    return is_array(a) and is_array(b) and may_be_view(a, b)
 
 
 def _first_line(error: Exception) -> str:

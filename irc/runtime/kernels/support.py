@@ -113,12 +113,17 @@ def c_order(array: Any) -> Array:
     return np.asarray(array, order="C")
 
 
-def fresh(array: Array, *inputs: Array) -> Array:
-    """``array`` in C order, copied if its memory may be that of one of ``inputs``.
+def may_be_view(array: Array, other: Array) -> bool:
+    """Whether ``array`` may be a view of ``other``, or of what that is one of.
 
     NumPy says of arrays without elements that they share nothing, even if one is a read-only view of the other.
     """
-    if not array.size or any(np.may_share_memory(array, x) for x in inputs):
+    return not array.size or np.may_share_memory(array, other)
+
+
+def fresh(array: Array, *inputs: Array) -> Array:
+    """``array`` in C order, copied if its memory may be that of one of ``inputs``."""
+    if any(may_be_view(array, x) for x in inputs):
         return array.copy()
     return np.asarray(array, order="C")
 

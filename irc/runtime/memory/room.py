@@ -135,24 +135,24 @@ class Room:
         except IndexError:
             return False
         try:
-            end = self._end(view)
-            if end is None or _views(view) > _ONE:
+            place = self._place(view)
+            if place is None or _views(view) > _ONE:
                 return False
             self._latest = _none
-            self.used = end
+            _, self.used = place
         finally:
             self._turn.append(turn)
         return True
 
-    def _end(self, view: Array) -> int | None:
-        """The position at which ``view`` ends, if it shows positions as they lie here."""
+    def _place(self, view: Array) -> tuple[int, int] | None:
+        """Where ``view``, a view of the room, begins and ends, if it shows positions as they lie here."""
         length = view.shape[self.axis] if self.axis < view.ndim else 0
         before, after = self._around
         strides = self._whole.strides
         if view.shape != (*before, length, *after) or view.strides != strides or view.dtype != self._dtype:
             return None
         begin, within = divmod(view.ctypes.data - self._whole.ctypes.data, strides[self.axis])
-        return None if within else begin + length
+        return None if within else (begin, begin + length)
 
     def takes(self, new: Array) -> bool:
         """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
@@ -172,20 +172,11 @@ class Room:
 
     def _ends(self, array: Array) -> bool:
         """Whether ``array`` is the last of what is used, in place, order and element type; then `_begin` is its."""
-        length = array.shape[self.axis] if self.axis < array.ndim else 0
-        begin = self.used - length
-        before, after = self._around
-        strides = self._whole.strides
-        if (
-            begin < 0
-            or array.shape != (*before, length, *after)
-            or array.strides != strides
-            or array.dtype != self._dtype
-            or array.ctypes.data != self.__array_interface__["data"][0] + begin * strides[self.axis]
-        ):
+        place = self._place(array)
+        if place is None or place[1] != self.used:
             return False
         self._latest = _none  # first: whose `_begin` it was
-        self._begin = begin
+        self._begin, _ = place
         return True
 
 
