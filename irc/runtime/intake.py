@@ -25,11 +25,52 @@ KEPT = 16
 """Sets of names that recipes are kept for."""
 
 
+@dataclass(slots=True)
+class Loan:
+    """Arrays of a session, by input name, that a run may overwrite: nothing else shows what is in them.
+
+    Attributes:
+        arrays: the arrays.
+        taken: whether a run has got them. What is in them is undefined from then on.
+    """
+
+    arrays: Mapping[str, Array]
+    taken: bool = False
+
+    def take(self) -> None:
+        self.taken = True
+        for array in self.arrays.values():
+            array.flags.writeable = True
+
+
 class Held(NamedTuple):
-    """What inputs are that the caller does not pass: read-only arrays of a session, with their names."""
+    """What inputs are that the caller does not pass: read-only arrays of a session, with their names.
+
+    Attributes:
+        names: the names of the inputs.
+        arrays: an array for each.
+        loan: those of the arrays that the run may overwrite.
+    """
 
     names: tuple[str, ...] = ()
     arrays: Sequence[Array] = ()
+    loan: Loan | None = None
+
+    @property
+    def by_name(self) -> dict[str, Array]:
+        return dict(zip(self.names, self.arrays))
+
+    @property
+    def lent(self) -> Collection[str]:
+        """The names of the arrays that the run may overwrite."""
+        return () if self.loan is None else self.loan.arrays
+
+    @property
+    def kept(self) -> Sequence[Array]:
+        """The arrays that stay as they are."""
+        if self.loan is None:
+            return self.arrays
+        return [array for name, array in zip(self.names, self.arrays) if name not in self.loan.arrays]
 
 
 NOTHING = Held()
@@ -98,7 +139,8 @@ class Intake:
             _check_donation(feeds, donate)
         arrays = list(held.arrays)
         for i in recipe.copied:
-            arrays[i] = boundary.copy(arrays[i], counters)
+            if held.names[i] not in held.lent:
+                arrays[i] = boundary.copy(arrays[i], counters)
         values = [*arrays, *self._objects.values()]
         sizes: Sizes = {}
         accepted: dict[str, Any] = {}
@@ -126,6 +168,8 @@ class Intake:
                     raise Error(
                         error.code, f"{error.message}; the last step has left it like that", error.where
                     ) from None
+        if held.loan is not None:  # last: nothing is refused any more
+            held.loan.take()
         return [values[i] for i in recipe.order]
 
     def _found(self, given: tuple[str, ...], held: tuple[str, ...]) -> _Recipe:

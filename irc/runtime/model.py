@@ -72,8 +72,8 @@ class CompiledModel:
         self.counters = Counters()
         with no_collection():
             self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
-        written = written_inputs(self.graph)
-        self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, written)
+        self._written = written_inputs(self.graph)
+        self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, self._written)
 
     def run(
         self,
@@ -146,7 +146,7 @@ class CompiledModel:
         Args:
             feeds: as for `run`.
             held: what inputs are that are not in ``feeds``: outputs of an earlier step that were kept. They are taken
-                as they are, and extended in place where nobody else has done so.
+                as they are, and extended in place where nobody else has done so; those that are lent are as donated.
             outputs: as for `run`.
             keep: the positions of outputs to give as arrays that nobody may change.
             counters: where to count what is done.
@@ -178,7 +178,8 @@ class CompiledModel:
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
-        donated = [i for i, name in enumerate(self._order) if name in donate] if donate else ()
+        given_up = {*donate, *held.lent} if donate or held.lent else ()
+        donated = [i for i, name in enumerate(self._order) if name in given_up] if given_up else ()
         run = Run(counters, warden or profiler, threads or self.options.threads)
         guarded = Guarded(warden)
         released, kept = self._state.turn(
@@ -202,7 +203,7 @@ class CompiledModel:
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
-            out = boundary.Exit(run.counters, self._state.arrays(contents), held.arrays)
+            out = boundary.Exit(run.counters, self._state.arrays(contents), held.kept)
             kept = out.keep(results, keep)
             # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
             order = sorted(wanted, key=partial(_room_first, results)) if donated else wanted

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from irc.alias.rules import may_write
 from irc.errors import Error, suggestion
+from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.values import describe
 
@@ -105,6 +107,37 @@ def grown_axis(output: Value, name: str) -> int | None:
         place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
         pending += [block.returns[place] for block in node.blocks]
     return None
+
+
+def is_overwritten(output: Value, name: str, written: Collection[str]) -> bool:
+    """Whether ``output`` is the input ``name`` in which some elements are others, in whatever branch.
+
+    Args:
+        output: an output of a graph.
+        name: the input.
+        written: the names of the inputs that in-place operators write to.
+    """
+    changes = name in written
+    pending = [output]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.node
+        if node is None:
+            if value.name != name:
+                return False
+        elif node.kind in SCATTERING or (name in written and node.inputs and may_write(node.kind)):
+            changes = True
+            pending.append(node.inputs[0])
+        elif node.kind == "prim::If":
+            place = node.outputs.index(value)
+            pending += [block.returns[place] for block in node.blocks]
+        else:
+            return False
+    return changes
 
 
 def _first(value: Value) -> Value:

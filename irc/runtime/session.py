@@ -3,14 +3,14 @@
 A session holds the caches as read-only arrays that only `irc::append_` may
 extend, and only behind what anybody sees of them. So it can hand them out, and
 share them with its forks, without copying: whoever continues a prefix first
-stays in place, others get memory of their own.
+stays in place, others get memory of their own. Caches of fixed size, in which
+each step writes some elements, are lent to the step if nobody else has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from copy import copy
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,13 @@ from irc.errors import Error
 from irc.runtime import boundary
 from irc.runtime.arguments import accept
 from irc.runtime.execution import Counters
-from irc.runtime.intake import NOTHING, Held
+from irc.runtime.intake import NOTHING, Held, Loan
 from irc.runtime.kernels.support import check_size
+from irc.runtime.memory.references import is_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, only_grows
+from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, is_overwritten, only_grows
 from irc.runtime.values import integer, is_array
 
 if TYPE_CHECKING:
@@ -79,15 +80,25 @@ class Session:
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
+        self._overwritten = frozenset(
+            name
+            for name, place in zip(self.pairs, self._keep)
+            if is_overwritten(model.graph.outputs[place], name, model._written)  # type: ignore[reportPrivateUsage]  # as `_step`
+        )
         self._held = NOTHING
+        self._loan: Loan | None = None  # of the step that is going on, or of one that has failed
         self._lock = RLock()
         self._is_stepping = False
         self.counters = Counters()
 
     @property
     def caches(self) -> dict[str, Array]:
-        """The caches by input name, read-only; none before the first step. Later steps do not change them."""
-        return {name: array.view() for name, array in zip(*self._held)}
+        """The caches by input name, read-only; none before the first step. Later steps do not change them.
+
+        Raises:
+            Error: as `fork`.
+        """
+        return {name: array.view() for name, array in self._shown().items()}
 
     def run(
         self,
@@ -104,14 +115,17 @@ class Session:
                 of what the session has. Caches that the first step is not given are empty: sizes with the names that
                 other inputs' have are as there, one more may be open and is 0. (Where none is open, they are zeros.)
                 Where a step gives nothing in a cache's place (a constant of no elements), the cache stays as it was.
-            outputs: names of the outputs wanted; all by default. Caches among them are read-only.
+            outputs: names of the outputs wanted; all by default. Caches among them are read-only; one of fixed size
+                that is kept until the next step makes that copy it, instead of writing its elements into it.
             limits: as for `CompiledModel.run`.
             threads: as for `CompiledModel.run`.
 
         Raises:
             Error: as `CompiledModel.run`; IRC403 there is not so much memory as the capacity asks for, and IRC422
                 no array can be so large; IRC418 a cache is not given, and more than one of its sizes is open; IRC436
-                this very thread is in the middle of a step. The caches are then what they were.
+                this very thread is in the middle of a step. The caches are then what they were, but for those of fixed
+                size that the step, once begun, writes to in place: until the session is reset, or given these, all
+                that needs them is IRC437.
         """
         with self._lock:
             self._check_idle()
@@ -125,7 +139,7 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._held, self._due = NOTHING, self._all
+            self._held, self._due, self._loan = NOTHING, self._all, None
 
     def truncate(self, length: int) -> None:
         """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
@@ -136,7 +150,8 @@ class Session:
 
         Raises:
             Error: IRC419 there are no caches that grow, no step was made, or they have not so many positions; IRC436
-                this very thread is in the middle of a step. The caches are then what they were.
+                this very thread is in the middle of a step; IRC437 one has failed that wrote to caches. The caches are
+                then what they were.
         """
         with self._lock:
             self._check_idle()
@@ -153,7 +168,7 @@ class Session:
         number = integer(length)
         if number is None:
             raise Error("IRC419", f"a length must be an integer, not {length!r}")
-        if not self._held.arrays:
+        if not self._shown():
             raise Error("IRC419", "there is nothing to truncate before the first step")
         shorter: dict[int, Array] = {}
         grow = False
@@ -177,13 +192,29 @@ class Session:
         return None if axis is None or not -rank <= axis < rank else axis % rank
 
     def fork(self) -> Session:
-        """Another session that goes on from here. Nothing is copied until both have gone on."""
-        other = copy(self)
+        """Another session that goes on from here. Nothing is copied until both have gone on.
+
+        Raises:
+            Error: IRC436 this very thread is in the middle of a step that writes to caches; IRC437 one has failed.
+        """
+        caches = self.caches
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
-        other._lock, other._is_stepping = RLock(), False
-        names, arrays = self._held  # at once: another thread may make a step meanwhile
-        other._held = Held(names, [array.view() for array in arrays])
+        other._lock, other._is_stepping, other._loan = RLock(), False, None
+        other._held = Held(tuple(caches), [*caches.values()])
         return other
+
+    __copy__ = fork
+
+    def _shown(self) -> dict[str, Array]:
+        """The caches, if a step that is going on, or has failed, does not write in them."""
+        with self._lock:
+            if self._loan is not None:
+                if self._is_stepping:
+                    self._check_idle()
+                raise _lost(self._loan)
+            return self._held.by_name
 
     def _check_idle(self) -> None:
         if self._is_stepping:
@@ -192,7 +223,44 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
+        held, lost = self._lending(feeds), self._loan
+        self._loan = held.loan
+        try:
+            results, self._held, self.counters = self._run(feeds, held, outputs, limits, threads)
+            self._due, self._loan = frozenset(), None
+        except BaseException:
+            if held.loan is None or not held.loan.taken or not self._held.arrays:  # a first step may be made again
+                self._loan = lost
+            raise
+        return results
+
+    def _lending(self, feeds: Mapping[str, Any]) -> Held:
+        """What the session has for a step, and which of it that may overwrite."""
         held = self._held if self._held.arrays else self._start(feeds)
+        if not self._overwritten or not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]
+            return held
+        if self._loan is not None:  # the last step has failed
+            if not self._loan.arrays.keys() <= feeds.keys():
+                raise _lost(self._loan)
+            others = {name: array for name, array in held.by_name.items() if name not in self._loan.arrays}
+            return Held(tuple(others), [*others.values()])
+        names, arrays, _ = held
+        lent = {
+            name: arrays[i]
+            for i, name in enumerate(names)
+            if name in self._overwritten and name not in feeds and arrays[i].base is None and is_alone(arrays, i)
+        }
+        return Held(names, arrays, Loan(lent) if lent else None)
+
+    def _run(
+        self,
+        feeds: Mapping[str, Any],
+        held: Held,
+        outputs: Iterable[str] | None,
+        limits: Limits | None,
+        threads: int | None,
+    ) -> tuple[dict[str, Any], Held, Counters]:
+        """The results of a step, the caches and what it did."""
         counters = Counters()
         results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
             feeds, held, outputs, self._keep, counters, limits=limits, threads=threads, again=not self._grows
@@ -204,16 +272,13 @@ class Session:
             if not array.size:
                 kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
         if self.capacity is not None and self._due:
-            given = {**self._model.module.defaults, **dict(zip(*held)), **feeds}
+            given = {**self._model.module.defaults, **held.by_name, **feeds}
             for i in self._due:
                 axis = self._axis(i, kept[i])
                 axis = _differing_axis(given.get(self._names[i]), kept[i]) if axis is None else axis
                 if axis is not None:
                     kept[i] = reserve(kept[i], axis, self.capacity)
-        self._due = frozenset()
-        self._held = Held(self._names, kept)
-        self.counters = counters
-        return results
+        return results, Held(self._names, kept), counters
 
     def _unless_left_out(
         self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
@@ -225,7 +290,7 @@ class Session:
         else states.
         """
         name = argument.name
-        before = accept(feeds[name], argument, {}) if name in feeds else dict(zip(*held)).get(name)
+        before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
         if not is_array(before) or not before.size or before.ndim != array.ndim:
             return array
         dims = argument.shape or (None,) * array.ndim
@@ -269,6 +334,14 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
     array.flags.writeable = False  # as all that is held
     return array
+
+
+def _lost(loan: Loan) -> Error:
+    return Error(
+        "IRC437",
+        f"a step has failed while it wrote to {', '.join(map(repr, loan.arrays))}: reset the session, go on from a "
+        "fork, or give the step these caches",
+    )
 
 
 def _differing_axis(given: Any, array: Array) -> int | None:

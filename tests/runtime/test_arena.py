@@ -176,6 +176,26 @@ def test_a_donated_input_may_be_a_place() -> None:
     assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
 
 
+def test_an_output_may_be_made_over_what_was_made_over_a_donated_input() -> None:
+    model = model_of("""
+    graph(%x : Float(64, 64), %w : Float(64, 64)):
+      %a : Float(64, 64) = onnx::Relu(%x)
+      %b : Float(64, 64) = onnx::MatMul(%a, %w)
+      %c : Float(64, 64) = onnx::Neg(%a)
+      %d : Float(64, 64) = onnx::Exp(%b)
+      return (%c, %d)
+    """)
+    w = f32(64, 64)
+    for _ in range(4):
+        x = f32(64, 64)
+        relu, where = np.maximum(x, 0), x.ctypes.data
+        found = model.run({"x": x, "w": w}, donate=["x"])
+        np.testing.assert_array_equal(found["c"], -relu)
+        np.testing.assert_allclose(found["d"], np.exp(relu @ w), rtol=1e-4)
+        assert found["c"].ctypes.data == where
+        poison(model)
+
+
 def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
     model = model_of("""
     graph(%x : Float(32, 32), %c : Bool(), %n : Long()):

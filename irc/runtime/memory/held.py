@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import getrefcount
 from typing import Any, cast
 
 from irc.ir.ops.objects import object_bytes
-
-_LONELY = {0: object()}
-_ALONE = getrefcount(_LONELY[0])
-"""What Python counts for an object that only one dictionary refers to: versions differ in what asking adds."""
+from irc.runtime.memory.references import is_alone
 
 
 class HeldBytes:
@@ -55,7 +51,7 @@ class HeldBytes:
 
     def let_go(self) -> None:
         """Forget all that nothing else refers to."""
-        while gone := [key for key in self._held if getrefcount(self._held[key]) <= _ALONE]:
+        while gone := [key for key in self._held if is_alone(self._held, key)]:
             for key in gone:
                 del self._held[key]
                 self.now -= self._sizes.pop(key)

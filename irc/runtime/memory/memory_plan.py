@@ -110,9 +110,10 @@ class _Buffer:
         end: the last turn in which one is in use.
         source: as of a `Place`.
         latest: the value that is in it.
+        leaves: whether an output is made in it at last: it has no place then, each step of the run finds it free.
     """
 
-    __slots__ = ("end", "form", "latest", "source", "start")
+    __slots__ = ("end", "form", "latest", "leaves", "source", "start")
 
     def __init__(self, form: Form, latest: Value, start: int, end: int, source: int | None = None) -> None:
         self.form = form
@@ -120,6 +121,7 @@ class _Buffer:
         self.start = start
         self.end = end
         self.source = source
+        self.leaves = False
 
 
 class _Turn(NamedTuple):
@@ -187,6 +189,10 @@ class Planner:
             read += node.inputs
             form = self._form(node, forms, tiled)
             if form is None:
+                output = None if tiled else self._leaving(node, forms)
+                over = output and self._dying(node, read, index, output, of)
+                if over and over.source is not None:
+                    over.leaves = True
                 continue
             value = node.output
             buffer = self._dying(node, read, index, form, of)
@@ -195,7 +201,7 @@ class Planner:
             buffer.latest = value
             buffer.end = self._turns[self._last[self._storage.of(value)]].turn
             made[value] = of[value] = buffer
-        return _pack(made)
+        return _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
 
     def _run(self, graph: Graph) -> Iterator[_Turn]:
         turn = 0
@@ -241,6 +247,12 @@ class Planner:
         if tiled and form.nbytes > TILE_BYTES and not _is_returned(node.output):
             return None  # blocks of it lie in scratch memory
         return form
+
+    def _leaving(self, node: Node, forms: Mapping[Value, Form]) -> Form | None:
+        """The form of the result of ``node`` if that leaves the run, and could be made over an operand."""
+        if len(node.outputs) != 1 or not self._takes_out(node) or self._storage.of(node.output) not in self._kept:
+            return None
+        return forms.get(node.output)
 
     def _dying(
         self, node: Node, read: Collection[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
