@@ -30,7 +30,7 @@ class Loan:
     """Arrays of a session, by input name, that a run may overwrite: nothing else shows what is in them.
 
     Attributes:
-        arrays: the arrays.
+        arrays: the arrays; of one that is a view, nothing else shows what it is a view of.
         taken: whether a run has got them. What is in them is undefined from then on.
     """
 
@@ -168,8 +168,6 @@ class Intake:
                     raise Error(
                         error.code, f"{error.message}; the last step has left it like that", error.where
                     ) from None
-        if held.loan is not None:  # last: nothing is refused any more
-            held.loan.take()
         return [values[i] for i in recipe.order]
 
     def _found(self, given: tuple[str, ...], held: tuple[str, ...]) -> _Recipe:

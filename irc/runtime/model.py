@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any, NoReturn
 
@@ -27,7 +27,7 @@ from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
-from irc.runtime.writes import written_inputs
+from irc.runtime.writes import overwritten_inputs, written_inputs
 
 Feeds = Mapping[str, Any]
 
@@ -200,6 +200,8 @@ class CompiledModel:
         *,
         again: bool,
     ) -> tuple[dict[str, Any], list[Array]]:
+        if held.loan is not None:
+            held.loan.take()
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
@@ -219,6 +221,11 @@ class CompiledModel:
             return out.release(value)
         except Error as error:
             raise Error(error.code, error.message, error.where or f"output {self.outputs[place].name!r}") from error
+
+    @cached_property
+    def _overwritten(self) -> dict[str, frozenset[int]]:
+        """By input name: the positions of the outputs that are the input with some elements changed."""
+        return overwritten_inputs(self.graph, self._written)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.

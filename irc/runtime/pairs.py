@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from irc.alias.rules import may_write
 from irc.errors import Error, suggestion
-from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.values import describe
 
@@ -48,14 +46,14 @@ def found_pairs(model: CompiledModel) -> dict[str, str]:
         raise Error(
             "IRC417",
             f"no output that is called like an input can be that in the next step, give pairs from input to output: "
-            f"{_some(misfits)}",
+            f"{some(misfits)}",
         )
     conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
     inputs, outputs = ([repr(a.name) for a in some] for some in (model.inputs, model.outputs))
     raise Error(
         "IRC417",
         f"no input is called like an output, as {conventions} are: give "
-        f"pairs from input to output; inputs are {_some(inputs)}, outputs {_some(outputs)}",
+        f"pairs from input to output; inputs are {some(inputs)}, outputs {some(outputs)}",
     )
 
 
@@ -109,37 +107,6 @@ def grown_axis(output: Value, name: str) -> int | None:
     return None
 
 
-def is_overwritten(output: Value, name: str, written: Collection[str]) -> bool:
-    """Whether ``output`` is the input ``name`` in which some elements are others, in whatever branch.
-
-    Args:
-        output: an output of a graph.
-        name: the input.
-        written: the names of the inputs that in-place operators write to.
-    """
-    changes = name in written
-    pending = [output]
-    seen: set[Value] = set()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        node = value.node
-        if node is None:
-            if value.name != name:
-                return False
-        elif node.kind in SCATTERING or (name in written and node.inputs and may_write(node.kind)):
-            changes = True
-            pending.append(node.inputs[0])
-        elif node.kind == "prim::If":
-            place = node.outputs.index(value)
-            pending += [block.returns[place] for block in node.blocks]
-        else:
-            return False
-    return changes
-
-
 def _first(value: Value) -> Value:
     """What others are put behind in ``value``."""
     while value.node is not None and value.node.kind in (APPEND, CONCAT):
@@ -173,6 +140,7 @@ def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
     return among[name]
 
 
-def _some(words: Iterable[str]) -> str:
+def some(words: Iterable[str]) -> str:
+    """The first twenty of ``words``, and whether there are more."""
     words = list(words)
     return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")

@@ -22,11 +22,11 @@ from irc.runtime.arguments import accept
 from irc.runtime.execution import Counters
 from irc.runtime.intake import NOTHING, Held, Loan
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.references import is_alone
+from irc.runtime.memory.references import is_alone, is_shown_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, is_overwritten, only_grows
+from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, only_grows, some
 from irc.runtime.values import integer, is_array
 
 if TYPE_CHECKING:
@@ -80,10 +80,9 @@ class Session:
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
+        overwritten = model._overwritten  # type: ignore[reportPrivateUsage]  # as `_step`
         self._overwritten = frozenset(
-            name
-            for name, place in zip(self.pairs, self._keep)
-            if is_overwritten(model.graph.outputs[place], name, model._written)  # type: ignore[reportPrivateUsage]  # as `_step`
+            name for name, place in zip(self.pairs, self._keep) if place in overwritten.get(name, ())
         )
         self._held = NOTHING
         self._loan: Loan | None = None  # of the step that is going on, or of one that has failed
@@ -129,8 +128,8 @@ class Session:
         """
         with self._lock:
             self._check_idle()
-            self._is_stepping = True
             try:
+                self._is_stepping = True
                 return self._step(feeds, outputs, limits, threads)
             finally:
                 self._is_stepping = False
@@ -192,27 +191,33 @@ class Session:
         return None if axis is None or not -rank <= axis < rank else axis % rank
 
     def fork(self) -> Session:
-        """Another session that goes on from here. Nothing is copied until both have gone on.
+        """Another session that goes on from here.
+
+        What grows is not copied until both have gone on; of what has a fixed size, whoever goes on first gets a copy.
 
         Raises:
-            Error: IRC436 this very thread is in the middle of a step that writes to caches; IRC437 one has failed.
+            Error: Of sessions with caches of fixed size that steps write to: IRC436 this very thread is in the middle
+                of a step (others wait until it has ended); IRC437 one has failed.
         """
-        caches = self.caches
+        caches = self._shown()
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
         other._lock, other._is_stepping, other._loan = RLock(), False, None
-        other._held = Held(tuple(caches), [*caches.values()])
+        # Of a room, forks have views of their own. Other arrays they share: then neither is lent them.
+        own = [array if room_of(array) is None else array.view() for array in caches.values()]
+        other._held = Held(tuple(caches), own)
         return other
 
     __copy__ = fork
 
     def _shown(self) -> dict[str, Array]:
         """The caches, if a step that is going on, or has failed, does not write in them."""
+        if not self._overwritten:
+            return self._held.by_name
         with self._lock:
+            self._check_idle()
             if self._loan is not None:
-                if self._is_stepping:
-                    self._check_idle()
                 raise _lost(self._loan)
             return self._held.by_name
 
@@ -223,9 +228,10 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
-        held, lost = self._lending(feeds), self._loan
-        self._loan = held.loan
+        lost = self._loan
+        held = self._lending(feeds)
         try:
+            self._loan = held.loan or lost
             results, self._held, self.counters = self._run(feeds, held, outputs, limits, threads)
             self._due, self._loan = frozenset(), None
         except BaseException:
@@ -248,7 +254,7 @@ class Session:
         lent = {
             name: arrays[i]
             for i, name in enumerate(names)
-            if name in self._overwritten and name not in feeds and arrays[i].base is None and is_alone(arrays, i)
+            if name in self._overwritten and name not in feeds and is_alone(arrays, i) and _can_be_lent(arrays[i])
         }
         return Held(names, arrays, Loan(lent) if lent else None)
 
@@ -291,7 +297,7 @@ class Session:
         """
         name = argument.name
         before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
-        if not is_array(before) or not before.size or before.ndim != array.ndim:
+        if not is_array(before) or not before.size or before.ndim != array.ndim or name in held.lent:
             return array
         dims = argument.shape or (None,) * array.ndim
         differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
@@ -336,10 +342,26 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     return array
 
 
+LENT_BYTES = 16384
+"""Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
+
+
+def _can_be_lent(array: Array) -> bool:
+    """Whether nothing but ``array``, to which there is one reference, shows its memory."""
+    if array.nbytes < LENT_BYTES:
+        return False
+    base = array.base
+    if base is None:
+        return True
+    whole = type(base) is np.ndarray and base.base is None and base.flags.writeable and base.nbytes == array.nbytes
+    del base
+    return whole and is_shown_alone(array)
+
+
 def _lost(loan: Loan) -> Error:
     return Error(
         "IRC437",
-        f"a step has failed while it wrote to {', '.join(map(repr, loan.arrays))}: reset the session, go on from a "
+        f"a step has failed while it wrote to {some(map(repr, loan.arrays))}: reset the session, go on from a "
         "fork, or give the step these caches",
     )
 

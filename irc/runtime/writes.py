@@ -1,4 +1,4 @@
-"""Which inputs of a graph its in-place operators may write to."""
+"""Which inputs of a graph its in-place operators may write to, and which outputs are inputs with other elements."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 from irc.alias import analyze
 from irc.alias.rules import may_write
+from irc.alias.sets import members
+from irc.ir.ops.pointwise import SCATTERING
 from irc.runtime.binding import reachable_nodes
 
 if TYPE_CHECKING:
-    from irc.ir import Graph
+    from collections.abc import Collection
+
+    from irc.ir import Graph, Value
 
 _APPEND = "irc::append_"
 """Writes only behind what its operand shows, and only in memory that the run owns: no input needs a copy for it."""
@@ -24,3 +28,36 @@ def written_inputs(graph: Graph) -> frozenset[str]:
         return frozenset()  # most graphs: no need to analyse them
     db = analyze(graph, noalias=graph.inputs)
     return frozenset(v.name for v in graph.inputs if any(node.kind != _APPEND for node in db.writers(v)))
+
+
+def overwritten_inputs(graph: Graph, written: Collection[str]) -> dict[str, frozenset[int]]:
+    """By input name: the positions of the outputs that are the input, in whatever branch, with some elements changed.
+
+    Args:
+        graph: the graph.
+        written: the names of inputs that in-place operators write to (`written_inputs`).
+    """
+    scatters = [node for node in graph.walk() if node.kind in SCATTERING]
+    if not scatters and not written:
+        return {}
+    db = analyze(graph, noalias=graph.inputs)
+
+    def memory(value: Value) -> frozenset[int]:
+        return frozenset(members(db.location_set(value)))
+
+    edges = [(memory(node.inputs[0]), memory(node.output)) for node in scatters]
+    outputs = [memory(value) for value in graph.outputs]
+    found: dict[str, frozenset[int]] = {}
+    for value in graph.inputs:
+        own = memory(value)
+        became, changes = own, value.name in written
+        pending = edges
+        while True:
+            met = [results for operand, results in pending if operand & became]
+            if not met:
+                break
+            pending = [(operand, results) for operand, results in pending if not operand & became]
+            became, changes = became.union(*met), True
+        if changes:
+            found[value.name] = frozenset(i for i, output in enumerate(outputs) if output and output <= became)
+    return found

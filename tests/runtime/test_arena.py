@@ -196,6 +196,45 @@ def test_an_output_may_be_made_over_what_was_made_over_a_donated_input() -> None
         poison(model)
 
 
+IN_A_BRANCH = """
+graph(%x : Float(64, 64), %w : Float(64, 64), %u : Float(1, 64), %at : Long(1, 1), %c : Bool()):
+  %first : Float(64, 64) = onnx::ScatterND[reduction="add"](%x, %at, %u)
+  %y : Float(64, 64) = prim::If(%c)
+    block0():
+      %a : Float(64, 64) = onnx::ScatterND(%first, %at, %u)
+      -> (%a)
+    block1():
+      %b : Float(64, 64) = onnx::ScatterND[reduction="max"](%first, %at, %u)
+      -> (%b)
+  return (%y)
+"""
+
+AT_A_TAIL = """
+graph(%x : Float(64, 64), %w : Float(64, 64), %u : Float(1, 64), %at : Long(1, 1), %c : Bool()):
+  %a : Float(64, 64) = onnx::Relu(%x)
+  %b : Float(64, 64) = onnx::MatMul(%a, %w)
+  %c1 : Float(64, 64) = onnx::Add(%a, %b)
+  %c2 : Float(64, 64) = onnx::Mul(%c1, %w)
+  %y : Float(64, 64) = onnx::Abs(%c2)
+  return (%y)
+"""
+
+
+@pytest.mark.parametrize("text", [IN_A_BRANCH, AT_A_TAIL])
+def test_a_donated_input_leaves_in_planned_runs_as_in_the_first(text: str) -> None:
+    model = irc.compile(parse_graph(text))
+    plain = irc.compile(parse_graph(text), "none")
+    given = {"w": f32(64, 64), "u": f32(1, 64), "at": np.array([[3]]), "c": np.array(True)}
+    for _ in range(4):
+        x = f32(64, 64)
+        feeds = {name: value for name, value in {**given, "x": x}.items() if name in {a.name for a in model.inputs}}
+        expected, where = plain.run(feeds)["y"], x.ctypes.data
+        found = model.run(feeds, donate=["x"])["y"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        assert found.ctypes.data == where
+        poison(model)
+
+
 def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
     model = model_of("""
     graph(%x : Float(32, 32), %c : Bool(), %n : Long()):

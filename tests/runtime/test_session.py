@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -435,6 +437,22 @@ def test_a_step_in_the_middle_of_a_step_is_an_error():
     forked = []
     session.run({"x": Lazy(lambda: forked.append(session.fork().run({"x": np.ones(2, np.float32)})["y"]))})
     np.testing.assert_array_equal(forked[0], session.caches["h"])
+
+
+def test_caches_that_only_grow_are_shown_at_once():
+    session, found = irc.Session(compiled()), []
+
+    class Lazy:
+        shape = (1, 2, 1, 4)
+
+        def __array__(self, dtype=None, copy=None):
+            other = Thread(target=lambda: found.append(session.caches))
+            other.start()
+            other.join()
+            return rows(1)
+
+    session.run({"x": Lazy()})
+    assert found == [{}]
 
 
 def test_what_is_no_dict_of_inputs():

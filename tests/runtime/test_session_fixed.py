@@ -12,54 +12,88 @@ from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
+from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
+from tests.runtime.helpers import interrupted
 
-SIZE = 6
+SIZE, WIDTH = 6, 1024  # larger than what is copied rather than lent
 
 SCATTERS = {
     "TensorScatter": """
-graph(%x : Float(1, n, 2), %at : Long(1), %past_0 : Float(1, 6, 2)):
-  %present_0 : Float(1, 6, 2) = onnx::TensorScatter[axis=1](%past_0, %x, %at)
+graph(%x : Float(1, n, 1024), %at : Long(1), %past_0 : Float(1, 6, 1024)):
+  %present_0 : Float(1, 6, 1024) = onnx::TensorScatter[axis=1](%past_0, %x, %at)
   %axes : Long(1) = prim::Constant[value=tensor([1])]()
-  %y : Float(1, 1, 2) = onnx::ReduceSum(%present_0, %axes)
+  %y : Float(1, 1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
     "ScatterND": """
-graph(%x : Float(n, 2), %at : Long(n, 1), %past_0 : Float(6, 2)):
-  %present_0 : Float(6, 2) = onnx::ScatterND(%past_0, %at, %x)
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
+  %present_0 : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
   %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 2) = onnx::ReduceSum(%present_0, %axes)
+  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
     "twice": """
-graph(%x : Float(n, 2), %at : Long(n, 1), %past_0 : Float(6, 2)):
-  %first : Float(6, 2) = onnx::ScatterND[reduction="add"](%past_0, %at, %x)
-  %present_0 : Float(6, 2) = onnx::ScatterND(%first, %at, %x)
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
+  %first : Float(6, 1024) = onnx::ScatterND[reduction="add"](%past_0, %at, %x)
+  %present_0 : Float(6, 1024) = onnx::ScatterND(%first, %at, %x)
   %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 2) = onnx::ReduceSum(%present_0, %axes)
+  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
     "branches": """
-graph(%x : Float(n, 2), %at : Long(n, 1), %past_0 : Float(6, 2)):
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
   %rows : Long(1) = onnx::Shape[end=1](%x)
   %one : Long(1) = prim::Constant[value=tensor([1])]()
   %many : Bool(1) = onnx::Greater(%rows, %one)
-  %present_0 : Float(6, 2) = prim::If(%many)
+  %present_0 : Float(6, 1024) = prim::If(%many)
     block0():
-      %a : Float(6, 2) = onnx::ScatterND(%past_0, %at, %x)
+      %a : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
       -> (%a)
     block1():
-      %b : Float(6, 2) = onnx::ScatterND(%past_0, %at, %x)
+      %b : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
       -> (%b)
   %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 2) = onnx::ReduceSum(%present_0, %axes)
+  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
+  return (%y, %present_0)
+""",
+    "transposed": """
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(1024, 6)):
+  %rows : Float(6, 1024) = onnx::Transpose[perm=[1, 0]](%past_0)
+  %all : Float(6, 1024) = onnx::ScatterND(%rows, %at, %x)
+  %present_0 : Float(1024, 6) = onnx::Transpose[perm=[1, 0]](%all)
+  %axes : Long(1) = prim::Constant[value=tensor([1])]()
+  %y : Float(1024, 1) = onnx::ReduceSum(%present_0, %axes)
+  return (%y, %present_0)
+""",
+    "reshaped": """
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(2, 3, 1024)):
+  %flat : Long(2) = prim::Constant[value=tensor([6, 1024])]()
+  %cube : Long(3) = prim::Constant[value=tensor([2, 3, 1024])]()
+  %rows : Float(6, 1024) = onnx::Reshape(%past_0, %flat)
+  %all : Float(6, 1024) = onnx::ScatterND(%rows, %at, %x)
+  %present_0 : Float(2, 3, 1024) = onnx::Reshape(%all, %cube)
+  %axes : Long(1) = prim::Constant[value=tensor([1])]()
+  %y : Float(2, 1, 1024) = onnx::ReduceSum(%present_0, %axes)
+  return (%y, %present_0)
+""",
+    "loop": """
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
+  %trips : Long() = prim::Constant[value=tensor([2])]()
+  %true : Bool() = prim::Constant[value=tensor([True])]()
+  %present_0 : Float(6, 1024) = onnx::Loop(%trips, %true, %past_0)
+    block0(%i : Long(), %go : Bool(), %cache : Float(6, 1024)):
+      %next : Float(6, 1024) = onnx::ScatterND(%cache, %at, %x)
+      -> (%go, %next)
+  %axes : Long(1) = prim::Constant[value=tensor([0])]()
+  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
     "index_copy_": """
-graph(%x : Float(n, 2), %at : Long(n), %past_0 : Float(6, 2)):
+graph(%x : Float(n, 1024), %at : Long(n), %past_0 : Float(6, 1024)):
   %axis : int = prim::Constant[value=0]()
   %none : NoneType = prim::Constant()
-  %present_0 : Float(6, 2) = aten::index_copy_(%past_0, %axis, %at, %x)
+  %present_0 : Float(6, 1024) = aten::index_copy_(%past_0, %axis, %at, %x)
   %y : Float() = aten::sum(%present_0, %none)
   return (%y, %present_0)
 """,
@@ -82,11 +116,16 @@ def compiled(kind: str = "ScatterND", passes: str = "default") -> irc.CompiledMo
 def feeds(model: irc.CompiledModel, at: int, rows: int, value: float) -> dict[str, np.ndarray]:
     """A step that writes ``rows`` positions from ``at`` on."""
     sizes = {a.name: len(a.shape or ()) for a in model.inputs}
-    x = np.full((rows, 2), value, np.float32)
+    x = np.full((rows, WIDTH), value, np.float32)
     places = np.arange(at, at + rows)
     if sizes["x"] == 3:
         return {"x": x[None], "at": np.array([at])}
     return {"x": x, "at": places[:, None] if sizes["at"] == 2 else places}
+
+
+def start_of(model: irc.CompiledModel) -> np.ndarray:
+    (shape,) = (a.shape for a in model.inputs if a.name == "past_0")
+    return np.zeros([dim for dim in shape or () if isinstance(dim, int)], np.float32)
 
 
 def address(session: irc.Session) -> int:
@@ -98,8 +137,7 @@ def address(session: irc.Session) -> int:
 def test_steps_write_where_the_cache_is(kind, passes):
     model = compiled(kind, passes)
     session, reference = irc.Session(model), compiled(kind, "none")
-    past, where = np.zeros_like(session.run(feeds(model, 0, 1, 0.0))["present_0"]), []
-    session.reset()
+    past, where = start_of(model), []
     for at, rows, value in [(0, 3, 1.0), (3, 1, 2.0), (4, 1, 3.0), (4, 2, 4.0)]:
         given = feeds(model, at, rows, value)
         expected = reference.run({**given, "past_0": past})
@@ -138,7 +176,7 @@ def test_what_somebody_shows_stays_as_it_is(kind):
 
 def test_what_the_caller_gave_is_not_written_to():
     model = compiled()
-    session, own = irc.Session(model), np.ones((SIZE, 2), np.float32)
+    session, own = irc.Session(model), np.ones((SIZE, WIDTH), np.float32)
     session.run({**feeds(model, 0, 2, 3.0), "past_0": own})
     session.run(feeds(model, 2, 2, 4.0))
     assert (own == 1).all() and not session.run(feeds(model, 2, 2, 4.0))["present_0"].flags.writeable
@@ -187,57 +225,169 @@ def test_after_a_failure_sessions_are_reset_or_given_caches_or_go_on_from_a_fork
     fork = session.fork()
     session.run(feeds(model, 0, 1, 5.0), outputs=[])
     failing(session, model)
-    np.testing.assert_array_equal(fork.run(feeds(model, 2, 1, 2.0))["y"], [[4, 4]])
-    mine = np.full((SIZE, 2), 2, np.float32)
-    np.testing.assert_array_equal(session.run({**feeds(model, 0, 1, 1.0), "past_0": mine})["y"], [[11, 11]])
-    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 0.0))["y"], [[10, 10]])
+    np.testing.assert_array_equal(fork.run(feeds(model, 2, 1, 2.0))["y"], np.full((1, WIDTH), 4))
+    mine = np.full((SIZE, WIDTH), 2, np.float32)
+    np.testing.assert_array_equal(
+        session.run({**feeds(model, 0, 1, 1.0), "past_0": mine})["y"], np.full((1, WIDTH), 11)
+    )
+    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 0.0))["y"], np.full((1, WIDTH), 10))
     session.run(feeds(model, 0, 1, 0.0), outputs=[])
     failing(session, model)
     session.reset()
-    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], [[1, 1]])
+    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], np.full((1, WIDTH), 1))
 
 
 def test_a_first_step_that_fails_may_be_made_again():
     model = compiled()
     session = irc.Session(model)
     failing(session, model)
-    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], [[1, 1]])
+    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], np.full((1, WIDTH), 1))
 
 
 def test_a_step_that_is_refused_leaves_the_caches():
     model = compiled()
     session = irc.Session(model)
     session.run(feeds(model, 0, 2, 1.0), outputs=[])
-    for wrong in ({}, {"x": 1, "at": 2, "z": 3}, {**feeds(model, 0, 1, 1.0), "x": np.ones((1, 2))}):
+    for wrong in ({}, {"x": 1, "at": 2, "z": 3}, {**feeds(model, 0, 1, 1.0), "x": np.ones((1, WIDTH))}):
         with pytest.raises(Error):
             session.run(wrong)
-    np.testing.assert_array_equal(session.run(feeds(model, 2, 1, 1.0))["y"], [[3, 3]])
+    np.testing.assert_array_equal(session.run(feeds(model, 2, 1, 1.0))["y"], np.full((1, WIDTH), 3))
 
 
 class Lazy:
-    shape = (1, 2)
+    shape = (1, WIDTH)
 
     def __init__(self, action):
         self.action = action
 
     def __array__(self, dtype=None, copy=None):
         self.action()
-        return np.ones((1, 2), np.float32)
+        return np.ones((1, WIDTH), np.float32)
 
 
-def test_caches_that_are_lent_are_not_shown():
+def test_whoever_looks_in_the_middle_of_a_step_sees_what_stays():
+    """As a signal handler may, at any line."""
+    model, codes = compiled(), set()
+    for at in range(1, 5000):
+        session, seen = irc.Session(model), []
+        session.run(feeds(model, 0, 2, 1.0), outputs=[])
+        before = session.caches["past_0"].copy()
+
+        def look(session=session, seen=seen):
+            try:
+                seen.append(session.fork().caches["past_0"])
+            except Error as error:
+                codes.add(error.code)
+
+        stopped = interrupted(lambda: session.run(feeds(model, 1, 2, 2.0), outputs=[]), at, "session.py", look)  # noqa: B023
+        after = session.caches["past_0"]
+        assert all((shown == before).all() or (shown == after).all() for shown in seen)
+        if not stopped:
+            break
+    assert 10 < at < 4999 and codes == {"IRC436"}
+
+
+def test_an_interrupt_leaves_the_caches_or_says_that_they_are_lost():
+    model, lost = compiled(), []
+    for at in range(1, 5000):
+        session = irc.Session(model)
+        session.run(feeds(model, 0, 2, 1.0), outputs=[])
+        before = session.caches["past_0"].copy()
+        stopped = interrupted(lambda: session.run(feeds(model, 1, 2, 2.0), outputs=[]), at)  # noqa: B023
+        try:
+            found = session.caches["past_0"]
+        except Error as error:
+            lost.append(error.code)
+        else:
+            assert (found == before).all() or found[1:3].sum() == 4 * WIDTH
+        session.reset()
+        np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], np.full((1, WIDTH), 1))
+        if not stopped:
+            break
+    assert 100 < at < 4999 and set(lost) == {"IRC437"} and len(lost) < at
+
+
+def test_caches_are_lost_until_a_step_that_is_given_them_has_ended():
     model = compiled()
     session = irc.Session(model)
     session.run(feeds(model, 0, 2, 1.0), outputs=[])
-    for action in (session.fork, lambda: session.caches):
-        with pytest.raises(Error) as caught:
-            session.run({**feeds(model, 0, 1, 1.0), "x": Lazy(action)})
-        assert caught.value.code == "IRC436"
+    failing(session, model)
+    codes, mine = [], np.zeros((SIZE, WIDTH), np.float32)
+
+    def look():
+        try:
+            session.fork()
+        except Error as error:
+            codes.append(error.code)
+
+    for at in range(1, 5000):
+        step = {**feeds(model, 0, 1, 1.0), "past_0": mine}
+        if not interrupted(lambda: session.run({**step, "x": Lazy(look)}, outputs=[]), at, "session.py"):  # noqa: B023
+            break
+        with pytest.raises(Error, match="IRC437"):
+            session.run(feeds(model, 0, 1, 1.0))
+    assert 10 < at < 4999 and set(codes) == {"IRC436"}
+    np.testing.assert_array_equal(session.caches["past_0"][:2, 0], [1, 0])
+
+
+def test_other_threads_see_what_was_or_what_is():
+    model = compiled()
+    session = irc.Session(model)
+    session.run(feeds(model, 0, 2, 1.0), outputs=[])
     found = []
     other = Thread(target=lambda: found.append(session.caches["past_0"]))
     session.run({**feeds(model, 2, 1, 1.0), "x": Lazy(other.start)})
     other.join()
-    assert found[0].sum() in (4, 6)  # as before or as after
+    assert found[0].sum() in (2 * WIDTH, 3 * WIDTH)
+
+
+def test_a_step_that_is_refused_because_another_runs_leaves_the_caches():
+    text = """
+    graph(%self : __torch__.Counter, %x : Float(1024), %past_0 : Float(6, 1024)):
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %n : int = prim::GetAttr[name="n"](%self)
+      %next : int = aten::add(%n, %one)
+      prim::SetAttr[name="n"](%self, %next)
+      %false : bool = prim::Constant[value=0]()
+      %row : Float(1024) = aten::select(%past_0, %zero, %zero)
+      %done : Float(1024) = aten::copy_(%row, %x, %false)
+      return (%past_0)
+    """
+    model = irc.compile(import_torchscript(text, {"n": 0}))
+    session = irc.Session(model, {"past_0": model.outputs[0].name})
+    x, codes = np.ones(WIDTH, np.float32), []
+    session.run({"x": x, "past_0": np.zeros((SIZE, WIDTH), np.float32)}, outputs=[])
+
+    def step():
+        try:
+            session.run({"x": 2 * x}, outputs=[])
+        except Error as error:
+            codes.append(error.code)
+
+    interrupted(lambda: model.run({"x": x, "past_0": np.zeros((SIZE, WIDTH), np.float32)}), 1, "plan.py", step)
+    assert codes == ["IRC436"] and session.caches["past_0"].sum() == WIDTH
+    step()
+    assert session.caches["past_0"].sum() == 2 * WIDTH
+
+
+def test_who_is_left_writes_where_the_cache_is():
+    model = compiled()
+    session = irc.Session(model)
+    session.run(feeds(model, 0, 2, 1.0), outputs=[])
+    where, fork = address(session), session.fork()
+    session.run(feeds(model, 0, 2, 2.0), outputs=[])
+    fork.run(feeds(model, 0, 2, 3.0), outputs=[])
+    assert address(session) != where and address(fork) == where
+
+
+def test_small_caches_are_copied():
+    session = irc.Session(irc.compile(parse_graph(SCATTERS["ScatterND"].replace("1024", "8"))))
+    x, at = np.ones((1, 8), np.float32), np.array([[0]])
+    session.run({"x": x, "at": at}, outputs=[])
+    with pytest.raises(Error, match="IRC423"):
+        session.run({"x": x, "at": at + SIZE})
+    assert session.caches["past_0"].sum() == 8
 
 
 @settings(max_examples=60, deadline=None)
@@ -255,7 +405,7 @@ def test_caches_that_are_lent_are_not_shown():
 )
 def test_any_sequence_of_steps_gives_what_copies_give(kind, actions):
     model = compiled(kind)
-    start = np.zeros_like(irc.Session(model).run(feeds(model, 0, 1, 0.0))["present_0"])
+    start = start_of(model)
     sessions = [(irc.Session(model), start)]
     held: list[tuple[np.ndarray, np.ndarray]] = []
     for action, at, rows, value in actions:

@@ -186,13 +186,11 @@ class Planner:
         for index, (node, turn, tiled) in enumerate(self._turns):
             if not tiled or (index and self._turns[index - 1].turn != turn):
                 read = []  # by the operators of the same turn, so far
-            read += node.inputs
+            read = [*node.inputs, *read]  # its own operands first: what others have read may be free anyhow
             form = self._form(node, forms, tiled)
             if form is None:
-                output = None if tiled else self._leaving(node, forms)
-                over = output and self._dying(node, read, index, output, of)
-                if over and over.source is not None:
-                    over.leaves = True
+                for buffer in self._leaving(node, read, index, forms, of):
+                    buffer.leaves = buffer.source is not None
                 continue
             value = node.output
             buffer = self._dying(node, read, index, form, of)
@@ -248,11 +246,27 @@ class Planner:
             return None  # blocks of it lie in scratch memory
         return form
 
-    def _leaving(self, node: Node, forms: Mapping[Value, Form]) -> Form | None:
-        """The form of the result of ``node`` if that leaves the run, and could be made over an operand."""
-        if len(node.outputs) != 1 or not self._takes_out(node) or self._storage.of(node.output) not in self._kept:
-            return None
-        return forms.get(node.output)
+    def _leaving(
+        self,
+        node: Node,
+        read: Collection[Value],
+        index: int,
+        forms: Mapping[Value, Form],
+        of: Mapping[Value, _Buffer],
+    ) -> Iterator[_Buffer]:
+        """The buffers that ``node`` reads last, and over which it might make what leaves the run."""
+        if self._kept.isdisjoint(map(self._storage.of, node.outputs)):
+            return
+        if node.blocks:
+            for value in self._touched(node):
+                value = self._resolved(value)
+                buffer = of.get(value)
+                if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= index:
+                    yield buffer
+        elif len(node.outputs) == 1 and self._takes_out(node) and node.output in forms:
+            buffer = self._dying(node, read, index, forms[node.output], of)
+            if buffer is not None:
+                yield buffer
 
     def _dying(
         self, node: Node, read: Collection[Value], index: int, form: Form, of: Mapping[Value, _Buffer]

@@ -1,10 +1,15 @@
-"""Whether anybody else has an object, by Python's count of references."""
+"""Whether anybody else has an object, or shows an array, by Python's count of references."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from irc.runtime.values import Array
 
 
 def is_alone(holder: Mapping[Any, Any] | Sequence[Any], key: Any) -> bool:
@@ -12,9 +17,21 @@ def is_alone(holder: Mapping[Any, Any] | Sequence[Any], key: Any) -> bool:
     return _count(holder, key) <= _ONE
 
 
+def is_shown_alone(view: Array) -> bool:
+    """Whether ``view`` is the only view of the array that it is a view of."""
+    return _views(view) <= _ONE_VIEW
+
+
 def _count(holder: Any, key: Any) -> int:
     return getrefcount(holder[key])
 
 
+def _views(view: Array) -> int:
+    return getrefcount(view.base)
+
+
 _ONE = _count([object()], 0)
 """What Python counts for an object that one container refers to: versions differ in what asking adds."""
+
+_ONE_VIEW = _views(np.empty(1)[:])
+"""Likewise, of the array that one view has as its base."""

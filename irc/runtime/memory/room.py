@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -27,6 +26,7 @@ from irc.errors import Error
 from irc.runtime.execution import Counters, Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.memory.references import is_shown_alone
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -136,7 +136,7 @@ class Room:
             return False
         try:
             place = self._place(view)
-            if place is None or _views(view) > _ONE:
+            if place is None or not is_shown_alone(view):
                 return False
             self._latest = _none
             _, self.used = place
@@ -185,15 +185,6 @@ _ALL = slice(None)
 
 def _none() -> None:
     return None
-
-
-def _views(view: Array) -> int:
-    """How many references there are to the array that all views of a room have as their base."""
-    return getrefcount(view.base)
-
-
-_ONE = _views(np.empty(1)[:])
-"""As many as there are if there is no view but one."""
 
 
 def room_of(value: Any) -> Room | None:
