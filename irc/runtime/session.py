@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from math import prod
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,9 @@ class Session:
         self._names = tuple(self.pairs)
         overwritten = model._overwritten  # type: ignore[reportPrivateUsage]  # as `_step`
         self._overwritten = frozenset(
-            name for name, place in zip(self.pairs, self._keep) if place in overwritten.get(name, ())
+            a.name
+            for a, place in zip(self._arguments, self._keep)
+            if place in overwritten.get(a.name, ()) and not _is_small(a)
         )
         self._held = NOTHING
         self._loan: Loan | None = None  # of the step that is going on, or of one that has failed
@@ -344,6 +347,15 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
 
 LENT_BYTES = 16384
 """Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
+
+
+def _is_small(argument: Argument) -> bool:
+    """Whether arrays for ``argument`` are surely too small to be lent."""
+    shape, dtype = argument.shape, argument.dtype
+    if shape is None or dtype is None:
+        return False
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    return len(sizes) == len(shape) and prod(sizes) * dtype.itemsize < LENT_BYTES
 
 
 def _can_be_lent(array: Array) -> bool:
