@@ -16,6 +16,8 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
 from irc.frontend.onnx.bodies import EXPANDED, expand
+from irc.frontend.onnx.contrib import ROWS
+from irc.frontend.onnx.contrib_bodies import expand_row
 from irc.frontend.onnx.opsets import Operator, bind
 from irc.frontend.onnx.rows import keep_inputs, keep_rows
 from irc.frontend.onnx.types import generalize
@@ -194,5 +196,6 @@ SPECIAL: dict[str, Special] = {
     "onnx::Scan": _scan,
     "onnx::SequenceMap": _sequence_map,
     **dict.fromkeys(EXPANDED, expand),
+    **dict.fromkeys([row.kind for row in ROWS.values()], expand_row),
 }
 """Operators that do not import as one node with their inputs and outputs."""

@@ -13,7 +13,7 @@ from irc.frontend.onnx.declared import check_outputs
 from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import read_functions, resolve
-from irc.frontend.onnx.scan import RawGraph, RawNode, no_captures, scan_graph
+from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, scan_graph
 from irc.frontend.onnx.tensors import TensorReader
 from irc.frontend.onnx.types import from_proto
 from irc.ir import Graph, Module
@@ -40,6 +40,7 @@ class Importer:
         self.module = Module()
         self.special = SPECIAL
         self.functions = FunctionImporter(self)
+        self.bodies: dict[bytes, RawFunction] = {}
         self.plain_attributes = AttributeReader(self._dense, self._sparse)
         self.attributes = AttributeReader(
             lambda proto, name, where: self.weight(self._dense(proto, name, where), name),

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text
+from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.types import from_schema
 from irc.ir.types import TENSOR, OptionalType, Type, join
 
 if TYPE_CHECKING:
     from onnx import OperatorSetIdProto
     from onnx.defs import OpSchema
+
+    from irc.frontend.onnx.contrib import Row
 
 LOWEST_OPSET = 6
 """The lowest version of the standard operators that irc supports in full."""
@@ -133,12 +136,14 @@ def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") ->
 def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
     from onnx import defs
 
+    row = ROWS.get((domain, op_type))
     if domain not in defs.C.schema_version_map():
-        return _third_party(domain, op_type) or "no such operator is known to onnx or registered with irc"
+        found = _third_party(domain, op_type) or (row and _of_row(row))
+        return found or "no such operator is known to onnx or registered with irc"
     try:
         schema = defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
-        return "no such operator" + _other_versions(domain, op_type, opset)
+        return _of_row(row) if row else "no such operator" + _other_versions(domain, op_type, opset)
     if schema.deprecated and defs.has(op_type, schema.since_version - 1, domain):  # not if it never was any other
         return f"removed from ONNX in opset {schema.since_version}: export the model with a newer operator"
     if domain == "" and opset < LOWEST_OPSET:
@@ -203,6 +208,24 @@ def _third_party(domain: str, op_type: str) -> Operator | None:
             min(1, len(row.returns)),
             UNBOUNDED if row.is_varret else len(row.returns),
         ),
+    )
+
+
+def _of_row(row: Row) -> Operator:
+    """The operator of a row that irc has: bodies decide the types of its outputs."""
+    fewest = [
+        max([i + 1 for i, may_be_absent in enumerate(f.values()) if not may_be_absent])
+        for f in (row.inputs, row.outputs)
+    ]
+    return Operator(
+        name=row.kind,
+        is_standard=False,
+        kind=row.kind,
+        version=1,
+        attributes={name: (type, default is None) for name, (type, default) in row.attributes.items()},
+        inputs=tuple(row.inputs.values()),
+        outputs=tuple([Output((), TENSOR)] * len(row.outputs)),
+        arity=(fewest[0], len(row.inputs), fewest[1], len(row.outputs)),
     )
 
 

@@ -1,0 +1,103 @@
+"""Writing a function body: nodes of standard operators, appended one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.types import DType, TensorType, Type
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+    from irc.frontend.onnx.checks import Place
+
+Operand = str | int | Sequence[int]
+"""The name of a value, or int64 constants."""
+
+
+class Body:
+    """The body of one node, which what it is given and asked for decides.
+
+    Attributes:
+        nodes: what has been written.
+        types: those of the inputs that the node has, by their names, without shapes where they are not known.
+        outputs: the names of the outputs that are wanted.
+        attributes: all the operator has, by name.
+    """
+
+    def __init__(
+        self, types: Mapping[str, Type], outputs: Collection[str], attributes: Mapping[str, Any], where: Place
+    ) -> None:
+        self.nodes: list[NodeProto] = []
+        self.types = types
+        self.outputs = outputs
+        self.attributes = attributes
+        self._where = where
+        self._constants: dict[object, str] = {}
+        self._made = 0
+
+    def __call__(self, op_type: str, *operands: Operand, **attributes: Any) -> str:
+        """Append a node; the name of its output."""
+        return self.several(1, op_type, *operands, **attributes)[0]
+
+    def several(self, count: int, op_type: str, *operands: Operand, **attributes: Any) -> list[str]:
+        """Append a node with so many outputs; their names."""
+        from onnx import helper
+
+        names = [self._fresh() for _ in range(count)]
+        inputs = [operand if isinstance(operand, str) else self.integers(operand) for operand in operands]
+        node: NodeProto = helper.make_node(op_type, inputs, names, **attributes)
+        self.nodes.append(node)
+        return names
+
+    def integers(self, value: int | Sequence[int], dtype: Any = np.int64) -> str:
+        """A constant."""
+        return self.constant(np.array(value, dtype))
+
+    def number(self, value: float, like: str = "") -> str:
+        """A constant of the type of the input ``like``, or of float."""
+        made = self.constant(np.array(value, np.float32))
+        return made if not like or self.dtype(like) is DType.FLOAT else self("CastLike", made, like)
+
+    def constant(self, value: np.ndarray[Any, Any]) -> str:
+        """A constant; the same one for the same value."""
+        from onnx import numpy_helper
+
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self("Constant", value=numpy_helper.from_array(value))
+        return self._constants[key]
+
+    def has(self, name: str) -> bool:
+        """Whether the node has this input."""
+        return name in self.types
+
+    def optional(self, name: str) -> str:
+        """The name of an input; "" if the node does not have it."""
+        return name if name in self.types else ""
+
+    def rank(self, name: str) -> int | None:
+        """How many axes an input has, if that is known."""
+        type = self.types.get(name)
+        return len(type.shape) if isinstance(type, TensorType) and type.shape is not None else None
+
+    def dtype(self, name: str) -> DType | None:
+        """The element type of an input, if that is known."""
+        type = self.types.get(name)
+        return type.dtype if isinstance(type, TensorType) else None
+
+    def refuse(self, what: str) -> NoReturn:
+        """Say that irc has no body for this. Raises IRC134."""
+        raise Error("IRC134", f"{what}, which irc does not support", str(self._where))
+
+    def wrong(self, what: str) -> NoReturn:
+        """Say that the node is wrong. Raises IRC127."""
+        raise Error("IRC127", what, str(self._where))
+
+    def _fresh(self) -> str:
+        self._made += 1
+        return f"t{self._made}"

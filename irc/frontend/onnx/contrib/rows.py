@@ -1,0 +1,91 @@
+"""What the table of operators of other domains is made of: a signature in words, and who writes the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irc.frontend.onnx.contrib.body import Body
+
+MICROSOFT = "com.microsoft"
+
+Default = float | int | str | tuple[float, ...] | None
+"""The value of an attribute that a node does not give; (): it has none; None: a node must give it."""
+
+_TYPES: dict[str, tuple[int, Callable[[str], Default]]] = {
+    "float": (1, float),
+    "int": (2, int),
+    "string": (3, str),
+    "floats": (6, tuple),
+    "ints": (7, tuple),
+}
+"""Type of attributes -> its number in ``AttributeProto``, and what a default means."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """An operator.
+
+    Attributes:
+        name: its name.
+        domain: its domain.
+        attributes: name -> (``AttributeProto`` type number, default).
+        inputs: name -> whether it may be absent.
+        outputs: likewise.
+        body: appends what it computes to a body, and returns its outputs, of which none may be missing that is wanted.
+        since: the first opset of the standard operators that has all that bodies use.
+    """
+
+    name: str
+    domain: str
+    attributes: dict[str, tuple[int, Default]]
+    inputs: dict[str, bool]
+    outputs: dict[str, bool]
+    body: Callable[[Body], tuple[str, ...] | str]
+    since: int
+
+    @property
+    def kind(self) -> str:
+        """The kind of its nodes, of which there are none once they are imported."""
+        return f"{self.domain or 'onnx'}::{self.name}"
+
+
+def row(
+    signature: str,
+    body: Callable[[Body], tuple[str, ...] | str],
+    attributes: str = "",
+    since: int = 18,
+    domain: str = MICROSOFT,
+) -> Row:
+    """A row, as operators are written down.
+
+    Args:
+        signature: ``Name(input, optional?) -> output, optional?``.
+        body: what writes bodies.
+        attributes: ``int required, float with_default = 1, float without =``.
+        since: the opset of bodies.
+        domain: that of the operator.
+    """
+    left, _, outputs = signature.partition("->")
+    name, _, inputs = left.strip().removesuffix(")").partition("(")
+    return Row(
+        name, domain, dict(map(_attribute, _words(attributes))), _formals(inputs), _formals(outputs), body, since
+    )
+
+
+def _attribute(text: str) -> tuple[str, tuple[int, Default]]:
+    declared, has_default, default = text.partition("=")
+    type, name = declared.split()
+    number, read = _TYPES[type]
+    value = default.strip()
+    return name, (number, None if not has_default else read(value) if value or type == "string" else ())
+
+
+def _formals(text: str) -> dict[str, bool]:
+    return {word.removesuffix("?"): word.endswith("?") for word in _words(text)}
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,73 @@
+"""Nodes of operators that irc has rows of: calls of the function bodies that the rows write."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from irc.frontend.onnx.blocks import output_names
+from irc.frontend.onnx.contrib import ROWS
+from irc.frontend.onnx.contrib.body import Body
+from irc.frontend.onnx.opsets import is_standard
+from irc.frontend.onnx.resolve import resolve
+from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
+from irc.frontend.onnx.types import generalize
+from irc.ir.types import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from irc.frontend.onnx.blocks import GraphBuilder, Scope
+    from irc.frontend.onnx.contrib import Row
+    from irc.frontend.onnx.opsets import Operator
+    from irc.frontend.onnx.scan import RawNode
+    from irc.ir import Block, Value
+
+
+def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    """A call of the node's function body; the node itself if somebody registered an operator of that name.
+
+    Raises:
+        Error: IRC127 if attributes are wrong, IRC134 if irc has no body for what the node asks for.
+    """
+    if operator.version is None:
+        return builder.operator(raw, operator, block, scope)
+    row = ROWS["" if is_standard(raw.domain) else raw.domain, raw.op_type]
+    given = builder.attributes(raw, operator, plain=True)
+    attributes: dict[str, Any] = {name: given.get(name, default) for name, (_, default) in row.attributes.items()}
+    inputs = builder.inputs(raw, operator, scope)
+    present = {name: i for i, (name, value) in enumerate(zip(row.inputs, inputs)) if value.type is not NONE}
+    outputs = {name: own for name, own in zip(row.outputs, output_names(raw, operator)) if own}
+    body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw)
+    for name, value in attributes.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            body.wrong(f"attribute {name!r} is {value}")
+    function = _function(builder, raw, row, body)
+    names = [raw.inputs[i] for i in present.values()]
+    call = replace(raw, inputs=names, outputs=list(outputs.values()), attributes=[], graphs={})
+    types = [generalize(inputs[i].type) for i in present.values()]
+    made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
+    return [made[name] if name else builder.absent() for name in raw.outputs]
+
+
+def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawFunction:
+    """The function of ``body``, the same one for nodes alike."""
+    from onnx import helper
+
+    made = row.body(body)
+    results = dict(zip(row.outputs, (made,) if isinstance(made, str) else made))
+    outputs = [results[name] for name in body.outputs]
+    opset = max(row.since, builder.imports.get("", 0))
+    imports = [helper.make_opsetid("", opset)]
+    domain = row.domain or "ai.onnx"
+    proto = helper.make_function(domain, row.name, list(body.types), outputs, body.nodes, imports)
+    key = proto.SerializeToString(deterministic=True)
+    known = builder.importer.bodies
+    function = known.get(key)
+    if function is None:
+        function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": opset}, {})
+        scan_function(proto, function.graph)
+        resolve(function.graph, function.imports, {})
+        known[key] = function
+    return function
