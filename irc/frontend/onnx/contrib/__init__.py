@@ -6,10 +6,10 @@ it: a table by topic says what there is, and writes the bodies.
 
 from __future__ import annotations
 
-from irc.frontend.onnx.contrib import layers
+from irc.frontend.onnx.contrib import attention, layers
 from irc.frontend.onnx.contrib.rows import Row
 
 __all__ = ["ROWS", "Row"]
 
-ROWS: dict[tuple[str, str], Row] = {(row.domain, row.name): row for row in layers.ROWS}
+ROWS: dict[tuple[str, str], Row] = {(row.domain, row.name): row for row in (*layers.ROWS, *attention.ROWS)}
 """(domain, name) -> the operator."""

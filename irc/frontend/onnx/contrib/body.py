@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -54,6 +54,20 @@ class Body:
         self.nodes.append(node)
         return names
 
+    def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
+        """Append an If, of a boolean scalar, whose branches compute what these append; its outputs."""
+        from onnx import GraphProto, helper
+
+        graphs: list[GraphProto] = []
+        for branch in branches:
+            nodes, constants = self.nodes, self._constants
+            self.nodes, self._constants = [], dict(constants)
+            results = [helper.make_empty_tensor_value_info(name) for name in branch()]
+            graphs.append(helper.make_graph(self.nodes, f"branch{len(graphs)}", [], results))
+            self.nodes, self._constants = nodes, constants
+        first, second = graphs
+        return self.several(len(first.output), "If", condition, then_branch=first, else_branch=second)
+
     def integers(self, value: int | Sequence[int], dtype: Any = np.int64) -> str:
         """A constant."""
         return self.constant(np.array(value, dtype))
@@ -84,6 +98,13 @@ class Body:
         """How many axes an input has, if that is known."""
         type = self.types.get(name)
         return len(type.shape) if isinstance(type, TensorType) and type.shape is not None else None
+
+    def size(self, name: str, axis: int) -> int | None:
+        """How long an input is along an axis, if that is known."""
+        type = self.types.get(name)
+        shape = type.shape if isinstance(type, TensorType) else None
+        found = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+        return found if isinstance(found, int) else None
 
     def dtype(self, name: str) -> DType | None:
         """The element type of an input, if that is known."""
