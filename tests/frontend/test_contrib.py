@@ -87,6 +87,35 @@ def test_normalizations_of_sums(dtype, has_beta: bool, has_bias: bool) -> None:
     check({"y": scaled.astype(dtype)}, "SimplifiedLayerNormalization", {"x": both, "scale": gamma}, **words)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("has_segments", [False, True])
+@pytest.mark.parametrize("positions", [None, [[3, 1, 0]], [[3, 1, 0], [2, 2, 1]]])
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_embeddings(dtype, has_segments: bool, positions: list[list[int]] | None, has_mask: bool) -> None:
+    words, places, segments = (random(i, n, 8, dtype=dtype) for i, n in enumerate((9, 4, 2)))
+    gamma, beta = random(3, 8, dtype=dtype), random(4, 8, dtype=dtype)
+    ids, parts = np.array([[1, 8, 3], [4, 0, 2]], np.int32), np.array([[0, 0, 1], [0, 1, 1]], np.int32)
+    mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    total = words[ids].astype(float) + places[[0, 1, 2] if positions is None else positions]
+    total = total + (segments[parts] if has_segments else 0)
+    normal = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 1e-3) * gamma + beta
+    arrays = {
+        "ids": ids,
+        "parts": parts if has_segments else None,
+        "words": words,
+        "places": places,
+        "segments": segments if has_segments else None,
+        "gamma": gamma,
+        "beta": beta,
+        "mask": mask if has_mask else None,
+        "at": None if positions is None else np.array(positions, np.int32),
+    }
+    ends = np.array([2, 3] if has_mask else [0, 0], np.int32)
+    expected = {"y": normal.astype(dtype), "ends": ends, "sum": total.astype(dtype)}
+    tolerance = 1e-5 if dtype is np.float32 else 2e-2
+    check(expected, "EmbedLayerNormalization", arrays, tolerance=tolerance, epsilon=1e-3)
+
+
 def test_types_of_results_are_inferred() -> None:
     model, _ = contrib("SkipSimplifiedLayerNormalization", {"x": X, "skip": X, "gamma": BIAS}, "y _ _ s")
     model.graph.node[0].input[1] = "x"
@@ -116,6 +145,7 @@ def test_nodes_alike_share_a_body() -> None:
         ("IRC134", "output inv_std_var", "SimplifiedLayerNormalization", "x x", "y a", {}),
         ("IRC127", "one of Clip, HardSigmoid", "FusedGemm", "x x", "y", {"activation": "Softmax"}),
         ("IRC127", "LeakyRelu needs 1", "FusedGemm", "x x", "y", {"activation": "LeakyRelu"}),
+        ("IRC127", "segment_ids and segment_embedding", "EmbedLayerNormalization", "x x x x _ x x", "y", {}),
         ("IRC127", "Clip needs 2", "FusedConv", "x x", "y", {"activation": "Clip", "activation_params": [1.0]}),
     ],
 )

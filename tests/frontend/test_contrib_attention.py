@@ -290,6 +290,152 @@ def test_a_cache_without_room() -> None:
     assert caught.value.code == "IRC423"
 
 
+def attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, added: np.ndarray | float, before: int | None, scale: float = 0
+) -> np.ndarray:
+    """What heads give; ``before``: if each query sees keys up to its own, how many there are before the first's."""
+    scores = q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5) + added
+    if before is not None:
+        scores = np.where(np.arange(k.shape[2]) <= before + np.arange(q.shape[2])[:, None], scores, -np.inf)
+    return joined(softmax(scores) @ v).astype(np.float32)
+
+
+def masked(mask: np.ndarray | None, total: int, batch: int = BATCH, value: float = -10000) -> np.ndarray | float:
+    """What a mask adds to scores."""
+    if mask is None:
+        return 0.0
+    keys = np.arange(total)
+    if mask.ndim == 1:
+        starts = mask[batch:] if len(mask) > batch else np.zeros(batch)
+        kept = (keys < mask[:batch, None]) & (keys >= starts[:, None])
+        return np.where(kept, 0, value)[:, None, None]
+    return np.where(mask, 0, value)[:, None] if mask.ndim == 3 else np.where(mask, 0, value)[:, None, None]
+
+
+MASKS = {
+    "none": lambda length, total: None,
+    "ends": lambda length, total: np.array([2, total], np.int32),
+    "ends and beginnings": lambda length, total: np.array([2, total, 0, 1], np.int32),
+    "keys": lambda length, total: np.array([[1] * total, [1, 0] * (total // 2) + [1] * (total % 2)], np.int32),
+    "queries and keys": lambda length, total: np.tile(np.eye(length, total, dtype=np.int32)[::-1], (2, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("past", [None, 4])
+@pytest.mark.parametrize("form", ["apart", "keys and values together", "all together", "by head"])
+def test_multi_head_attention(form: str, past: int | None, causal: int, mask: str) -> None:
+    length, width = 3, HEADS * SIZE
+    q, k, v = (random(i, BATCH, length, width) for i in range(3))
+    bias, added = random(3, 3 * width), random(4, 1, HEADS, length, length + (past or 0))
+    caches = [random(i, BATCH, HEADS, past, SIZE) if past else None for i in (5, 6)]
+    biases = np.split(bias, 3)
+    queries, keys, values = (by_head(x + own) for x, own in zip((q, k, v), biases))
+    apart = [x.reshape(BATCH, length, HEADS, SIZE) for x in (q, k, v)]
+    given: list[np.ndarray | None] = [q, k, v]
+    if form == "keys and values together":
+        given = [q, np.stack(apart[1:], 3), None]
+    elif form == "all together":
+        given = [np.stack(apart, 3), None, None]
+    elif form == "by head":
+        keys, values = by_head(k), by_head(v)
+        given = [q, keys.copy(), values.copy()]
+    if past:
+        keys, values = np.concatenate([caches[0], keys], 2), np.concatenate([caches[1], values], 2)
+    total = length + (past or 0)
+    hidden = MASKS[mask](length, total)
+    scores = masked(hidden, total, value=-500.0) + added
+    expected = attention(queries, keys, values, scores, (past or 0) if causal else None, 0.5)
+    arrays = dict(zip(("q", "k", "v", "bias", "mask", "added", "pk", "pv"), (*given, bias, hidden, added, *caches)))
+    words = {"num_heads": HEADS, "unidirectional": causal, "scale": 0.5, "mask_filter_value": -500.0}
+    check({"y": expected, "k_out": keys, "v_out": values}, "MultiHeadAttention", arrays, 1e-4, **words)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("past", [None, 4])
+@pytest.mark.parametrize("sizes", [None, [32, 32, 16]])
+def test_attention_with_weights(sizes: list[int] | None, past: int | None, causal: int, mask: str) -> None:
+    if past and sizes:
+        sizes = [32, 32, 32]
+    length, widths = 3, sizes or [32, 32, 32]
+    x, weights, bias = random(0, BATCH, length, 6), random(1, 6, sum(widths)), random(2, sum(widths))
+    parts = np.split(x @ weights + bias, np.cumsum(widths)[:2], axis=-1)
+    q, k, v = (by_head(part, width // HEADS) for part, width in zip(parts, widths))
+    cache = random(3, 2, BATCH, HEADS, past, SIZE) if past else None
+    if cache is not None:
+        k, v = np.concatenate([cache[0], k], 2), np.concatenate([cache[1], v], 2)
+    total = length + (past or 0)
+    hidden = MASKS[mask](length, total)
+    expected = {"y": attention(q, k, v, masked(hidden, total), (past or 0) if causal else None)}
+    if k.shape == v.shape:
+        expected["present"] = np.stack([k, v])
+    arrays = {"x": x, "w": weights, "b": bias, "mask": hidden, "past": cache}
+    words = {"num_heads": HEADS, "unidirectional": causal, **({"qkv_hidden_sizes": sizes} if sizes else {})}
+    check(expected, "Attention", arrays, 1e-4, **words)
+
+
+@pytest.mark.parametrize("op_type", ["MultiHeadAttention", "Attention"])
+def test_caches_that_are_appended_to(op_type: str) -> None:
+    """Step by step, by sessions that copy nothing, as all at once."""
+    names = ["past_0", "past_1"] if op_type == "MultiHeadAttention" else ["past_0"]
+    cache = random(0, 1, HEADS, 0, SIZE) if len(names) == 2 else random(0, 2, 1, HEADS, 0, SIZE)
+    step = [{"x": random(i, 1, 1, HEADS * SIZE)} for i in range(5)]
+    if op_type == "Attention":
+        arrays = {**step[0], "w": random(9, 32, 96), "b": None, "mask": None, "past_0": cache}
+    else:
+        arrays = {
+            **step[0],
+            "k": random(8, 1, 1, 32),
+            "v": random(9, 1, 1, 32),
+            **dict.fromkeys(("b", "m", "a")),
+            **dict.fromkeys(names, cache),
+        }
+        step = [{"x": s["x"], "k": s["x"] + 1, "v": s["x"] + 2} for s in step]
+    outputs = " ".join(["y", *(name.replace("past", "present") for name in names)])
+    model, _ = contrib(
+        op_type, arrays, outputs, constants="w" if op_type == "Attention" else "", num_heads=HEADS, unidirectional=1
+    )
+    compiled = irc.compile(model)
+    session = irc.Session(compiled, capacity=16)
+    found: list[np.ndarray] = []
+    for number, feeds in enumerate(step):
+        found.append(session.run({**feeds, **(dict.fromkeys(names, cache) if not number else {})}, outputs=["y"])["y"])
+        assert not number or not session.counters.copied_bytes
+    whole = {name: np.concatenate([feeds[name] for feeds in step], 1) for name in step[0]}
+    at_once = compiled.run({**whole, **dict.fromkeys(names, cache)})["y"]
+    np.testing.assert_allclose(np.concatenate(found, 1), at_once, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "op_type", "names", "attributes"),
+    [
+        ("IRC127", "num_heads is 0", "MultiHeadAttention", "q", {"num_heads": 0}),
+        ("IRC127", "past_key and past_value", "MultiHeadAttention", "q q q _ _ _ q", {}),
+        ("IRC127", "input key is absent", "MultiHeadAttention", "q _ q", {}),
+        ("IRC134", "input past_sequence_length", "MultiHeadAttention", "q q q _ _ _ q q q", {}),
+        ("IRC134", "input cache_indirection", "MultiHeadAttention", "q q q _ _ _ q q _ q", {}),
+        ("IRC134", "do_rotary is 1", "Attention", "q q", {"do_rotary": 1}),
+        ("IRC134", "past_present_share_buffer is 1", "Attention", "q q", {"past_present_share_buffer": 1}),
+        ("IRC127", "qkv_hidden_sizes is [4, 8, 4]", "Attention", "q q", {"qkv_hidden_sizes": [4, 8, 4]}),
+        ("IRC134", "input past_sequence_length", "Attention", "q q _ _ _ _ q", {}),
+    ],
+)
+def test_what_attention_does_not_take(
+    code: str, words: str, op_type: str, names: str, attributes: dict[str, Any]
+) -> None:
+    model, _ = contrib(op_type, {"q": random(0, 1, 2, 8)}, "y", **{"num_heads": 2, **attributes})
+    model.graph.node[0].input[:] = ["" if name == "_" else name for name in names.split()]
+    refused(code, model, words)
+
+
+def test_masks_for_each_head() -> None:
+    x = random(0, 1, 2, 8)
+    arrays = {"x": x, "w": random(1, 8, 24), "b": None, "mask": np.ones((1, 1, 2, 2), np.int32)}
+    refused("IRC134", contrib("Attention", arrays, "y", num_heads=2)[0], "a mask_index of 4 dimensions")
+
+
 def attribute(name: str, value: Any) -> Any:
     def change(node: onnx.NodeProto) -> None:
         node.attribute.append(helper.make_attribute(name, value))

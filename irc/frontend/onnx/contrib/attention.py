@@ -1,12 +1,11 @@
-"""Attention in several forms: heads of their own or shared, caches that grow or have a fixed size."""
+"""Attention of heads that have keys and values of their own, or share them."""
 
 from __future__ import annotations
 
-from irc.frontend.onnx.contrib import rotary
-from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.contrib.rows import Row, row
+import numpy as np
 
-_FAR = 2**63 - 1
+from irc.frontend.onnx.contrib.body import FAR, Body
+from irc.frontend.onnx.contrib.rows import Row, row
 
 
 def heads(b: Body, x: str, count: int) -> str:
@@ -52,7 +51,7 @@ def attend(
     else:
         size = b("Cast", b("Squeeze", b("Shape", q, start=3)), to=1)
         factor = b("Reciprocal", b("Sqrt", size))
-        factor = b("CastLike", factor, like)
+        factor = b.cast(factor, like)
     ready = b("Mul", q, factor)
     apart = ""
     if count != shared:
@@ -82,152 +81,184 @@ def attend(
     return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1]), weights
 
 
-_UNSUPPORTED = {
-    "kv_cache_bit_width": 0,
-    "sliding_window_cache": 0,
-    "qk_output": 0,
-    "k_quant_type": "NONE",
-    "v_quant_type": "NONE",
-}
-"""Attributes of GroupQueryAttention, and what they must be."""
-
-
-def _grouped(b: Body) -> tuple[str, ...]:
-    of_node = b.attributes
-    count, shared = of_node["num_heads"], of_node["kv_num_heads"]
-    if not 0 < shared <= count or count % shared:
-        b.wrong(f"{count} heads (num_heads) cannot share {shared} (kv_num_heads) evenly")
-    for name, only in _UNSUPPORTED.items():
-        if of_node[name] != only:
-            b.refuse(f"{name} is {of_node[name]!r}")
-    window, causal = of_node["local_window_size"], of_node["causal"]
-    if causal not in (0, 1) or window == 0 or window < -1 or (window > 0 and not causal):
-        b.wrong(f"causal is {causal} and local_window_size {window}")
-    for name in ("k_scale", "v_scale"):
+def _multi_head(b: Body) -> tuple[str, ...]:
+    count = _checked(b)
+    for name in ("past_sequence_length", "cache_indirection"):
         if b.has(name):
             b.refuse(f"input {name}")
-    if "output_qk" in b.outputs:
-        b.refuse("output output_qk")
-    for pair in (
-        ("key", "value"),
-        ("past_key", "past_value"),
-        ("cos_cache", "sin_cache"),
-        ("q_norm_weight", "k_norm_weight"),
-    ):
-        if b.has(pair[0]) != b.has(pair[1]):
-            b.wrong(f"of inputs {pair[0]} and {pair[1]}, one is absent")
-    q, k, v = _split(b, count, shared)
-    length = b("Shape", q, start=2, end=3)
-    ends = b("Add", b("Reshape", b("Cast", "seqlens_k", to=7), [-1]), 1)  # of what each sample has, with what is new
-    total = b("Reshape", b("Cast", "total_sequence_length", to=7), [1])
-    # The first step, when nothing is there yet: samples that are shorter have padding behind, not before.
-    is_first = b("Equal", total, length)
-    starts = b("Where", is_first, 0, b("Sub", ends, length))
-    steps = b("Range", 0, b("Squeeze", length), 1)
-    places = b("Add", b("Unsqueeze", starts, [1]), steps)  # (batch, sequence)
-    if b.has("q_norm_weight"):
-        words = {"epsilon": of_node["qk_norm_epsilon"]}
-        q, k = b("RMSNormalization", q, "q_norm_weight", **words), b("RMSNormalization", k, "k_norm_weight", **words)
-    if of_node["do_rotary"]:
-        if not b.has("cos_cache"):
-            b.wrong("do_rotary needs the inputs cos_cache and sin_cache")
-        positions = places
-        if b.has("position_ids"):  # of the first step, only the first one counts
-            first = b("Slice", b("Reshape", "position_ids", [-1]), [0], [1])
-            ones = b("Expand", b("Add", first, steps), b("Shape", places))
-            positions = b("Where", is_first, ones, "position_ids")
-        q, k = [
-            rotary.rotated(b, x, positions, "cos_cache", "sin_cache", of_node["rotary_interleaved"]) for x in (q, k)
-        ]
-    keys, values = [k, k], [v, v]
+    if "qk" in b.outputs:
+        b.refuse("output qk")
+    if b.has("past_key") != b.has("past_value"):
+        b.wrong("of inputs past_key and past_value, one is absent")
+    if b.has("value") and not b.has("key"):
+        b.wrong("input key is absent, and value is not")
+    q, k, v = _operands(b, count)
+    before = ""
     if b.has("past_key"):
-        keys, values = [
-            _kept(b, past, new, ends, starts, total, length) for past, new in (("past_key", k), ("past_value", v))
-        ]
-    visible = _visible(b, keys[1], places, ends)
-    sink = b.optional("head_sink")
-    if not sink and of_node["smooth_softmax"] == 1:
-        sink = b("Expand", b.number(0, "query"), [count])
+        before = b("Shape", "past_key", start=2, end=3)
+        k, v = b("Concat", "past_key", k, axis=2), b("Concat", "past_value", v, axis=2)
     made, _ = attend(
         b,
         q,
-        keys[1],
-        values[1],
+        k,
+        v,
         count,
-        shared,
+        count,
         like="query",
-        scale=of_node["scale"],
-        cap=of_node["softcap"],
-        visible=visible,
-        bias=b.optional("attention_bias"),
-        sink=sink,
+        scale=b.attributes["scale"],
+        visible=_causal(b, q, k, before) if b.attributes["unidirectional"] else "",
+        bias=_added(b, "key_padding_mask", k, "query"),
     )
-    return made, keys[0], values[0]
+    return made, k, v
 
 
-def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
-    """Queries, keys and values by head, which may come as one."""
-    if b.has("key"):
-        return heads(b, "query", count), heads(b, "key", shared), heads(b, "value", shared)
-    q, k, v = b.several(3, "Split", heads(b, "query", count + 2 * shared), [count, shared, shared], axis=1)
-    return q, k, v
+def _operands(b: Body, count: int) -> list[str]:
+    """Queries, keys and values by head; several may come as one, and what comes by head already is not changed."""
+    if not b.has("key"):  # (batch, sequence, heads, 3, size)
+        return [_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "query", 3, count))]
+    q = _biased(b, "query", 0, count)
+    if not b.has("value"):  # (batch, sequence, heads, 2, size)
+        return [q, *(_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "key", 2, count), 1))]
+
+    def apart() -> list[str]:
+        return [_biased(b, x, i, count) for i, x in enumerate(("key", "value"), 1)]
+
+    def by_head() -> list[str]:
+        return ["key", "value"]
+
+    rank = b.rank("key")
+    if rank is not None:
+        return [q, *(by_head() if rank == 4 else apart())]
+    is_by_head = b("Equal", b("Size", b("Shape", "key")), 4)
+    return [q, *b.choose(is_by_head, lambda: [b("Identity", x) for x in by_head()], apart)]
 
 
-def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, length: str) -> list[str]:
-    """A cache with what is new, and as much of it as is read.
-
-    What is full is appended to, so that it can grow in place. Else each sample's
-    is written at its place: over what is there, if the cache has room for all.
-    """
-    size = b("Shape", past, start=2, end=3)
-    all_ends = b("Concat", ends, total, axis=0)
-    is_full = b("Equal", b("ReduceMin", all_ends, [0]), b("Add", size, length))
-    fits = b("Equal", b("ReduceMax", all_ends, [0]), b("Add", size, length))
-
-    def grown() -> list[str]:
-        found = b("Concat", past, new, axis=2)
-        return [found, found]
-
-    def written(over: str) -> list[str]:
-        found = b("TensorScatter", over, new, starts, axis=2)
-        return [found, b("Slice", found, [0], total, [2])]
-
-    def widened() -> list[str]:
-        missing = b("Concat", b("Shape", past, end=2), b("Sub", total, size), b("Shape", past, start=3), axis=0)
-        return written(b("Concat", past, b("Expand", b.number(0, past), missing), axis=2))
-
-    return b.choose(
-        b("Squeeze", b("And", is_full, fits)),
-        grown,
-        lambda: b.choose(b("Squeeze", b("Greater", total, size)), widened, lambda: written(past)),
-    )
+def _unpacked(b: Body, x: str, parts: int, count: int) -> list[str]:
+    """The ``parts`` that ``x`` has for each head, of shape (batch, sequence, heads * size)."""
+    return [b("Reshape", part, [0, 0, -1]) for part in b.several(parts, "Split", x, axis=3, num_outputs=parts)]
 
 
-def _visible(b: Body, k: str, places: str, ends: str) -> str:
-    """Which keys each query sees: (batch, 1, sequence, length)."""
-    window = b.attributes["local_window_size"]
+def _biased(b: Body, x: str, place: int, count: int) -> str:
+    """``x`` by head, with its part of the bias, of which queries and keys have as much each."""
+    if b.has("bias"):
+        width = b("Shape", x, start=2)
+        first = b("Mul", width, [place]) if place < 2 else b("Neg", width)
+        x = b("Add", x, b("Slice", "bias", first, b("Add", first, width) if place < 2 else [FAR], [0]))
+    return heads(b, x, count)
+
+
+def _causal(b: Body, q: str, k: str, before: str = "") -> str:
+    """Which keys each query sees: those that were there ``before``, and as many as queries; the last one sees all."""
+    last = b("Sub", b("Squeeze", b("Shape", q, start=2, end=3)), 1)
+    places = b("Range", 0, last, 1)
+    places = b("Concat", b("Add", places, before) if before else places, [FAR], axis=0)
     keys = b("Range", 0, b("Squeeze", b("Shape", k, start=2, end=3)), 1)
-    if not b.attributes["causal"]:
-        return b("Less", keys, b("Reshape", ends, [-1, 1, 1, 1]))
-    last = b("Unsqueeze", places, [1, 3])
-    seen = b("LessOrEqual", keys, last)
-    if window < 0:
-        return seen
-    return b("And", seen, b("Greater", keys, b("Sub", last, window)))
+    return b("LessOrEqual", keys, b("Unsqueeze", places, [1]))
 
+
+def _added(b: Body, mask: str, k: str, like: str) -> str:
+    """What is added to scores: the bias, and a value where the mask is 0; "" if neither is given."""
+    bias = b.optional("attention_bias")
+    if not b.has(mask):
+        return bias
+
+    def by_ends() -> list[str]:
+        """A mask of ends, for each sample, that beginnings may follow."""
+        batch = b("Shape", k, end=1)
+        both = b("Concat", mask, b("Expand", b.integers(0, np.int32), batch), axis=0)
+        ends, starts = (
+            b("Reshape", b("Slice", both, first, end, [0]), [-1, 1, 1, 1])
+            for first, end in (([0], batch), (batch, b("Add", batch, batch)))
+        )
+        keys = b("Cast", b("Range", 0, b("Squeeze", b("Shape", k, start=2, end=3)), 1), to=6)
+        return [b("And", b("GreaterOrEqual", keys, starts), b("Less", keys, ends))]
+
+    def by_elements() -> list[str]:
+        """A mask of each key, maybe for each query."""
+        shape = b("Shape", mask)
+        rows = b("Slice", b("Concat", [1], b("Slice", shape, [1], [-1], [0]), axis=0), [-1], [FAR], [0])
+        last = b("Slice", shape, [-1], [FAR], [0])
+        whole = b("Concat", b("Slice", shape, [0], [1], [0]), [1], rows, last, axis=0)
+        return [b("Greater", b("Reshape", mask, whole), b.integers(0, np.int32))]
+
+    rank = b.rank(mask)
+    if rank is None:
+        (kept,) = b.choose(b("Equal", b("Size", b("Shape", mask)), 1), by_ends, by_elements)
+    elif rank > 3:
+        b.refuse(f"a {mask} of {rank} dimensions")
+    else:
+        (kept,) = by_ends() if rank == 1 else by_elements()
+    added = b("Where", kept, b.number(0, like), b.number(b.attributes["mask_filter_value"], like))
+    return b("Add", added, bias) if bias else added
+
+
+def _checked(b: Body) -> int:
+    count: int = b.attributes["num_heads"]
+    if count < 1:
+        b.wrong(f"num_heads is {count}")
+    return count
+
+
+def _self_attention(b: Body) -> tuple[str, ...]:
+    """The one that has the weights of queries, keys and values, and one cache for both."""
+    count = _checked(b)
+    for name in ("do_rotary", "past_present_share_buffer", "rotary_embedding_dim"):
+        if b.attributes[name]:
+            b.refuse(f"{name} is {b.attributes[name]}")
+    if b.has("past_sequence_length"):
+        b.refuse("input past_sequence_length")
+    projected = b("MatMul", "input", "weights")
+    if b.has("bias"):
+        projected = b("Add", projected, "bias")
+    return _of_one(b, projected, count, "input")
+
+
+def _of_one(b: Body, projected: str, count: int, like: str) -> tuple[str, ...]:
+    """Attention of what is ``projected``: queries, keys and values side by side."""
+    sizes = b.attributes.get("qkv_hidden_sizes")
+    if sizes and (len(sizes) != 3 or min(sizes) < 1 or sizes[0] != sizes[1]):
+        b.wrong(f"qkv_hidden_sizes is {list(sizes)}")
+    if sizes:
+        parts = b.several(3, "Split", projected, list(sizes), axis=2)
+    else:
+        parts = b.several(3, "Split", projected, axis=2, num_outputs=3)
+    q, k, v = (heads(b, x, count) for x in parts)
+    present, before = "", ""
+    if b.has("past") or "present" in b.outputs:
+        present = b("Concat", b("Unsqueeze", k, [0]), b("Unsqueeze", v, [0]), axis=0)
+    if b.has("past"):
+        present = b("Concat", "past", present, axis=3)
+        before = b("Shape", "past", start=3, end=4)
+        k, v = (b("Squeeze", b("Slice", present, [i], [i + 1], [0]), [0]) for i in range(2))
+    made, _ = attend(
+        b,
+        q,
+        k,
+        v,
+        count,
+        count,
+        like=like,
+        scale=b.attributes["scale"],
+        visible=_causal(b, q, k, before) if b.attributes["unidirectional"] else "",
+        bias=_added(b, "mask_index", k, like),
+    )
+    return made, present
+
+
+_COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
 
 ROWS: list[Row] = [
-    *rotary.ROWS,
     row(
-        "GroupQueryAttention(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos_cache?,"
-        "sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?, q_norm_weight?, k_norm_weight?)"
-        " -> output, present_key?, present_value?, output_qk?",
-        _grouped,
-        "int num_heads, int kv_num_heads, float scale = 0, float softcap = 0, int do_rotary = 0,"
-        "int rotary_interleaved = 0, int local_window_size = -1, int causal = 1, int smooth_softmax = -1,"
-        "float qk_norm_epsilon = 1e-6,"
-        "int kv_cache_bit_width = 0, int sliding_window_cache = 0, int qk_output = 0, string k_quant_type = NONE,"
-        "string v_quant_type = NONE",
-        since=24,
+        "MultiHeadAttention(query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,"
+        "past_sequence_length?, cache_indirection?) -> output, present_key?, present_value?, qk?",
+        _multi_head,
+        _COMMON,
+    ),
+    row(
+        "Attention(input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)"
+        " -> output, present?",
+        _self_attention,
+        f"{_COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
+        "int rotary_embedding_dim = 0",
     ),
 ]

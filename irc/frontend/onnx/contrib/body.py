@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from irc.frontend.onnx.checks import Place
 
+FAR = 2**63 - 1
+"""Where slices end that go to the end."""
+
 Operand = str | int | Sequence[int]
 """The name of a value, or int64 constants."""
 
@@ -72,10 +75,15 @@ class Body:
         """A constant."""
         return self.constant(np.array(value, dtype))
 
-    def number(self, value: float, like: str = "") -> str:
-        """A constant of the type of the input ``like``, or of float."""
+    def number(self, value: float, like: str) -> str:
+        """A constant of the type of the input ``like``."""
         made = self.constant(np.array(value, np.float32))
-        return made if not like or self.dtype(like) is DType.FLOAT else self("CastLike", made, like)
+        return made if self.dtype(like) is DType.FLOAT else self.cast(made, like)
+
+    def cast(self, x: str, like: str) -> str:
+        """``x`` in the element type of the input ``like``."""
+        dtype = self.dtype(like)
+        return self("CastLike", x, like) if dtype is None else self("Cast", x, to=dtype.onnx)
 
     def constant(self, value: np.ndarray[Any, Any]) -> str:
         """A constant; the same one for the same value."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from irc.frontend.onnx.contrib.body import Body
 from irc.frontend.onnx.contrib.rows import Row, row
 
@@ -75,7 +77,7 @@ def _activated(b: Body, x: str, given: dict[str, float]) -> str:
     if not given.keys() >= set(wanted):
         b.wrong(f"the activation {name} needs {len(wanted)} parameters")
     if name == "Clip":
-        return b("Clip", x, *(b("CastLike", b.number(given[key]), x) for key in wanted))
+        return b("Clip", x, *(b.number(given[key], next(iter(b.types))) for key in wanted))
     return b(name, x, **{key: given[key] for key in wanted})
 
 
@@ -113,12 +115,37 @@ def _skip_rms(b: Body) -> tuple[str, ...]:
     return (b("RMSNormalization", total, "gamma", epsilon=b.attributes["epsilon"]), "", "", total)
 
 
+def _embed(b: Body) -> tuple[str, ...]:
+    """The sum of embeddings, normalized; how much of each sample is no padding, if masks end with it."""
+    ids = "input_ids"
+    at = "position_ids"
+    if not b.has(at):
+        length = b("Squeeze", b("Shape", ids, start=1, end=2))
+        at = b("Unsqueeze", b("Range", 0, length, 1), [0])
+    total = b("Add", b("Gather", "word_embedding", ids), b("Gather", "position_embedding", at))
+    if b.has("segment_ids") != b.has("segment_embedding"):
+        b.wrong("of inputs segment_ids and segment_embedding, one is absent")
+    if b.has("segment_ids"):
+        total = b("Add", total, b("Gather", "segment_embedding", "segment_ids"))
+    made = b("LayerNormalization", total, "gamma", "beta", epsilon=b.attributes["epsilon"])
+    rows = b("Shape", ids, end=1)
+    zeros = b("Expand", b.integers(0, np.int32), rows)
+    ends = b("ReduceSum", "mask", [1], keepdims=0) if b.has("mask") else zeros
+    return made, ends, total
+
+
 _SKIP_OUTPUTS = "output, mean?, inv_std_var?, input_skip_bias_sum?"
 _TRANSPOSED = "float alpha = 1, int transA = 0, int transB = 0"
 
 ROWS: list[Row] = [
     row("BiasAdd(X, bias, skip) -> Y", _bias_add),
     row("BiasGelu(A, B) -> C", lambda b: b("Gelu", b("Add", "A", "B")), since=20),
+    row(
+        "EmbedLayerNormalization(input_ids, segment_ids?, word_embedding, position_embedding, segment_embedding?,"
+        "gamma, beta, mask?, position_ids?) -> output, mask_index?, embedding_sum?",
+        _embed,
+        "float epsilon = 1e-12, int mask_index_type = 0",
+    ),
     row("FastGelu(X, bias?) -> Y", _fast_gelu, since=20),
     row("Gelu(X) -> Y", lambda b: b("Gelu", "X"), since=20),
     row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.frontend.onnx.contrib.body import Body
+from irc.frontend.onnx.contrib.body import FAR, Body
 from irc.frontend.onnx.contrib.rows import Row, row
 
 
@@ -14,11 +14,8 @@ def rotated(b: Body, x: str, positions: str, cos: str, sin: str, interleaved: in
         return b("RotaryEmbedding", x, cos, sin, positions, rotary_embedding_dim=2 * half, **words)
     width = b("Mul", b("Shape", cos, start=1), [2])
     first = b("Slice", x, [0], width, [3])
-    rest = b("Slice", x, width, [_FAR], [3])
+    rest = b("Slice", x, width, [FAR], [3])
     return b("Concat", b("RotaryEmbedding", first, cos, sin, positions, **words), rest, axis=3)
-
-
-_FAR = 2**63 - 1
 
 
 def _rotary(b: Body) -> str:
@@ -59,7 +56,7 @@ def _positions(b: Body, x: str) -> str:
         return "position_ids"
     shape = b("Shape", "position_ids")
     rank = b("Size", shape)
-    matrix = b("Reshape", "position_ids", b("Slice", b("Concat", [1], shape, axis=0), [-2], [_FAR], [0]))
+    matrix = b("Reshape", "position_ids", b("Slice", b("Concat", [1], shape, axis=0), [-2], [FAR], [0]))
     length = b("Shape", x, start=2, end=3)
     steps = b("Mul", b("Range", 0, b("Squeeze", length), 1), b("Sub", 2, rank))
     return b("Expand", b("Add", matrix, steps), b("Concat", b("Shape", x, end=1), length, axis=0))

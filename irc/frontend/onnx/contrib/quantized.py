@@ -1,0 +1,105 @@
+"""Products and sums of quantized numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+
+from irc.frontend.onnx.contrib.body import Body
+from irc.frontend.onnx.contrib.rows import Row, row
+from irc.ir.types import DType
+
+_FLOAT = DType.FLOAT.onnx
+
+
+def _of_few_bits(b: Body) -> str:
+    """A product with weights of few bits, in blocks that have a scale each: constants are unpacked but once."""
+    bits, block, n, k = (b.attributes[name] for name in ("bits", "block_size", "N", "K"))
+    if bits not in (2, 4, 8):
+        b.wrong(f"bits is {bits}, but must be 2, 4 or 8")
+    if block < 16 or block & (block - 1):
+        b.wrong(f"block_size is {block}, but must be a power of two, and 16 or more")
+    if n < 1 or k < 1:
+        b.wrong(f"N is {n} and K is {k}")
+    if b.has("g_idx"):
+        b.refuse("input g_idx")
+    if b.attributes["weight_prepacked"]:
+        b.refuse("weight_prepacked is not 0")
+    blocks = ceil(k / block)
+    apart = [n, blocks, 1, 1]  # what is unpacked has one more axis than what is packed
+    weights = b.cast(_unpacked(b, b("Reshape", "B", [n, blocks, block * bits // 8]), bits), "scales")
+    if b.has("zero_points"):
+        zeros = "zero_points"
+        if b.dtype(zeros) is None:
+            b.refuse("input zero_points is of a type that is not known")
+        if b.dtype(zeros) is DType.UINT8:
+            per_row = ceil(blocks * bits / 8)
+            zeros = b("Reshape", _unpacked(b, b("Reshape", zeros, [n, per_row]), bits), [n, per_row * 8 // bits])
+            zeros = b("Slice", zeros, [0], [blocks], [1])
+        zeros = b("Reshape", b.cast(zeros, "scales"), apart)
+    else:
+        zeros = b.number(1 << (bits - 1), "scales")
+    real = b("Mul", b("Sub", weights, zeros), b("Reshape", "scales", apart))
+    rows = b("Reshape", real, [n, blocks * block])
+    if k != blocks * block:
+        rows = b("Slice", rows, [0], [k], [1])
+    product = b("MatMul", "A", b("Transpose", rows, perm=[1, 0]))
+    return b("Add", product, "bias") if b.has("bias") else product
+
+
+def _unpacked(b: Body, x: str, bits: int) -> str:
+    """The numbers of ``bits`` bits in bytes, the lowest ones first, along one more axis."""
+    shifts = b.integers(range(0, 8, bits), np.uint8)
+    apart = b("Unsqueeze", x, [-1])
+    if bits == 8:
+        return apart
+    return b("BitwiseAnd", b("BitShift", apart, shifts, direction="RIGHT"), b.integers((1 << bits) - 1, np.uint8))
+
+
+def _dynamic(b: Body) -> str:
+    """A product with weights in 8 bits, for which the other operand is quantized as a whole."""
+    a, scale, zero = b.several(3, "DynamicQuantizeLinear", "A")
+    operands = [a, "B", zero, *(["b_zero_point"] if b.has("b_zero_point") else [])]
+    return _scaled(b, b("MatMulInteger", *operands), b("Mul", scale, "b_scale"))
+
+
+def _to_float(b: Body) -> str:
+    operands = ["A", "B", b.optional("a_zero_point"), b.optional("b_zero_point")]
+    while not operands[-1]:
+        operands.pop()
+    return _scaled(b, b("MatMulInteger", *operands), b("Mul", "a_scale", "b_scale"))
+
+
+def _scaled(b: Body, product: str, scale: str) -> str:
+    made = b("Mul", b("Cast", product, to=_FLOAT), scale)
+    return b("Add", made, "bias") if b.has("bias") else made
+
+
+def _by_numbers(op_type: str) -> Callable[[Body], str]:
+    """A body that computes with the numbers that quantized ones stand for."""
+
+    def body(b: Body) -> str:
+        words = [[x, f"{x}_scale", *([zero] if b.has(zero := f"{x}_zero_point") else [])] for x in "AB"]
+        a, c = (b("DequantizeLinear", *operands) for operands in words)
+        made = b(op_type, a, c)
+        zero = "C_zero_point" if b.has("C_zero_point") else b("CastLike", b.integers(0, np.uint8), "A")
+        return b("QuantizeLinear", made, "C_scale", zero)
+
+    return body
+
+
+_PAIR = "A, A_scale, A_zero_point?, B, B_scale, B_zero_point?, C_scale, C_zero_point?"
+
+ROWS: list[Row] = [
+    row("DynamicQuantizeMatMul(A, B, b_scale, b_zero_point?, bias?) -> Y", _dynamic),
+    row("MatMulIntegerToFloat(A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?) -> Y", _to_float),
+    row(
+        "MatMulNBits(A, B, scales, zero_points?, g_idx?, bias?) -> Y",
+        _of_few_bits,
+        "int K, int N, int block_size, int bits = 4, int accuracy_level = 0, int weight_prepacked = 0",
+    ),
+    row(f"QLinearAdd({_PAIR}) -> C", _by_numbers("Add")),
+    row(f"QLinearMul({_PAIR}) -> C", _by_numbers("Mul")),
+]

@@ -1,0 +1,142 @@
+"""Operators of com.microsoft that compute with quantized numbers, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from tests.frontend.contrib import check, contrib, random
+from tests.frontend.helpers import refused
+
+
+def numbers(seed: int, *shape: int, dtype: Any = np.uint8) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def unpacked(x: np.ndarray, bits: int) -> np.ndarray:
+    """The numbers in the bytes of each row."""
+    return np.stack([x >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], -1).reshape(len(x), -1)
+
+
+def few_bits(bits: int, k: int, zeros: str, dtype: Any = np.float32) -> tuple[dict[str, np.ndarray | None], np.ndarray]:
+    """Inputs of MatMulNBits, with 3 rows of weights in blocks of 16, and the weights."""
+    n, blocks = 3, -(-k // 16)
+    packed = numbers(0, n, blocks, 2 * bits)
+    scales = np.abs(random(1, n, blocks, dtype=dtype)) / 16
+    zero: np.ndarray | None = None
+    offsets = np.full((n, blocks), 1 << (bits - 1))
+    if zeros == "packed":
+        zero = numbers(2, n, -(-blocks * bits // 8))
+        offsets = unpacked(zero, bits)[:, :blocks].astype(int)
+    elif zeros == "float":
+        zero = offsets = random(2, n, blocks, dtype=dtype)
+    codes = unpacked(packed.reshape(n, -1), bits).reshape(n, blocks, 16)
+    real = ((codes - offsets[..., None].astype(dtype)) * scales[..., None]).reshape(n, -1)[:, :k]
+    return {"a": random(3, 2, 4, k, dtype=dtype), "b": packed, "scales": scales, "zeros": zero}, real
+
+
+@pytest.mark.parametrize("k", [32, 40])
+@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_weights_of_few_bits(bits: int, zeros: str, k: int, dtype: Any) -> None:
+    arrays, real = few_bits(bits, k, zeros, dtype)
+    expected = (arrays["a"].astype(float) @ real.T.astype(float)).astype(dtype)
+    words = {"bits": bits, "block_size": 16, "N": 3, "K": k, "tolerance": 1e-4 if dtype is np.float32 else 0.05}
+    check({"y": expected}, "MatMulNBits", arrays, **words)
+    biased = {**arrays, "g": None, "bias": random(5, 3, dtype=dtype)}
+    check({"y": expected + biased["bias"]}, "MatMulNBits", biased, **words)
+
+
+def test_constant_weights_are_unpacked_once() -> None:
+    arrays, real = few_bits(4, 40, "packed")
+    model, feeds = contrib("MatMulNBits", arrays, "y", constants="b scales zeros", bits=4, block_size=16, N=3, K=40)
+    compiled = irc.compile(model)
+    assert [n.kind for n in compiled.graph.nodes if n.kind != "prim::Constant"] == ["onnx::MatMul"]
+    np.testing.assert_allclose(compiled.run(feeds)["y"], arrays["a"] @ real.T, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_would_take_too_much_stay_packed() -> None:
+    arrays, _ = few_bits(4, 40, "packed")
+    model, _ = contrib("MatMulNBits", arrays, "y", constants="b scales zeros", bits=4, block_size=16, N=3, K=40)
+    passes = "inline,canonicalize,constant-fold{max-growth=0},dce"
+    assert any(n.kind == "onnx::BitShift" for n in irc.compile(model, passes=passes).graph.nodes)
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "attributes"),
+    [
+        ("IRC127", "bits is 3", {"bits": 3}),
+        ("IRC127", "block_size is 24", {"block_size": 24}),
+        ("IRC127", "block_size is 8", {"block_size": 8}),
+        ("IRC127", "N is 0", {"N": 0}),
+        ("IRC127", "K is -1", {"K": -1}),
+        ("IRC134", "weight_prepacked", {"weight_prepacked": 1}),
+        ("IRC134", "input g_idx", {}),
+    ],
+)
+def test_bad_weights_of_few_bits(code: str, words: str, attributes: dict[str, Any]) -> None:
+    arrays, _ = few_bits(4, 32, "packed")
+    given = {**arrays, "g": np.zeros(32, np.int32) if "g_idx" in words else None}
+    refused(
+        code,
+        contrib("MatMulNBits", given, "y", **{"bits": 4, "block_size": 16, "N": 3, "K": 32, **attributes})[0],
+        words,
+    )
+
+
+@pytest.mark.parametrize("n", [4, 1 << 62])
+def test_sizes_that_are_not_those_of_the_weights(n: int) -> None:
+    arrays, _ = few_bits(4, 32, "packed")
+    model, feeds = contrib("MatMulNBits", arrays, "y", bits=4, block_size=16, N=n, K=32)
+    with pytest.raises(irc.Error):
+        irc.compile(model).run(feeds)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("zero", [None, np.array(3), np.array([3, 0, 7, 1, 2])])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_products_of_quantized_numbers(dtype: Any, zero: np.ndarray | None, has_bias: bool) -> None:
+    a, weights, bias = random(0, 2, 3, 8), numbers(1, 8, 5, dtype=dtype), random(2, 5) if has_bias else None
+    scale = np.array(0.25, np.float32) if zero is None or not zero.ndim else np.abs(random(3, 5))
+    offset = None if zero is None else zero.astype(dtype)
+    real = (weights - (0 if zero is None else zero.astype(float))) * scale
+    added = 0 if bias is None else bias
+    low, high = min(a.min(), 0), max(a.max(), 0)
+    step = np.float32(high - low) / np.float32(255)
+    at = np.round(-low / step)
+    codes = np.clip(np.round(a / step) + at, 0, 255)
+    words = {"tolerance": 1e-3}
+    expected = ((codes - at) * step @ real + added).astype(np.float32)
+    check({"y": expected}, "DynamicQuantizeMatMul", {"a": a, "b": weights, "s": scale, "z": offset, "c": bias}, **words)
+    for has_zero in (False, True):
+        arrays = {
+            "a": codes.astype(np.uint8),
+            "b": weights,
+            "s": np.array(step),
+            "t": scale,
+            "y0": at.astype(np.uint8) if has_zero else None,
+            "z": offset,
+            "c": bias,
+        }
+        expected = ((codes - (at if has_zero else 0)) * step @ real + added).astype(np.float32)
+        check({"y": expected}, "MatMulIntegerToFloat", arrays, **words)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("has_zeros", [False, True])
+@pytest.mark.parametrize("op_type", ["QLinearAdd", "QLinearMul"])
+def test_sums_and_products_element_by_element(op_type: str, dtype: Any, has_zeros: bool) -> None:
+    a, b = numbers(0, 2, 3, 8, dtype=dtype), numbers(1, 8, dtype=dtype)
+    scales = [np.array(x, np.float32) for x in (0.25, 0.5, 0.75)]
+    zeros = [np.array(x, dtype) if has_zeros else None for x in (3, 5, 7)]
+    x, y = ((v - (0 if z is None else float(z))) * s for v, s, z in zip((a, b), scales, zeros))
+    made = np.round((x + y if op_type == "QLinearAdd" else x * y) / scales[2]) + (7 if has_zeros else 0)
+    info = np.iinfo(dtype)
+    names = ("a", "a_s", "a_z", "b", "b_s", "b_z", "c_s", "c_z")
+    arrays = dict(zip(names, (a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2])))
+    check({"c": np.clip(made, info.min, info.max).astype(dtype)}, op_type, arrays)
