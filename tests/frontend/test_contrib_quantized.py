@@ -75,8 +75,9 @@ def test_weights_that_would_take_too_much_stay_packed() -> None:
         ("IRC127", "block_size is 8", {"block_size": 8}),
         ("IRC127", "N is 0", {"N": 0}),
         ("IRC127", "K is -1", {"K": -1}),
-        ("IRC134", "weight_prepacked", {"weight_prepacked": 1}),
-        ("IRC134", "input g_idx", {}),
+        ("IRC127", "sizes that are too large", {"K": (1 << 63) - 1}),
+        ("IRC123", "weight_prepacked", {"weight_prepacked": 1}),
+        ("IRC123", "input g_idx", {}),
     ],
 )
 def test_bad_weights_of_few_bits(code: str, words: str, attributes: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
     """A call of the node's function body; the node itself if somebody registered an operator of that name.
 
     Raises:
-        Error: IRC127 if attributes are wrong, IRC134 if irc has no body for what the node asks for.
+        Error: IRC127 if attributes are wrong, IRC123 if irc has no body for what the node asks for.
     """
     if operator.version is None:
         return builder.operator(raw, operator, block, scope)

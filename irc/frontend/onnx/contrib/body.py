@@ -72,8 +72,11 @@ class Body:
         return self.several(len(first.output), "If", condition, then_branch=first, else_branch=second)
 
     def integers(self, value: int | Sequence[int], dtype: Any = np.int64) -> str:
-        """A constant."""
-        return self.constant(np.array(value, dtype))
+        """A constant. Raises IRC127 if attributes make it too large."""
+        try:
+            return self.constant(np.array(value, dtype))
+        except OverflowError:
+            self.wrong(f"attributes ask for sizes that are too large: {value}")
 
     def number(self, value: float, like: str) -> str:
         """A constant of the type of the input ``like``."""
@@ -120,8 +123,8 @@ class Body:
         return type.dtype if isinstance(type, TensorType) else None
 
     def refuse(self, what: str) -> NoReturn:
-        """Say that irc has no body for this. Raises IRC134."""
-        raise Error("IRC134", f"{what}, which irc does not support", str(self._where))
+        """Say that irc has no body for this. Raises IRC123."""
+        raise Error("IRC123", f"{what}, which irc does not support", str(self._where))
 
     def wrong(self, what: str) -> NoReturn:
         """Say that the node is wrong. Raises IRC127."""

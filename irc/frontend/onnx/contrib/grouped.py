@@ -72,7 +72,7 @@ def _grouped(b: Body) -> tuple[str, ...]:
     visible = _visible(b, keys[1], places, ends)
     sink = b.optional("head_sink")
     if not sink and of_node["smooth_softmax"] == 1:
-        sink = b("Expand", b.number(0, "query"), [count])
+        sink = b("Reshape", b.number(0, "query"), [1])
     made, _ = attend(
         b,
         q,
