@@ -376,6 +376,31 @@ def test_attention_with_weights(sizes: list[int] | None, past: int | None, causa
     check(expected, "Attention", arrays, 1e-4, **words)
 
 
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("past", [None, 4])
+@pytest.mark.parametrize("zeros", [(None, None), (3, None), (3, 7), (None, 7)])
+@pytest.mark.parametrize("has_columns", [False, True])
+def test_attention_with_quantized_weights(
+    has_columns: bool, zeros: tuple[int | None, int | None], past: int | None, causal: int
+) -> None:
+    rng, width = np.random.default_rng(0), 3 * HEADS * SIZE
+    x, weights = rng.integers(0, 256, (BATCH, 3, 6), np.uint8), rng.integers(-128, 128, (6, width), np.int8)
+    scale = np.full(width if has_columns else (), 1 / 256, np.float32)
+    bias, step = random(2, width), np.array(1 / 128, np.float32)
+    real = (x.astype(float) - (zeros[0] or 0)) @ (weights.astype(float) - (zeros[1] or 0)) * scale * step + bias
+    q, k, v = (by_head(part) for part in np.split(real.astype(np.float32), 3, axis=-1))
+    cache = random(3, 2, BATCH, HEADS, past, SIZE) if past else None
+    if cache is not None:
+        k, v = np.concatenate([cache[0], k], 2), np.concatenate([cache[1], v], 2)
+    mask = MASKS["keys"](3, k.shape[2])
+    expected = {"y": attention(q, k, v, masked(mask, k.shape[2]), (past or 0) if causal else None)}
+    at, to = (None if zero is None else np.array(zero, kind) for zero, kind in zip(zeros, (np.uint8, np.int8)))
+    names = ("x", "w", "b", "xs", "ws", "mask", "xz", "wz", "past")
+    arrays = dict(zip(names, (x, weights, bias, step, scale, mask, at, to, cache)))
+    words = {"num_heads": HEADS, "unidirectional": causal}
+    check({**expected, "present": np.stack([k, v])}, "QAttention", arrays, 1e-4, **words)
+
+
 @pytest.mark.parametrize("op_type", ["MultiHeadAttention", "Attention"])
 def test_caches_that_are_appended_to(op_type: str) -> None:
     """Step by step, by sessions that copy nothing, as all at once."""

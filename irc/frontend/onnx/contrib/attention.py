@@ -82,7 +82,7 @@ def attend(
 
 
 def _multi_head(b: Body) -> tuple[str, ...]:
-    count = _checked(b)
+    count = _heads_of(b)
     for name in ("past_sequence_length", "cache_indirection"):
         if b.has(name):
             b.refuse(f"input {name}")
@@ -192,7 +192,7 @@ def _added(b: Body, mask: str, k: str, like: str) -> str:
     return b("Add", added, bias) if bias else added
 
 
-def _checked(b: Body) -> int:
+def _heads_of(b: Body) -> int:
     count: int = b.attributes["num_heads"]
     if count < 1:
         b.wrong(f"num_heads is {count}")
@@ -201,20 +201,20 @@ def _checked(b: Body) -> int:
 
 def _self_attention(b: Body) -> tuple[str, ...]:
     """The one that has the weights of queries, keys and values, and one cache for both."""
-    count = _checked(b)
-    for name in ("do_rotary", "past_present_share_buffer", "rotary_embedding_dim"):
-        if b.attributes[name]:
-            b.refuse(f"{name} is {b.attributes[name]}")
     if b.has("past_sequence_length"):
         b.refuse("input past_sequence_length")
     projected = b("MatMul", "input", "weights")
     if b.has("bias"):
         projected = b("Add", projected, "bias")
-    return _of_one(b, projected, count, "input")
+    return of_one(b, projected, "input")
 
 
-def _of_one(b: Body, projected: str, count: int, like: str) -> tuple[str, ...]:
-    """Attention of what is ``projected``: queries, keys and values side by side."""
+def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
+    """Attention of what is ``projected``: queries, keys and values side by side, of the type of ``like``."""
+    count = _heads_of(b)
+    for name in ("do_rotary", "past_present_share_buffer", "rotary_embedding_dim"):
+        if b.attributes.get(name):
+            b.refuse(f"{name} is {b.attributes[name]}")
     sizes = b.attributes.get("qkv_hidden_sizes")
     if sizes and (len(sizes) != 3 or min(sizes) < 1 or sizes[0] != sizes[1]):
         b.wrong(f"qkv_hidden_sizes is {list(sizes)}")
@@ -245,20 +245,21 @@ def _of_one(b: Body, projected: str, count: int, like: str) -> tuple[str, ...]:
     return made, present
 
 
-_COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
+COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
+"""Attributes that all have where heads have keys of their own."""
 
 ROWS: list[Row] = [
     row(
         "MultiHeadAttention(query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,"
         "past_sequence_length?, cache_indirection?) -> output, present_key?, present_value?, qk?",
         _multi_head,
-        _COMMON,
+        COMMON,
     ),
     row(
         "Attention(input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)"
         " -> output, present?",
         _self_attention,
-        f"{_COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
+        f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
         "int rotary_embedding_dim = 0",
     ),
 ]

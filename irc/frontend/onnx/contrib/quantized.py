@@ -7,11 +7,10 @@ from math import ceil
 
 import numpy as np
 
+from irc.frontend.onnx.contrib.attention import COMMON, of_one
 from irc.frontend.onnx.contrib.body import Body
 from irc.frontend.onnx.contrib.rows import Row, row
 from irc.ir.types import DType
-
-_FLOAT = DType.FLOAT.onnx
 
 
 def _of_few_bits(b: Body) -> str:
@@ -66,14 +65,24 @@ def _dynamic(b: Body) -> str:
 
 
 def _to_float(b: Body) -> str:
-    operands = ["A", "B", b.optional("a_zero_point"), b.optional("b_zero_point")]
+    return _scaled(b, _of_integers(b, "A", "B", "a", "b"), b("Mul", "a_scale", "b_scale"))
+
+
+def _attention(b: Body) -> tuple[str, ...]:
+    product = _of_integers(b, "input", "weight", "input", "weight")
+    return of_one(b, _scaled(b, product, b("Mul", "input_scale", "weight_scale")), "input_scale")
+
+
+def _of_integers(b: Body, left: str, right: str, *names: str) -> str:
+    """A product, less the zero points that begin with ``names``."""
+    operands = [left, right, *(b.optional(f"{name}_zero_point") for name in names)]
     while not operands[-1]:
         operands.pop()
-    return _scaled(b, b("MatMulInteger", *operands), b("Mul", "a_scale", "b_scale"))
+    return b("MatMulInteger", *operands)
 
 
 def _scaled(b: Body, product: str, scale: str) -> str:
-    made = b("Mul", b("Cast", product, to=_FLOAT), scale)
+    made = b("Mul", b("CastLike", product, scale), scale)
     return b("Add", made, "bias") if b.has("bias") else made
 
 
@@ -99,6 +108,12 @@ ROWS: list[Row] = [
         "MatMulNBits(A, B, scales, zero_points?, g_idx?, bias?) -> Y",
         _of_few_bits,
         "int K, int N, int block_size, int bits = 4, int accuracy_level = 0, int weight_prepacked = 0",
+    ),
+    row(
+        "QAttention(input, weight, bias, input_scale, weight_scale, mask_index?, input_zero_point?, weight_zero_point?,"
+        "past?) -> output, present?",
+        _attention,
+        f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0",
     ),
     row(f"QLinearAdd({_PAIR}) -> C", _by_numbers("Add")),
     row(f"QLinearMul({_PAIR}) -> C", _by_numbers("Mul")),
