@@ -156,6 +156,12 @@ def test_bad_nodes(code: str, words: str, op_type: str, inputs: str, outputs: st
     refused(code, model, words)
 
 
+def test_scalars_have_nothing_to_transpose() -> None:
+    model, feeds = contrib("FusedMatMul", {"a": np.array(1, np.float32), "b": X}, "y", transA=1)
+    with pytest.raises(irc.Error, match="scalars"):
+        irc.compile(model).run(feeds)
+
+
 def test_the_domain_must_be_imported() -> None:
     model, _ = contrib("Gelu", {"x": X}, "y")
     del model.opset_import[1]

@@ -41,7 +41,7 @@ def _transposed(b: Body, name: str) -> str:
     if not of_last and not of_batch:
         return name
     rank = b.rank(name)
-    if rank == 1:
+    if rank is not None and rank < 2:
         return name  # a vector has nothing to transpose
     if rank is None:
         given = ("i" if of_batch else "...i") + ("..." if of_batch else "") + "j"
