@@ -90,6 +90,34 @@ def test_bad_weights_of_few_bits(code: str, words: str, attributes: dict[str, An
     )
 
 
+@pytest.mark.parametrize("has_zeros", [False, True])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("indices", [np.array(2), np.array([[0, 4, -1], [3, 3, 1]], np.int32)])
+def test_rows_of_few_bits(indices: np.ndarray, bits: int, has_zeros: bool) -> None:
+    packed, scales = numbers(0, 5, 6 * bits), np.abs(random(1, 5, 3))
+    zeros = numbers(2, 5, -(-3 * bits // 8)) if has_zeros else None
+    offsets = 1 << (bits - 1) if zeros is None else unpacked(zeros, bits)[:, :3].astype(np.float32)[..., None]
+    real = ((unpacked(packed, bits).reshape(5, 3, 16) - np.float32(offsets)) * scales[..., None]).reshape(5, 48)
+    arrays = {"data": packed, "indices": indices, "scales": scales, "zeros": zeros}
+    words = {"constants": "data scales" + " zeros" * has_zeros, "bits": bits, "block_size": 16}
+    check({"y": real[indices]}, "GatherBlockQuantized", arrays, **words)
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("an axis", {"gather_axis": 1}),
+        ("an axis", {"quantize_axis": 0}),
+        ("last block of 48 columns has less than 32", {"block_size": 32}),
+        ("no matrix of uint8", {"constants": ""}),
+    ],
+)
+def test_tables_of_few_bits_that_are_not_supported(words: str, change: dict[str, Any]) -> None:
+    arrays = {"data": numbers(0, 5, 24), "indices": np.array([1]), "scales": random(1, 5, 3)}
+    model, _ = contrib("GatherBlockQuantized", arrays, "y", **{"constants": "data", "block_size": 16, **change})
+    refused("IRC123", model, words)
+
+
 @pytest.mark.parametrize("n", [4, 1 << 62])
 def test_sizes_that_are_not_those_of_the_weights(n: int) -> None:
     arrays, _ = few_bits(4, 32, "packed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 import numpy as np
 
@@ -16,17 +15,14 @@ from irc.ir.types import DType
 def _of_few_bits(b: Body) -> str:
     """A product with weights of few bits, in blocks that have a scale each: constants are unpacked but once."""
     bits, block, n, k = (b.attributes[name] for name in ("bits", "block_size", "N", "K"))
-    if bits not in (2, 4, 8):
-        b.wrong(f"bits is {bits}, but must be 2, 4 or 8")
-    if block < 16 or block & (block - 1):
-        b.wrong(f"block_size is {block}, but must be a power of two, and 16 or more")
+    _check_bits(b)
     if n < 1 or k < 1:
         b.wrong(f"N is {n} and K is {k}")
     if b.has("g_idx"):
         b.refuse("input g_idx")
     if b.attributes["weight_prepacked"]:
         b.refuse("weight_prepacked is not 0")
-    blocks = ceil(k / block)
+    blocks = -(-k // block)
     apart = [n, blocks, 1, 1]  # what is unpacked has one more axis than what is packed
     weights = b.cast(_unpacked(b, b("Reshape", "B", [n, blocks, block * bits // 8]), bits), "scales")
     if b.has("zero_points"):
@@ -34,9 +30,7 @@ def _of_few_bits(b: Body) -> str:
         if b.dtype(zeros) is None:
             b.refuse("input zero_points is of a type that is not known")
         if b.dtype(zeros) is DType.UINT8:
-            per_row = ceil(blocks * bits / 8)
-            zeros = b("Reshape", _unpacked(b, b("Reshape", zeros, [n, per_row]), bits), [n, per_row * 8 // bits])
-            zeros = b("Slice", zeros, [0], [blocks], [1])
+            zeros = _first(b, b("Reshape", zeros, [n, _bytes(blocks, bits)]), bits, blocks)
         zeros = b("Reshape", b.cast(zeros, "scales"), apart)
     else:
         zeros = b.number(1 << (bits - 1), "scales")
@@ -46,6 +40,49 @@ def _of_few_bits(b: Body) -> str:
         rows = b("Slice", rows, [0], [k], [1])
     product = b("MatMul", "A", b("Transpose", rows, perm=[1, 0]))
     return b("Add", product, "bias") if b.has("bias") else product
+
+
+def _rows_of_few_bits(b: Body) -> str:
+    """Some rows of a table of few bits, in blocks that have a scale each: they alone are unpacked."""
+    bits, block = b.attributes["bits"], b.attributes["block_size"]
+    _check_bits(b)
+    width = b.size("data", 1)
+    if b.dtype("data") is not DType.UINT8 or b.rank("data") != 2 or width is None:
+        b.refuse("input data is no matrix of uint8 whose width is known")
+    if b.attributes["gather_axis"] not in (0, -2) or b.attributes["quantize_axis"] not in (1, -1):
+        b.refuse("an axis is not that of rows (gather_axis) or columns (quantize_axis)")
+    width = width * 8 // bits
+    if width % block:
+        b.refuse(f"the last block of {width} columns has less than {block}")
+    apart = [-1, width // block, 1]
+    packed, scales = (b("Gather", name, "indices") for name in ("data", "scales"))
+    codes = b.cast(b("Reshape", _unpacked(b, packed, bits), [-1, width // block, block]), "scales")
+    if b.has("zero_points"):
+        zeros = b("Gather", "zero_points", "indices")
+        zeros = b("Reshape", zeros, [-1, _bytes(width // block, bits)])
+        zeros = b("Reshape", b.cast(_first(b, zeros, bits, width // block), "scales"), apart)
+    else:
+        zeros = b.number(1 << (bits - 1), "scales")
+    real = b("Mul", b("Sub", codes, zeros), b("Reshape", scales, apart))
+    return b("Reshape", real, b("Concat", b("Shape", "indices"), [width], axis=0))
+
+
+def _check_bits(b: Body) -> None:
+    bits, block = b.attributes["bits"], b.attributes["block_size"]
+    if bits not in (2, 4, 8):
+        b.wrong(f"bits is {bits}, but must be 2, 4 or 8")
+    if block < 16 or block & (block - 1):
+        b.wrong(f"block_size is {block}, but must be a power of two, and 16 or more")
+
+
+def _bytes(count: int, bits: int) -> int:
+    return -(-count * bits // 8)
+
+
+def _first(b: Body, x: str, bits: int, count: int) -> str:
+    """The first numbers of each row of bytes."""
+    numbers = b("Reshape", _unpacked(b, x, bits), [-1, _bytes(count, bits) * 8 // bits])
+    return b("Slice", numbers, [0], [count], [1])
 
 
 def _unpacked(b: Body, x: str, bits: int) -> str:
@@ -103,6 +140,11 @@ _PAIR = "A, A_scale, A_zero_point?, B, B_scale, B_zero_point?, C_scale, C_zero_p
 
 ROWS: list[Row] = [
     row("DynamicQuantizeMatMul(A, B, b_scale, b_zero_point?, bias?) -> Y", _dynamic),
+    row(
+        "GatherBlockQuantized(data, indices, scales, zero_points?) -> output",
+        _rows_of_few_bits,
+        "int bits = 4, int block_size = 128, int gather_axis = 0, int quantize_axis = 1",
+    ),
     row("MatMulIntegerToFloat(A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?) -> Y", _to_float),
     row(
         "MatMulNBits(A, B, scales, zero_points?, g_idx?, bias?) -> Y",
