@@ -1,4 +1,4 @@
-"""The default pipeline and `compile`: from a model to something that runs."""
+"""`irc.compile`: from a model to something that runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc import __version__
-from irc.fuser import Fuse
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.ops.scan import known_rows
 from irc.loading import load_module
-from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, registry, set_default_evaluate
-from irc.passes.canonicalize import Canonicalize
-from irc.passes.shapes import ShapeInference
+from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.runtime.evaluate import evaluate
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
@@ -30,13 +27,7 @@ if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.ir import Node
 
-for _pass in (Canonicalize, Fuse, ShapeInference):
-    registry.register(_pass)
 set_default_evaluate(evaluate)
-
-registry.PIPELINES["default"] = (
-    "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable,fuse,dce"
-)
 
 
 def compile(

@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"passes"},
     "frontend": {"fuser", "runtime"},
 }
-EVERYWHERE = ["errors", "wording", "records", "atomic", "regular"]  # each may import those before it
+EVERYWHERE = ["errors", "wording", "records", "atomic", "regular", "late"]  # each may import those before it
 TOP = "the top"  # compiler, cli, backend...: what puts the layers together, and `irc` itself
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 import irc
 from irc.check import Tolerance, difference
-from irc.cli.process import Parser, finished, parsed
+from irc.cli.endings import Parser, parsed
+from irc.cli.process import finished
 from irc.demo import bundled_model, randomize_weights, seeded_inputs
 from irc.oracles import ask
 

@@ -16,6 +16,7 @@ from irc.fuser.cluster import Cluster
 from irc.fuser.policy import Policy, UpstreamAnchors
 from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.passes.options import check_not_negative
+from irc.passes.registry import register
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from irc.passes.base import PassContext
 
 
+@register
 @dataclass(frozen=True)
 class Fuse:
     """Fuse pointwise operators, and pointwise epilogues onto a convolution or matrix product.

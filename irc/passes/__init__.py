@@ -1,6 +1,7 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
 from irc.passes.base import Pass, PassContext, set_default_evaluate
+from irc.passes.canonicalize import Canonicalize
 from irc.passes.constant_fold import ConstantFold
 from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
@@ -17,11 +18,13 @@ from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
+from irc.passes.shapes import ShapeInference
 from irc.passes.shapes.context import shape_rule
 from irc.records import PassRun, Refusal
 
 __all__ = [
     "INSTRUMENTS",
+    "Canonicalize",
     "ConstantFold",
     "ConstantPool",
     "ConvBnFold",
@@ -43,6 +46,7 @@ __all__ = [
     "Reorder",
     "Repeat",
     "Rewriter",
+    "ShapeInference",
     "create",
     "create_instruments",
     "names",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from irc.late import complete
 from irc.records import Refusal
 
 if TYPE_CHECKING:
@@ -186,8 +187,7 @@ def describe(node: Node) -> str:
 def set_default_evaluate(evaluate: Evaluate) -> None:
     """Let ``evaluate`` compute constants where a ``PassManager`` is given nothing else.
 
-    Kernels live in a layer that passes know nothing of; ``irc.compiler``
-    introduces the two.
+    Kernels live in a layer that passes know nothing of; ``irc.compiler`` introduces the two, once that is needed.
     """
     _DEFAULT.evaluate = evaluate
 
@@ -200,4 +200,6 @@ _DEFAULT = _DefaultEvaluate()
 
 
 def _default_evaluate(node: Node, arrays: Sequence[Any]) -> list[Any] | None:
+    if _DEFAULT.evaluate is None:
+        complete()
     return None if _DEFAULT.evaluate is None else _DEFAULT.evaluate(node, arrays)

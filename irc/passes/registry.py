@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irc.errors import Error, did_you_mean
+from irc.late import complete
 from irc.passes.options import fault
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ ENTRY_POINT_GROUP = "irc.passes"
 
 _PASSES: dict[str, type[Pass]] = {}
 
-PIPELINES: dict[str, str] = {"none": ""}
+PIPELINES = {
+    "none": "",
+    "default": "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable,fuse,dce",
+}
 """Pipelines with a name of their own, usable wherever a pass is: ``default,in-place``."""
 
 P = TypeVar("P", bound="type[Pass]")
@@ -38,6 +42,8 @@ def register(pass_class: P) -> P:
 
 def find(name: str) -> type[Pass] | None:
     """The class of the pass called ``name``, loaded from its entry point if need be; None if there is none."""
+    if name not in _PASSES:
+        complete()
     found = _PASSES.get(name)
     if found is None:
         for point in _entry_points():
@@ -48,6 +54,7 @@ def find(name: str) -> type[Pass] | None:
 
 def names() -> list[str]:
     """The names of all passes, installed plug-ins included, sorted."""
+    complete()
     return sorted({*_PASSES, *(point.name for point in _entry_points())})
 
 

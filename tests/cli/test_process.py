@@ -151,10 +151,62 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("irc.cli.models.ModelFile.module", "irc.cli._parser"):
+    for step in ("irc.cli.models.ModelFile.module", "irc.cli.commands._parser"):
         monkeypatch.setattr(step, interrupt)
         result = irc("print", "g.ir")
         assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
+
+
+WHILE_IMPORTING = """
+import os, runpy, signal, sys
+marker, number = sys.argv[1], signal.Signals[sys.argv[2]]
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == marker:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Finder())
+sys.argv[1:] = sys.argv[3:]
+runpy.run_module("irc", run_name="__main__", alter_sys=True)
+"""
+"""Sends the process a signal when the command comes to import a module."""
+
+
+@pytest.mark.parametrize("marker", ["irc.cli.endings", "argparse", "irc.cli.commands", "irc.passes", "numpy", "onnx"])
+def test_interrupted_while_importing(marker: str, irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+
+    def sent(name: str) -> tuple[int, bytes, bytes]:
+        code = [sys.executable, "-S", "-c", WHILE_IMPORTING, marker, name, "compile", "m.onnx", "-o", "m.irc"]
+        environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        done = subprocess.run(code, capture_output=True, env=environment)
+        return done.returncode, done.stdout, done.stderr
+
+    assert sent("SIGINT") == (INTERRUPTED, b"", b"irc: interrupted\n")
+    by_itself = (-signal.SIGTERM, b"", b"")
+    told = (128 + signal.SIGTERM, b"", b"irc: ended by SIGTERM\n")
+    assert sent("SIGTERM") == (by_itself if marker in ("irc.cli.endings", "argparse") else told)
+    assert os.listdir() == ["m.onnx"]
+
+
+def test_little_is_imported_before_the_command_can_be_interrupted() -> None:
+    code = "import sys; before = {*sys.modules}; import irc.cli; print(*sorted(sys.modules.keys() - before))"
+    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli", "irc.cli.process", "irc.late"}
+
+
+def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As C code does that imports a module and finds that it cannot."""
+    irc.write("g.ir", GRAPH)
+
+    def interrupted(*_: object) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise ImportError("no module")
+
+    monkeypatch.setattr("irc.cli.models.ModelFile.module", interrupted)
+    result = irc("print", "g.ir")
+    assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])

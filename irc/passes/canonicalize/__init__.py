@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.passes.canonicalize import identities, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.options import check_not_negative
+from irc.passes.registry import register
 from irc.passes.shapes import Inference
 from irc.passes.walking import Queue
 
@@ -21,6 +22,7 @@ FAMILIES = (identities, products, scatter, shapes)
 """Modules whose import has filled the table of rules."""
 
 
+@register
 @dataclass(frozen=True)
 class Canonicalize:
     """Rewrite nodes to simpler forms until no rule applies.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.passes.registry import register
 from irc.passes.shapes import index, nn, pointwise, shaping, torch_nn, torch_pointwise, torch_shaping
 from irc.passes.shapes.infer import Inference
 
@@ -18,6 +19,7 @@ FAMILIES = (index, nn, pointwise, shaping, torch_nn, torch_pointwise, torch_shap
 """Modules whose import has filled the table of rules."""
 
 
+@register
 @dataclass(frozen=True)
 class ShapeInference:
     """Infer element types and shapes, keeping ONNX's named dimensions."""

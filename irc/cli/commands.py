@@ -1,0 +1,33 @@
+"""The commands, and how one of them is chosen and run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from irc import __version__
+from irc.cli import bench, compile, inspect, opt, run
+from irc.cli.endings import Parser, out_of_memory, parsed
+
+
+def run_command(argv: Sequence[str] | None = None) -> int:
+    """Run what a command line says, by default the program's."""
+    options = parsed(_parser(), argv)
+    try:
+        return options.run(options)
+    except MemoryError as error:
+        raise out_of_memory(error, options.model.path) from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="irc",
+        description="A compiler for ML graphs.",
+        epilog="irc COMMAND --help explains a command, with examples.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"irc {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    for module in (compile, run, opt, inspect, bench):
+        module.add_commands(commands)
+    return parser

@@ -1,0 +1,112 @@
+"""How a program ends, whatever happens to it, and to its streams."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from irc.cli.output import say
+from irc.errors import Error
+
+
+def status_of(program: Callable[[], int]) -> int:
+    """The exit status of ``program``, as `irc.cli.process.finished` has it, which sees to KeyboardInterrupt."""
+    try:
+        with _ended_by_signals():
+            status = program()
+            sys.stdout.flush()
+    except Error as error:
+        return _fail(str(error))
+    except BrokenPipeError:  # whoever reads our results has seen enough
+        _discard_stdout()
+        return 1
+    except MemoryError as error:
+        return _fail(str(out_of_memory(error)))
+    except OSError as error:  # files are looked after where they are used; what is left is stdout, on a full disk
+        _discard_stdout()
+        return _fail(f"cannot write the results: {error.strerror or error}")
+    except _Ended as ended:
+        return _fail(f"ended by {ended.by.name}", 128 + ended.by)
+    return status
+
+
+def out_of_memory(error: MemoryError, where: str = "") -> Error:
+    """What a user is told of it."""
+    return Error("IRC403", f"memory is exhausted{f': {error}' if str(error) else ''}", where)
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a command line, by default the program's. SystemExit as of `finished`."""
+    try:
+        return parser.parse_args(argv)
+    except SystemExit:
+        sys.stdout.flush()  # what --help writes: when it fails at exit, nobody says so
+        raise
+
+
+class Parser(argparse.ArgumentParser):
+    """Of commands, too. What cannot be written to stdout is an error, which argparse keeps silent about."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # by name: not all are everywhere
+
+
+class _Ended(BaseException):
+    """A signal has asked the program to end."""
+
+    def __init__(self, by: signal.Signals) -> None:
+        self.by = by
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """What would end the program at once, SIGTERM or SIGHUP, ends it by way of `_Ended`: no temporary file is left.
+
+    Where a signal is ignored, as under nohup, or handled by the program that runs a command, it stays so.
+    """
+    asked: list[BaseException] = []
+
+    def end(number: int, _: object) -> None:
+        asked.append(KeyboardInterrupt() if number == signal.SIGINT else _Ended(signal.Signals(number)))
+        raise asked[-1]
+
+    taken: dict[signal.Signals, Any] = {}
+    try:
+        if threading.current_thread() is threading.main_thread():  # no other may
+            for each in signal.Signals:
+                handler = signal.getsignal(each)
+                if each.name in _ENDING and handler in (signal.SIG_DFL, signal.default_int_handler):
+                    taken[each] = handler
+                    signal.signal(each, end)
+        yield
+    except BaseException:
+        if asked:  # C code that is being imported may have made an ImportError of it
+            raise asked[-1] from None
+        raise
+    finally:
+        for each, handler in taken.items():
+            signal.signal(each, handler)
+
+
+def _fail(message: str, status: int = 1) -> int:
+    say(message)
+    return status
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered nowhere, or the interpreter complains when it flushes at exit."""
+    with suppress(OSError, ValueError):  # what an embedding program has put in its place may be no file
+        stdout = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout)
