@@ -169,9 +169,10 @@ class Solver(Recorder):
 
     # -- updates ---------------------------------------------------------
 
-    def redirect(self, old: Element, new: Element) -> bool:
-        """Let everything that refers to ``old`` refer to ``new`` instead; False if that is too much to follow.
+    def redirect(self, value: Value, old: Element, new: Element) -> bool:
+        """Let everything that refers to ``old``, what ``value`` denotes, refer to ``new`` instead.
 
+        False if that is too much to follow.
         That is where loads and stores were resolved through ``old``, or where
         it escaped or was declared unknown: all of that would have to be taken back.
         """
@@ -191,6 +192,8 @@ class Solver(Recorder):
         if plain and isinstance(site, Value) and facts.elements.get(site) == old:
             facts.forward(site, new)
             dag.known.pop(old, None)
+        elif facts.targets[old] == new and facts.elements.get(value) == old:
+            facts.elements[value] = facts.same(new)  # what leads to ``old``, and be it a list of thousands, goes on
         else:
             facts.redirect(old, new)
         if not same:  # before anybody asks again: what is not known yet is found by what is

@@ -121,7 +121,7 @@ class Updates(Queries):
                     nodes.append(user)
         if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
             after = self._solver.element(new)
-            if not self._solver.redirect(before, after):
+            if not self._solver.redirect(old, before, after):
                 values += [v for v in (old, new) if holds(v)]
                 nodes += [*_makers([old]), *_users(new)]
         if nodes:

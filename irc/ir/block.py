@@ -96,13 +96,11 @@ class Block:
 
     def erase_param(self, index: int) -> None:
         """Remove a parameter that nothing uses; later ones move down."""
-        value = self.params[index]
-        if value.has_uses:
-            raise ValueError(f"%{value.name} still has uses")
-        self.params = self.params[:index] + self.params[index + 1 :]
-        for i, later in enumerate(self.params[index:], index):
-            later.index = i
-        self.graph.forget(value)
+        self.erase_params([index])
+
+    def erase_params(self, indices: Iterable[int]) -> None:
+        """Remove several parameters at once."""
+        self.params = self.graph.without(self.params, indices)
 
     def append(self, node: Node) -> Node:
         """Put ``node``, which is in no block, at the end. Returns it."""

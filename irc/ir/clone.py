@@ -39,9 +39,8 @@ def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = Tr
     Returns the pairs (original, copy). The returns of ``into`` are left alone:
     ``[mapping[v] for v in source.returns]`` are the copies of the source's.
     """
-    for param in source.params:
-        if param not in mapping:
-            mapping[param] = into.add_param(param.type, param.name)
+    params = [param for param in source.params if param not in mapping]
+    mapping.update(zip(params, into.add_params([p.type for p in params], [p.name for p in params]), strict=True))
     pairs: list[tuple[Node, Node]] = []
     for node in source.nodes:
         copy = clone_node(node, into.graph, mapping) if nested else _clone_one(node, into.graph, mapping)

@@ -162,6 +162,19 @@ class Graph:
         if self._values.get(value._name) is value:
             del self._values[value._name]
 
+    def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
+        """Outputs or parameters without those at ``indices``, which leave the graph unused; later ones move down."""
+        gone = set(indices)
+        for value in [values[index] for index in gone]:
+            if value.has_uses:
+                raise ValueError(f"%{value.name} still has uses")
+        kept = tuple([value for i, value in enumerate(values) if i not in gone])
+        for index in gone:
+            self.forget(values[index])
+        for i, value in enumerate(kept):
+            value.index = i
+        return kept
+
     # -- conveniences that other modules implement -----------------------
 
     def verify(self) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.value import Value
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from irc.ir.block import Block
     from irc.ir.graph import Graph
     from irc.ir.types import Type
+
+
+WIDE = 64
+"""Nodes of so many inputs make their tuple of them anew when it is next asked for, not whenever one is replaced."""
 
 
 class Node:
@@ -94,13 +98,11 @@ class Node:
 
     def erase_output(self, index: int) -> None:
         """Remove an output that nothing uses; later ones move down."""
-        value = self.outputs[index]
-        if value.has_uses:
-            raise ValueError(f"%{value.name} still has uses")
-        self.outputs = self.outputs[:index] + self.outputs[index + 1 :]
-        for i, later in enumerate(self.outputs[index:], index):
-            later.index = i
-        self.graph.forget(value)
+        self.erase_outputs([index])
+
+    def erase_outputs(self, indices: Iterable[int]) -> None:
+        """Remove several outputs at once."""
+        self.outputs = self.graph.without(self.outputs, indices)
 
     @property
     def output(self) -> Value:
@@ -122,13 +124,16 @@ class Node:
         self.inputs = tuple(inputs)
 
     def replace_uses(self, old: Value, new: Value) -> None:
-        """Make every input that is ``old`` be ``new``. O(inputs), however many these are."""
-        uses = old._users.get(self, 0)
-        if uses == 1:
-            self.replace_input(self.inputs.index(old), new)
-        elif uses and new is not old:
-            new._users[self] = new._users.get(self, 0) + old._users.pop(self)
+        """Make every input that is ``old`` be ``new``. To replace all of very many, one by one, is O(inputs) too."""
+        if new is old or self not in old._users:
+            return
+        uses = old._users.pop(self)
+        new._users[self] = new._users.get(self, 0) + uses
+        if len(self.inputs) < WIDE:
             self.inputs = tuple([new if value is old else value for value in self.inputs])
+        else:
+            _INPUTS.__set__(self, _Replaced(self.inputs, {old: new}, uses))
+            self.__class__ = _Wide
 
     def append_input(self, value: Value) -> None:
         """Append an input."""
@@ -141,8 +146,14 @@ class Node:
 
     def erase_input(self, index: int) -> None:
         """Remove input ``index``; later ones move down."""
-        self._drop_use(self.inputs[index])
-        self.inputs = self.inputs[:index] + self.inputs[index + 1 :]
+        self.erase_inputs([index])
+
+    def erase_inputs(self, indices: Iterable[int]) -> None:
+        """Remove several inputs at once."""
+        gone = set(indices)
+        for index in gone:
+            self._drop_use(self.inputs[index])
+        self.inputs = tuple([value for i, value in enumerate(self.inputs) if i not in gone])
 
     def set_inputs(self, values: Iterable[Value]) -> None:
         """Replace all inputs."""
@@ -298,3 +309,61 @@ class Node:
         outs = ", ".join(f"%{v.name}" for v in self.outputs)
         ins = ", ".join(f"%{v.name}" for v in self.inputs)
         return f"{outs} = {self.kind}({ins})"
+
+
+class _Replaced(NamedTuple):
+    """Inputs of which some are others by now.
+
+    Attributes:
+        inputs: what they were.
+        instead: what has taken whose place; none that does was a key already.
+        uses: how many were the first that was replaced.
+    """
+
+    inputs: tuple[Value, ...]
+    instead: dict[Value, Value]
+    uses: int
+
+    def by_now(self) -> tuple[Value, ...]:
+        instead = self.instead
+        if len(instead) == 1:  # who replaces one and then asks, again and again, need not wait for Python each time
+            ((old, new),) = instead.items()
+            inputs, at = list(self.inputs), -1
+            for _ in range(self.uses):
+                at = inputs.index(old, at + 1)
+                inputs[at] = new
+            return tuple(inputs)
+        for old in reversed(instead):  # what has replaced it was replaced after it, if at all
+            new = instead[old]
+            instead[old] = instead.get(new, new)
+        return tuple([instead.get(value, value) for value in self.inputs])
+
+
+class _Wide(Node):
+    """A node with `_Replaced` inputs, until somebody asks for them: no other node then pays for looking."""
+
+    __slots__ = ()
+
+    def _read(self) -> tuple[Value, ...]:
+        inputs = _INPUTS.__get__(self)
+        if isinstance(inputs, _Replaced):
+            self._write(inputs.by_now())
+        return _INPUTS.__get__(self)
+
+    def _write(self, values: tuple[Value, ...]) -> None:
+        _INPUTS.__set__(self, values)  # first: another thread may ask meanwhile
+        self.__class__ = Node  # pyright: ignore[reportAttributeAccessIssue]
+
+    inputs: Any = property(_read, _write)
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        instead = _INPUTS.__get__(self).instead
+        if new in instead:  # it comes back
+            self._write(self._read())
+            self.replace_uses(old, new)
+        elif new is not old and self in old._users:
+            new._users[self] = new._users.get(self, 0) + old._users.pop(self)
+            instead[old] = new
+
+
+_INPUTS: Any = Node.__dict__["inputs"]

@@ -77,12 +77,10 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
 
 
 def _remove_slots(rewriter: Rewriter, node: Node, dead: list[Slot]) -> None:
-    """Remove the parameters and outputs of ``dead`` slots, which nothing uses by now, last first."""
-    for index in sorted((s.param for s in dead if s.param is not None), reverse=True):
-        for body in bodies(node):
-            rewriter.erase_param(body, index)
-    for index in sorted((s.output for s in dead if s.output is not None), reverse=True):
-        rewriter.erase_output(node, index)
+    """Remove the parameters and outputs of ``dead`` slots, which nothing uses by now."""
+    for body in bodies(node):
+        rewriter.erase_params(body, [s.param for s in dead if s.param is not None])
+    rewriter.erase_outputs(node, [s.output for s in dead if s.output is not None])
 
 
 def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
@@ -90,9 +88,13 @@ def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
     trimmed = 0
     for node in with_subgraphs(graph):
         least = OPTIONAL_OUTPUTS.get(node.kind, len(node.outputs))
-        while len(node.outputs) > least and not node.outputs[-1].has_uses and ctx.allow(node):
-            rewriter.erase_output(node, len(node.outputs) - 1)
-            trimmed += 1
+        kept = len(node.outputs)
+        while kept > least and not node.outputs[kept - 1].has_uses and ctx.allow(node):
+            kept -= 1
+        unused = range(kept, len(node.outputs))
+        if unused:
+            rewriter.erase_outputs(node, unused)
+            trimmed += len(unused)
     if trimmed:
         ctx.count("outputs", trimmed)
     return bool(trimmed)

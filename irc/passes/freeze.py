@@ -118,7 +118,7 @@ def _drop_objects(graph: Graph, ctx: PassContext) -> bool:
     """Drop the inputs that are objects which nothing reads."""
     assert graph.module is not None
     unused = [v for v in graph.inputs if v.name in graph.module.objects and not v.has_uses]
-    for value in reversed(unused):
+    for value in unused:
         del graph.module.objects[value.name]
-        ctx.rewriter(graph).erase_param(graph.block, value.index)
+    ctx.rewriter(graph).erase_params(graph.block, [value.index for value in unused])
     return bool(unused)

@@ -83,11 +83,16 @@ class _Overwriter:
         before = self.done
         self.refused.clear()
         self._holders = Holders(self._db, self._graph.inputs)  # of values in sight: those before the node in question
+        around: list[Node] = []
         for node in self._graph.walk():
-            if not self._overwrite(node):
-                self._holders.enter(node.outputs)
+            while around and not _is_inside(node, around[-1]):
+                self._holders.enter(around.pop().outputs)
+            if node.blocks:  # what it makes is not in sight of what is in it
+                around.append(node)
                 for block in node.blocks:
                     self._holders.enter(block.params)
+            elif not self._overwrite(node):
+                self._holders.enter(node.outputs)
         return self.done > before
 
     def _overwrite(self, node: Node) -> bool:
@@ -196,3 +201,7 @@ class _Overwriter:
         self._holders.enter(twin.outputs)
         self._whole.add(twin.output)
         self.done += 1
+
+
+def _is_inside(node: Node, outer: Node) -> bool:
+    return outer.block is not None and node.ancestor_in(outer.block) is outer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
@@ -209,20 +209,21 @@ class Rewriter:
             if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
                 self.erase(value.node)
 
-    def erase_output(self, node: Node, index: int) -> None:
-        """Remove an output of ``node`` that nothing uses."""
-        self._forget(node.outputs[index])
-        node.erase_output(index)
+    def erase_outputs(self, node: Node, indices: Collection[int]) -> None:
+        """Remove outputs of ``node`` that nothing uses."""
+        self._forget(node.outputs[index] for index in indices)
+        node.erase_outputs(indices)
 
-    def erase_param(self, block: Block, index: int) -> None:
-        """Remove a parameter of ``block`` that nothing uses."""
-        self._forget(block.params[index])
-        block.erase_param(index)
+    def erase_params(self, block: Block, indices: Collection[int]) -> None:
+        """Remove parameters of ``block`` that nothing uses."""
+        self._forget(block.params[index] for index in indices)
+        block.erase_params(indices)
 
-    def _forget(self, value: Value) -> None:
+    def _forget(self, values: Iterable[Value]) -> None:
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
-            db.erase_value(value)
+            for value in values:
+                db.erase_value(value)
 
 
 class _End:

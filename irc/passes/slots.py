@@ -51,11 +51,9 @@ def cut_slots(node: Node, dead: list[Slot]) -> None:
     """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
     if node.kind in ("onnx::Loop", "onnx::Scan"):
         _cut_attributes(node, slots(node) or [], set(dead))
-    for index in sorted((s.input for s in dead if s.input is not None), reverse=True):
-        node.erase_input(index)
-    for index in sorted((s.returned for s in dead if s.returned is not None), reverse=True):
-        for body in bodies(node):
-            body.return_node.erase_input(index)
+    node.erase_inputs([s.input for s in dead if s.input is not None])
+    for body in bodies(node):
+        body.return_node.erase_inputs([s.returned for s in dead if s.returned is not None])
 
 
 def _if(node: Node) -> list[Slot]:

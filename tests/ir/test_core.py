@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
 from irc.ir.clone import clone_node, clone_nodes, copy_graph
+from irc.ir.node import WIDE
 from tests.ir import strategies
 
 NESTED = """\
@@ -280,6 +281,30 @@ def test_replace_all_uses_reaches_nested_blocks_and_returns() -> None:
     graph.value("x").replace_all_uses_with(graph.value("x"))
     check_uses(graph)
     graph.verify()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), max_size=12), st.randoms())
+def test_inputs_of_wide_nodes_are_those_that_took_their_places(
+    steps: list[tuple[int, int, bool]], rng: random.Random
+) -> None:
+    """Each step replaces one value by another, which may have been replaced before; some look at the inputs."""
+    graph = Graph()
+    values = [graph.add_input(types.INT) for _ in range(6)]
+    expected = [rng.choice(values[:4]) for _ in range(WIDE)]
+    node = Builder(graph).node("my::op", expected)
+    for i, j, looks in steps:
+        old, new = values[i], values[j]
+        node.replace_uses(old, new)
+        expected = [new if value is old else value for value in expected]
+        assert [value.uses_by(node) for value in values] == [expected.count(value) for value in values]
+        if looks:
+            assert node.inputs == tuple(expected)
+            check_uses(graph)
+    assert node.inputs == tuple(expected)
+    check_uses(graph)
+    node.append_input(values[0])
+    node.erase()
+    assert not any(value.has_uses for value in values)
 
 
 def test_what_is_used_cannot_be_erased() -> None:

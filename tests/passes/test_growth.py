@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
@@ -162,6 +163,30 @@ def carried(n: int, by: int = 0) -> str:
     )
 
 
+def identities(last: str, n: int) -> str:
+    """A node of n inputs, each a copy of a value of its own that can be done without."""
+    return join(
+        [f"graph({', '.join(f'%x{i} : Float(2)' for i in range(n))}):"],
+        [f"  %r{i} : Float(2) = onnx::Identity(%x{i})" for i in range(n)],
+        [f"  %y : {last}({names('r', n)})", "  return (%y)"],
+    )
+
+
+copies_in_a_sum = partial(identities, "Float(2) = onnx::Sum")
+copies_in_a_list = partial(identities, "Tensor[] = prim::ListConstruct")
+
+
+def one_value_carried(n: int) -> str:
+    """A loop that carries n equal values."""
+    return re.sub(r"Exp\(%x\d+\)", "Exp(%x0)", carried(n))
+
+
+def dead_slots(n: int) -> str:
+    """A loop of which only the second half of n carried values is used."""
+    used = ", ".join(f"%o{i}" for i in range(n // 2, n))
+    return carried(n).replace(f"return ({names('o', n)})", f"return ({used})")
+
+
 def rotating(n: int) -> str:
     return carried(n, by=1)
 
@@ -187,6 +212,11 @@ def names(prefix: str, n: int) -> str:
         ("cse", results_of_a_function),
         ("cse", chain_of_functions),
         ("remove-mutation", chain_of_functions),
+        ("canonicalize", copies_in_a_sum),
+        ("canonicalize", copies_in_a_list),
+        ("cse,canonicalize", copies_in_a_list),
+        ("cse,in-place", one_value_carried),
+        ("dce", dead_slots),
     ],
 )
 def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:

@@ -118,3 +118,27 @@ def test_what_a_graph_returns_is_changed_once_however_many_of_its_results_merge(
         assert len(graph.outputs) == n
         widths.append(width)
     assert widths[1] <= 4.4 * widths[0], widths
+
+
+def test_inputs_of_wide_nodes_are_put_together_once_however_many_are_replaced(monkeypatch) -> None:
+    from irc.ir import node
+
+    made: list[int] = []
+    plain = node._Replaced.by_now
+
+    def counted(self: node._Replaced) -> object:
+        made.append(len(self.instead))
+        return plain(self)
+
+    monkeypatch.setattr(node._Replaced, "by_now", counted)
+    n = 2 * node.WIDE
+    for last in ("onnx::Sum", "onnx::Concat[axis=0]", "prim::ListConstruct"):
+        made.clear()
+        inputs = ", ".join(f"%x{i} : {T}" for i in range(n))
+        copies = [f"  %v{i} : {T} = onnx::Identity(%x{i})" for i in range(n)]
+        result = "Tensor[]" if last == "prim::ListConstruct" else "Tensor"
+        end = f"  %y : {result} = {last}({', '.join(f'%v{i}' for i in range(n))})"
+        graph = parse_graph("\n".join([f"graph({inputs}):", *copies, end, "  return (%y)"]))
+        PassManager("canonicalize", create_instruments(["verify-each"])).run(graph)
+        assert kinds(graph) == [last.partition("[")[0].partition("::")[2]]
+        assert made == [n]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_of_functions_in_a_chain_each_is_analysed_once_not_for_each_that_leads_t
     def count(n: int) -> int:
         main = parse_module(chain_of_functions(n)).main
         return lines(lambda: lower(main))
+
+    assert_linear(count)
+
+
+def test_names_of_outputs_that_are_one_value_are_not_all_tried_for_each(tmp_path: Path) -> None:
+    def count(n: int) -> int:
+        returned = ", ".join(["%y"] * n)
+        model = irc.compile(
+            parse_graph(f"graph(%x : Float(2)):\n  %y : Float(2) = onnx::Neg(%x)\n  return ({returned})\n")
+        )
+        return lines(lambda: irc.export(model, tmp_path / "m.onnx"))
 
     assert_linear(count)
 

@@ -49,9 +49,9 @@ class _PlainSolver(Solver):
             if self.facts.point(source, target):
                 self._edge(source)
 
-    def redirect(self, old: Element, new: Element) -> bool:
+    def redirect(self, value: Value, old: Element, new: Element) -> bool:
         self._edges.clear()  # those to what is replaced are there no more
-        return super().redirect(old, new)
+        return super().redirect(value, old, new)
 
     def _edge(self, source: Element) -> None:
         """``source`` has a new edge: bring everything up to date."""

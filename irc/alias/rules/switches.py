@@ -59,8 +59,11 @@ def say_the_same(a: Value, b: Value) -> bool:
 
 def is_resettled(node: Node, old: Value, new: Value) -> bool:
     """Whether ``node``, which uses ``new``, may do something else than if it used ``old`` there."""
+    switches = _positions(node.kind)
+    if not switches:
+        return False  # most nodes, which may have very many inputs
     inputs = node.inputs
-    if not any(i < len(inputs) and inputs[i] is new for i in _positions(node.kind)):
+    if not any(i < len(inputs) and inputs[i] is new for i in switches):
         return False
     return node.kind in _CHOOSING or not _are_equally_true(_setting(old), _setting(new))
 

@@ -80,12 +80,14 @@ class GraphBuilder:
         scope = Scope()
         is_main = self.graph is self.importer.module.main  # what callers pass to it is checked
         read = from_proto if is_main else _element
+        types: dict[str, Type] = {}
         for number, (name, declared) in enumerate(self._raw.inputs.items()):
             if constants and name in constants:
                 continue
             inferred = input_types[number] if input_types else None
-            type = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
-            scope.values[name] = self.graph.add_input(type, self._namer.top(name))
+            types[name] = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
+        inputs = self.graph.block.add_params([*types.values()], [self._namer.top(name) for name in types])
+        scope.values.update(zip(types, inputs, strict=True))
         self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
 
     # -- for the importers of single operators ---------------------------
@@ -96,9 +98,13 @@ class GraphBuilder:
         params = self.params(raw)
         if len(params) != len(types):
             raise Error("IRC134", f"it must have {len(types)} inputs, but has {len(params)}", raw.where)
-        for (name, declared), type in zip(params, types):
-            kept = settle(type, _element(declared, f"{name!r} in {raw.where}") if declared is not None else None)
-            inner.values[name] = block.add_param(kept, self._namer.nested(name))
+        settled = [
+            settle(type, _element(declared, f"{name!r} in {raw.where}") if declared is not None else None)
+            for (name, declared), type in zip(params, types)
+        ]
+        names = [name for name, _ in params]
+        values = block.add_params(settled, [self._namer.nested(name) for name in names])
+        inner.values.update(zip(names, values, strict=True))
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
         return returns

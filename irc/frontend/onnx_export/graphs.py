@@ -91,7 +91,7 @@ class GraphWriter:
         for value in block.returns:
             name = self._names(value)
             made_here = value.node is not None and value.node.block is block and not self._is_hoisted(value)
-            is_input = value in self._graph.inputs and block is self._graph.block
+            is_input = value.is_param and value.block is block is self._graph.block
             if name in given or not (made_here or self._may_return(value, is_input)):
                 fresh = self._names.fresh(value.name)
                 _identity(name, fresh, protos)

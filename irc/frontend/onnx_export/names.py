@@ -13,8 +13,8 @@ class Names:
 
     def __init__(self, graph: Graph) -> None:
         self._given: dict[Value, str] = {}
-        self._taken = {value.name for value in graph.values()}
-        self._nodes: set[str] = set()
+        self._taken = {value.name: 0 for value in graph.values()}
+        self._nodes: dict[str, int] = {}
 
     def __call__(self, value: Value) -> str:
         """What ``value`` is called."""
@@ -38,10 +38,12 @@ class Names:
         return name and _unique(name, self._nodes)
 
 
-def _unique(stem: str, taken: set[str]) -> str:
-    name, number = stem, 0
+def _unique(stem: str, taken: dict[str, int]) -> str:
+    """``stem``, or the next ``stem.N``; ``taken`` has the N that was given last."""
+    name, number = stem, taken.get(stem, 0)
     while name in taken:
         number += 1
         name = f"{stem}.{number}"
-    taken.add(name)
+    taken[name] = 0
+    taken[stem] = number
     return name
