@@ -60,6 +60,25 @@ def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
     return Error(code, f"cannot {what}: {getattr(error, 'strerror', None) or error}", where)
 
 
+def nonsense(error: Exception) -> str:
+    """What is wrong with the operands and attributes for which a rule or a kernel raised ``error``, in irc's words."""
+    match error:
+        case KeyError(args=(str(name),)):
+            return f"attribute {name!r} is missing"
+        case KeyError(args=(value,)):
+            return f"{value!r} is none of the possible values"
+        case IndexError():
+            return "an operand has fewer dimensions, or an attribute fewer numbers, than it needs"
+        case ValueError() if "zip()" in str(error):
+            return "not all of them are for the same number of dimensions"
+        case OverflowError() | MemoryError():
+            return "a number is too large"
+        case ValueError() if "too big" in str(error) or "maximum allowed" in str(error):  # NumPy's
+            return "a number is too large"
+        case _:
+            return repr(error)
+
+
 MOST_COMPARED = 10_000
 """Names that are looked at for one that was perhaps meant: comparing takes some 10 µs each."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, nonsense
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind, interrupts, takes_out, unsupported
@@ -69,7 +69,7 @@ class Bound:
             except Exception as error:  # an attribute of a type or value that the kernel did not expect
                 if interrupts(error, node):
                     raise
-                raise Error("IRC324", f"its attributes make no sense ({error!r})", label(node)) from error
+                raise Error("IRC324", f"its attributes make no sense: {nonsense(error)}", label(node)) from error
         return self._kernels[node]
 
     def takes_out(self, node: Node) -> bool:

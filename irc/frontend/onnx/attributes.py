@@ -8,6 +8,7 @@ and kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Environment = dict[str, "AttributeProto"]
 """The attributes that a call of a function gives, by name; absent ones are missing."""
 
-INT, STRING, GRAPH, INTS = 2, 3, 5, 7
+FLOAT, INT, STRING, GRAPH, INTS = 1, 2, 3, 5, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def _unsupported(reader: AttributeReader, value: Any, name: str, where: Place) -
 
 
 _KINDS: dict[int, _Kind] = {
-    1: _Kind("FLOAT", "f", False, True, lambda r, value, name, where: value),
+    FLOAT: _Kind("FLOAT", "f", False, True, lambda r, value, name, where: value),
     INT: _Kind("INT", "i", False, True, lambda r, value, name, where: value),
     STRING: _Kind("STRING", "s", False, True, lambda r, value, name, where: value.decode()),
     4: _Kind("TENSOR", "t", False, False, lambda r, value, name, where: r.dense(value, name, where)),
@@ -109,7 +110,7 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
 _ELEMENT_TYPES = frozenset(d.onnx for d in DType)
 _AXES = frozenset(range(-MAX_RANK, MAX_RANK))
 _INTEGERS: dict[str, tuple[frozenset[int], str]] = {
-    **dict.fromkeys(("to", "dtype"), (_ELEMENT_TYPES, "an element type")),
+    **dict.fromkeys(("to", "dtype", "stash_type"), (_ELEMENT_TYPES, "an element type")),
     **dict.fromkeys(("output_dtype", "softmax_precision"), (_ELEMENT_TYPES | {0}, "an element type or 0")),
     **dict.fromkeys(
         ("axis", "axes", "batch_axis", "time_axis", "perm", "scan_input_axes", "scan_output_axes"),
@@ -117,6 +118,9 @@ _INTEGERS: dict[str, tuple[frozenset[int], str]] = {
     ),
 }
 """Attribute of standard operators -> its possible values, in words too."""
+
+_FINITE = frozenset({"seed"})
+"""Attributes of standard operators that cannot be infinite or NaN."""
 
 
 class AttributeReader:
@@ -228,6 +232,8 @@ def _check_value(operator: str, key: str, type: int, value: Any, where: Place) -
         for number in [value] if type == INT else value:
             if number not in allowed:
                 _fail(f"attribute {key!r} is out of range: {number} is not {words}", where)
+    elif type == FLOAT and key in _FINITE and not math.isfinite(value):
+        _fail(f"attribute {key!r} is out of range: {value} is not a finite number", where)
 
 
 def _name(type: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, nonsense
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.tensor import Tensor
@@ -77,7 +77,7 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
     try:
         return rule(types)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return types.fail(f"its operands and attributes make no sense together ({error!r})")
+        return types.fail(f"its operands and attributes make no sense together: {nonsense(error)}")
 
 
 def types_told(rule: Rule, types: NodeTypes) -> list[Type]:

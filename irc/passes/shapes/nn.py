@@ -122,8 +122,11 @@ def max_unpool(c: NodeTypes) -> Type:
     if x is None or c.has(2):
         return TensorType(c.dtype(0), None if x is None else (None,) * len(x))
     strides, _, pads = _window_attributes(c, len(x) - 2)
+    kernel = c.attr("kernel_shape")
+    if len(kernel) != len(x) - 2:
+        c.fail(f"attribute kernel_shape must have {len(x) - 2} entries, has {len(kernel)}")
     out: list[Dim] = []
-    for i, (size, k) in enumerate(zip(x[2:], c.attr("kernel_shape"), strict=True)):
+    for i, (size, k) in enumerate(zip(x[2:], kernel, strict=True)):
         total = pads[i] + pads[i + len(x) - 2]
         out.append((size - 1) * strides[i] + k - total if isinstance(size, int) else None)
     return TensorType(c.dtype(0), (*x[:2], *out))
@@ -214,6 +217,8 @@ def resize(c: NodeTypes) -> Type:
             out[axis] = size
         return TensorType(dtype, tuple(out))
     given = c.constant(scales_at)
+    if given is not None and given.ndim != 1:
+        c.fail(f"scales must have one dimension, not {given.ndim}")
     scales = c.attr("scales") or (None if given is None else given.tolist())
     if scales is None or c.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
         return unknown

@@ -192,6 +192,8 @@ def range_length(start: float, limit: float, step: float) -> int:
 @shape_rule("Range")
 def range_(c: NodeTypes) -> Type:
     start, limit, delta = c.constant(0), c.constant(1), c.constant(2)
+    if any(given is not None and given.size != 1 for given in (start, limit, delta)):
+        c.fail("start, limit and delta must be numbers")
     count: Dim = None
     if start is not None and limit is not None and delta is not None and delta != 0:
         count = range_length(start.item(), limit.item(), delta.item())
