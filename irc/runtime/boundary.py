@@ -4,7 +4,7 @@ Memory that the plan may not change enters it as read-only views: the caller's
 arrays here, weights because their arrays are read-only anyhow. NumPy's views of
 read-only memory are read-only, so what leaves read-only is somebody else's and
 is copied; of what leaves writable, only results that are views of one owner can
-share with each other. And a result keeps alive little more memory than it takes.
+share with each other. And results keep alive little more memory than they take, those of one owner together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
 
 SPARE = 4
-"""A result that takes less than this part of the memory that it shows is copied, so that the rest of that is freed: the
-last of many hidden states would keep all of them alive. To copy so little costs a fraction of having made it all."""
+"""Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is
+freed: the last of many hidden states would keep all of them alive. To copy so little costs a fraction of having made
+it all."""
 
 SPARED_BYTES = 16384
 """Memory of up to this size stays alive: there is little to free, and views of it may be many."""
@@ -52,11 +53,15 @@ class Exit:
         counters: where copies are counted.
         kept: writable arrays that the model keeps for its next run.
         held: what a session holds: read-only arrays, in memory that nobody writes.
+        leaving: all that will be released.
     """
 
-    def __init__(self, counters: Counters, kept: Iterable[Array] = (), held: Iterable[Array] = ()) -> None:
+    def __init__(
+        self, counters: Counters, kept: Iterable[Array] = (), held: Iterable[Array] = (), leaving: Iterable[Any] = ()
+    ) -> None:
         self._counters = counters
         self._held = held
+        self._leaving = leaving
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in kept:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
@@ -84,6 +89,17 @@ class Exit:
         """The identities of what is held. (Caches that grow do not ask.)"""
         return frozenset(map(id, self._held))
 
+    @cached_property
+    def _shown(self) -> dict[int, int]:
+        """How many bytes of each owner leave without a copy. (Asked for only where some result is a small part.)"""
+        ranges: dict[int, _Ranges] = {}
+        shown: dict[int, int] = {}
+        for array in arrays_once(self._leaving):
+            owner = id(_owner(array))
+            if ranges.setdefault(owner, _Ranges()).take(array):
+                shown[owner] = shown.get(owner, 0) + array.nbytes
+        return shown
+
     def _keep(self, value: Any) -> Array:
         if not is_array(value):
             raise Error("IRC417", f"only tensors can be handed on to the next step, not {describe(value)}")
@@ -102,7 +118,7 @@ class Exit:
         if owner is not array:
             if type(owner) is Room:  # it goes by the identity of its latest view, of which a holder may set the shape
                 array = array.view()
-            elif _keeps_much(array, owner):
+            elif _keeps_much(array.nbytes, owner) and _keeps_much(self._shown.get(id(owner), 0), owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
                     return _copied(array, self._counters, "K")
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
@@ -178,9 +194,9 @@ def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") ->
     return copied
 
 
-def _keeps_much(array: Array, owner: Any) -> bool:
-    """Whether ``array`` is a small part of what it keeps alive. The reserve of rooms is there to be used."""
-    return is_array(owner) and (size := owner.nbytes) > SPARED_BYTES and size > SPARE * array.nbytes
+def _keeps_much(shown: int, owner: Any) -> bool:
+    """Whether ``shown`` bytes are a small part of what they keep alive. The reserve of rooms is there to be used."""
+    return is_array(owner) and (size := owner.nbytes) > SPARED_BYTES and size > SPARE * shown
 
 
 def _owner(array: Array) -> Any:

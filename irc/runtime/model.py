@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from os import PathLike
 from typing import Any, NoReturn
 
@@ -205,7 +206,8 @@ class CompiledModel:
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
-            out = boundary.Exit(run.counters, self._state.arrays(contents), held.kept)
+            leaving = map(results.__getitem__, chain(keep, wanted))
+            out = boundary.Exit(run.counters, self._state.arrays(contents), held.kept, leaving)
             kept = out.keep(results, keep)
             # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
             order = sorted(wanted, key=partial(_room_first, results)) if donated else wanted

@@ -10,6 +10,7 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
+from irc.runtime import boundary
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
@@ -469,6 +470,47 @@ def test_a_small_part_of_a_large_result_does_not_keep_the_rest_alive(out, rows, 
     assert (model.counters.copies, model.counters.copied_bytes) == ((1, array.nbytes) if is_copied else (0, 0))
     memory = array if array.base is None else array.base
     assert memory.nbytes <= max(16384, 4 * array.nbytes)
+
+
+PARTS = """
+graph(%x : Float(64, 128)):
+  %all : Float(64, 128) = onnx::Relu(%x)
+  SPLIT = onnx::Split[axis=AXIS, num_outputs=8](%all)
+  %list : Float(*)[] = onnx::SequenceConstruct(%p0, %p1, %p2)
+  return (%list, %p3, %p4, %p5, %p6, %p7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("axis", "wanted", "copies"),
+    [
+        (0, ["list", "p3", "p4", "p5", "p6", "p7"], 0),
+        (0, ["list"], 0),  # three eighths
+        (0, ["p3", "p7"], 0),
+        (0, ["p4"], 1),  # all that is left would go with it
+        (1, ["list", "p3", "p4", "p5", "p6", "p7"], 8),  # interleaved: they are copied anyhow
+    ],
+)
+def test_small_parts_stay_where_together_they_are_no_small_part(axis, wanted, copies):
+    split = ", ".join(f"%p{i} : Float(*)" for i in range(8))
+    model = model_of(PARTS.replace("SPLIT", split).replace("AXIS", str(axis)))
+    x = np.random.default_rng(0).random((64, 128), np.float32)
+    found = model.run({"x": x}, outputs=wanted)
+    assert model.counters.copies == copies
+    parts = dict(zip([f"p{i}" for i in range(8)], np.split(x, 8, axis)))
+    for name in wanted:
+        arrays = found[name] if name == "list" else [found[name]]
+        for array, part in zip(arrays, ["p0", "p1", "p2"] if name == "list" else [name], strict=True):
+            np.testing.assert_array_equal(array, parts[part])
+
+
+def test_parts_are_added_up_only_where_one_is_small(monkeypatch):
+    """Most runs have results of their own: nothing is looked at twice for them."""
+    asked = []
+    monkeypatch.setattr(boundary.Exit, "_shown", property(lambda self: asked.append(self) or {}))
+    half = model_of(LAST.replace("ROWS", "500").replace("OUT", "%last"))
+    half.run({"x": np.ones((1000, 64), np.float32)})
+    assert not asked
 
 
 def test_a_small_part_lies_as_it_did():
