@@ -43,7 +43,7 @@ class PhaseClock:
     """Processor seconds by phase. Phases nest; what runs inside another counts as its own."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self._stack: list[str] = ["passes"]
         self._since = time.process_time()
 

@@ -116,17 +116,16 @@ class PlainDb(AliasDb):
     def __init__(self, graph: Graph, module: Module | None, counters: Counters, clock: PhaseClock) -> None:
         self.graph = graph
         self.module = module
-        self.noalias = frozenset()
+        self.noalias: frozenset[str] = frozenset()
         self.counted = counters
         self.clock = clock
         super().__init__(self._record())
 
-    def _solve(self, builder: AliasDbBuilder) -> Solver:
+    def _solve(self, builder: AliasDbBuilder) -> None:
         self.counted.builds += 1
         with self.clock.phase("indices"):
             self._solver = self.solver(builder, self.counted)
         self._answers = self._solver.dag.answers
-        return self._solver
 
     def check(self) -> None:
         fresh = analyze(self.graph, self.module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from benchmarks.yolov3.rungs.counters import Counters
 from irc.alias.facts import Element, Facts
@@ -32,7 +33,7 @@ class PlainSets(SetTable):
         return self.of(found)
 
 
-class _Forgetful(dict[Value, LocationSet]):
+class _Forgetful(dict[Value, Any]):
     """A memo that keeps nothing."""
 
     def __setitem__(self, value: Value, locations: LocationSet) -> None:

@@ -83,6 +83,7 @@ class WriteTable(WriteLog):
         return False
 
     def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+        assert first.block is not None
         around = (node.ancestor_in(first.block) for node in self.writing(locations))
         return any(node is not None and first.is_before(node) and node.is_before(last) for node in around)
 
