@@ -340,3 +340,29 @@ def test_another_function_is_called(before: str, after: str, called: str) -> Non
         assert db.is_tight
         db.check()
     assert work == (db.solves, db.regions), "the same function is called"
+
+
+def test_copies_in_a_list_are_done_without_one_by_one() -> None:
+    """What the list holds is not written anew for each; what was copied may itself be replaced later."""
+    graph = Graph()
+    b = Builder(graph)
+    given = [b.op("aten::relu", graph.add_input(types.TENSOR)) for _ in range(3)]
+    copies = [b.op("onnx::Identity", value) for value in given]
+    whole = b.op("prim::ListConstruct", *copies, type=types.ListType(types.TENSOR))
+    written = b.op("aten::relu_", given[0])
+    graph.set_outputs([whole, written])
+    db = analyze(graph)
+    assert all(db.may_contain_alias(whole, value) for value in given)
+    for copy, value in zip(copies, given, strict=True):
+        copy.replace_all_uses_with(value)
+        db.replace_value(copy, value)
+        db.check()
+    given[2].replace_all_uses_with(given[1])
+    db.replace_value(given[2], given[1])
+    for copy in copies:
+        assert copy.node is not None
+        db.erase_node(copy.node)
+        copy.node.erase()
+        db.check()
+    assert db.may_contain_alias(whole, given[1]) and not db.may_contain_alias(whole, given[2])
+    assert (db.solves, db.regions) == (1, 0)
