@@ -290,6 +290,16 @@ def test_a_cache_without_room() -> None:
     assert caught.value.code == "IRC423"
 
 
+def test_a_length_that_is_not_that_of_the_keys() -> None:
+    arrays = {
+        name: random(i, 1, 3, n * SIZE) for i, (name, n) in enumerate((("q", HEADS), ("k", SHARED), ("v", SHARED)))
+    }
+    arrays |= {"_": None, "__": None, "ends": np.array([6], np.int32), "total": np.array(7, np.int32)}
+    model, feeds = contrib("GroupQueryAttention", arrays, "y", num_heads=HEADS, kv_num_heads=SHARED)
+    with pytest.raises(irc.Error):
+        irc.compile(model).run(feeds)
+
+
 def attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, added: np.ndarray | float, before: int | None, scale: float = 0
 ) -> np.ndarray:

@@ -69,7 +69,7 @@ def _grouped(b: Body) -> tuple[str, ...]:
         keys, values = [
             _kept(b, past, new, ends, starts, total, length) for past, new in (("past_key", k), ("past_value", v))
         ]
-    visible = _visible(b, keys[1], places, ends)
+    visible = _visible(b, total, places, ends)
     sink = b.optional("head_sink")
     if not sink and of_node["smooth_softmax"] == 1:
         sink = b("Reshape", b.number(0, "query"), [1])
@@ -106,8 +106,8 @@ def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, leng
     """
     size = b("Shape", past, start=2, end=3)
     all_ends = b("Concat", ends, total, axis=0)
-    is_full = b("Equal", b("ReduceMin", all_ends, [0]), b("Add", size, length))
-    fits = b("Equal", b("ReduceMax", all_ends, [0]), b("Add", size, length))
+    both = b("Add", size, length)
+    none_less, none_more = (b("Equal", b(reduce, all_ends, [0]), both) for reduce in ("ReduceMin", "ReduceMax"))
 
     def grown() -> list[str]:
         found = b("Concat", past, new, axis=2)
@@ -122,16 +122,16 @@ def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, leng
         return written(b("Concat", past, b("Expand", b.number(0, past), missing), axis=2))
 
     return b.choose(
-        b("Squeeze", b("And", is_full, fits)),
+        b("Squeeze", b("And", none_less, none_more)),
         grown,
         lambda: b.choose(b("Squeeze", b("Greater", total, size)), widened, lambda: written(past)),
     )
 
 
-def _visible(b: Body, k: str, places: str, ends: str) -> str:
-    """Which keys each query sees: (batch, 1, sequence, length)."""
+def _visible(b: Body, total: str, places: str, ends: str) -> str:
+    """Which keys each query sees: (batch, 1, sequence, total), where other keys than so many do not fit."""
     window = b.attributes["local_window_size"]
-    keys = b("Range", 0, b("Squeeze", b("Shape", k, start=2, end=3)), 1)
+    keys = b("Range", 0, b("Squeeze", total), 1)
     if not b.attributes["causal"]:
         return b("Less", keys, b("Reshape", ends, [-1, 1, 1, 1]))
     last = b("Unsqueeze", places, [1, 3])
