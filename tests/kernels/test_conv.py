@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,6 +84,49 @@ def test_conv_in_blocks(monkeypatch):
             (parts,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
             np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
         monkeypatch.undo()
+
+
+PATCHES = {
+    "patches": ((2, 3, 32, 32), (5, 3, 8, 8), {"strides": [8, 8]}),
+    "cropped": ((1, 2, 11, 14), (3, 2, 4, 3), {"strides": [4, 3]}),
+    "groups": ((2, 4, 9, 8), (6, 2, 2, 2), {"strides": [2, 2], "group": 2}),
+    "1-D": ((2, 3, 17), (4, 3, 5), {"strides": [5]}),
+    "3-D": ((1, 2, 5, 4, 6), (3, 2, 2, 4, 3), {"strides": [2, 4, 3]}),
+    "gaps": ((1, 2, 23, 9), (3, 2, 3, 1), {"strides": [6, 2], "dilations": [2, 3]}),
+}
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("case", PATCHES)
+def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
+    """Straight into the columns, which have then no more elements than the input; and nothing else changes."""
+    shape, kernel, attrs = PATCHES[case]
+    x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
+    w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
+    asked: list[tuple[str, int]] = []
+
+    def scratch(purpose, sizes, dtype):
+        asked.append((purpose, math.prod(sizes)))
+        return np.empty(sizes, dtype)
+
+    monkeypatch.setattr(convolution, "scratch", scratch)
+    if in_blocks:
+        monkeypatch.setattr(convolution, "COLUMNS", 1)
+        monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
+    (ours,) = run_kernel("Conv", [x, w], attrs, 11)
+    assert {purpose for purpose, _ in asked} == {"columns"}
+    assert sum(size for _, size in asked) <= x.size
+    monkeypatch.setattr(convolution, "by_windows", convolution.by_taps)
+    (by_taps,) = run_kernel("Conv", [x, w], attrs, 11)
+    assert "phases" in {purpose for purpose, _ in asked}
+    np.testing.assert_array_equal(ours, by_taps)
+    assert_same([ours], run_ort("Conv", [x, w], attrs, 11))
+
+
+@pytest.mark.parametrize("attrs", [{"strides": [3, 3], "pads": [0, 0, 1, 0]}, {"strides": [3, 2]}])
+def test_other_windows_are_not(attrs, monkeypatch):
+    monkeypatch.setattr(convolution, "by_windows", None)
+    check_against_ort("Conv", [values(1, 2, 8, 9), values(3, 2, 3, 3)], attrs, 11)
 
 
 def test_conv_writes_into_out():

@@ -9,7 +9,8 @@ shifted multiply-adds it was measured no faster than with columns.)
 Strides are dealt with once, while padding: the padded image is stored by its
 *phases*, the positions that are equal modulo the stride. Every tap of the kernel
 then reads a contiguous, shifted window of one phase, whatever the stride and
-dilation.
+dilation. Windows that share no element and need no padding, as of the patches of
+a vision transformer, are copied into the columns at once: one transposition.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
-from irc.runtime.kernels.windows import Axes, Sizes, outputs, pairing
+from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
@@ -95,6 +97,42 @@ def by_phases(x: Array, axes: Axes, plan: Layout, start: int, count: int) -> Arr
             target.append(filled)
         np.copyto(phase[tuple(target)], x[tuple(source)])
     return stored
+
+
+def by_taps(x: Array, axes: Axes, start: int, count: int) -> Array:
+    """The columns of ``count`` rows of outputs, from ``start`` on: (C, taps, count, outputs...), in scratch memory."""
+    check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
+    plan = layout(axes)
+    stored = by_phases(x, axes, plan, start, count)
+    counts = (count, *outputs(axes[1:]))
+    columns = scratch("columns", (len(x), len(plan.taps), *counts), x.dtype)
+    is_long = columns.size > PACE_ELEMENTS
+    for t, (phase, offset) in enumerate(plan.taps):
+        if is_long:
+            pace()
+        window = tuple(slice(o, o + n) for o, n in zip(offset, counts, strict=True))
+        np.copyto(columns[:, t], stored[phase][(slice(None), *window)])
+    return columns
+
+
+def by_windows(x: Array, axes: Axes, start: int, count: int) -> Array:
+    """What `by_taps` makes, copied once, the taps by axes: (C, kernel..., count, outputs...). No axis has padding.
+
+    The columns have no more elements than are read of ``x``, if the windows are disjoint.
+    """
+    spatial = tuple(range(1, x.ndim))
+    windows = sliding_window_view(x, [a.reach for a in axes], spatial)
+    strided = windows[(slice(None), *(slice(None, None, a.stride) for a in axes))]
+    taken = strided[(slice(None), slice(start, start + count), ..., *(slice(None, None, a.dilation) for a in axes))]
+    ordered = np.moveaxis(taken, range(x.ndim, taken.ndim), spatial)
+    columns = scratch("columns", ordered.shape, x.dtype)
+    np.copyto(columns, ordered)
+    return columns
+
+
+def _is_disjoint(axis: Axis) -> bool:
+    """Whether windows along ``axis`` share no position, and none of them is padding."""
+    return axis.begin == 0 and axis.end == 0 and axis.stride >= axis.reach
 
 
 def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transposed: bool = False) -> None:
@@ -167,12 +205,10 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
 
 def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
     channels, features = x.shape[1], w.shape[0]
-    check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
-    plan = layout(axes)
-    taps = len(plan.taps)
+    gather = by_windows if all(_is_disjoint(a) for a in axes) else by_taps
     rows, *inner = outputs(axes)
     width = math.prod(inner)
-    depth = channels * taps
+    depth = channels * math.prod(a.kernel for a in axes)
     weights = w.reshape(group, features // group, depth // group)
     bias = None if b is None else b.reshape(group, features // group, 1)
     step = share(rows, max(COLUMN_ELEMENTS // max(1, depth), COLUMNS) // max(1, width))
@@ -186,14 +222,7 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         for start in range(0, rows, step):
             count = min(step, rows - start)
             pace()
-            stored = by_phases(source, axes, plan, start, count)
-            columns = scratch("columns", (len(source), taps, count, *inner), x.dtype)
-            is_long = columns.size > PACE_ELEMENTS
-            for t, (phase, offset) in enumerate(plan.taps):
-                if is_long:
-                    pace()
-                window = tuple(slice(o, o + n) for o, n in zip(offset, (count, *inner), strict=True))
-                np.copyto(columns[:, t], stored[phase][(slice(None), *window)])
+            columns = gather(source, axes, start, count)
             block = target[..., start * width : (start + count) * width]
             np.matmul(filters, columns.reshape(len(filters), depth // group, count * width), out=block)
             if shift is not None:

@@ -89,6 +89,11 @@ class Axis(NamedTuple):
         return at_first.start if at_first and at_first.start in self.inside(self.out - 1) else None
 
     @property
+    def reach(self) -> int:
+        """How many positions a window covers, from its first tap to its last."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
     def trivial(self) -> bool:
         """Whether output ``o`` reads input ``o`` and nothing else."""
         return self.kernel == 1 and self.stride == 1 and self.begin == 0 and self.end == 0
