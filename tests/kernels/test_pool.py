@@ -35,6 +35,11 @@ CEIL = {
     ),
     "ceil, valid": ((1, 1, 5, 7), {"kernel_shape": [2, 2], "strides": [2, 3], "auto_pad": "VALID"}),
     "ceil, window over the end": ((1, 1, 4, 6), {"kernel_shape": [3, 4], "strides": [2, 3]}),
+    "ceil, window larger than the input": ((1, 2, 7, 6), {"kernel_shape": [1280, 10], "strides": [1280, 5]}),
+    "ceil, window larger than the padded input": (
+        (1, 2, 7, 9),
+        {"kernel_shape": [20, 4], "strides": [4, 2], "pads": [5, 0, 5, 1]},
+    ),
 }
 
 
@@ -113,6 +118,29 @@ def test_lp_pool(case, opset, p):
 def test_ceil_mode(case, op_type, opset):
     shape, attrs = CEIL[case]
     check_against_ort(op_type, [values(*shape)], {**attrs, "ceil_mode": 1}, opset)
+
+
+@pytest.mark.parametrize("case", CEIL)
+def test_ceil_mode_of_other_kernels(case):
+    shape, attrs = CEIL[case]
+    x = values(*shape)
+    check_against_ort("MaxPool", [x], {**attrs, "ceil_mode": 1}, 12, n_outputs=2)
+    check_against_ort("AveragePool", [x], {**attrs, "ceil_mode": 1, "count_include_pad": 1}, 19)
+    check_against_ort("LpPool", [x], {**attrs, "ceil_mode": 1}, 18)
+
+
+def test_a_dilated_window_larger_than_the_input():
+    attrs = {"kernel_shape": [4], "strides": [3], "dilations": [3], "ceil_mode": 1}
+    for op_type in ("MaxPool", "AveragePool"):
+        check_against_ort(op_type, [values(2, 3, 8)], attrs, 19)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+def test_no_window_at_all(op_type):
+    """What is left over is as long as a stride: no output, with ceil_mode neither."""
+    for stride in (1, 2, 3):
+        with pytest.raises(Error, match=r"IRC421.*a window of 10 positions does not fit into 7"):
+            run_kernel(op_type, [values(1, 1, 7)], {"kernel_shape": [10], "strides": [stride], "ceil_mode": 1}, 22)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -210,6 +238,9 @@ def test_taps_in_the_padding_cost_nothing(op_type):
     (ours,) = run_kernel(op_type, [x], attrs, 22)
     expected = {"MaxPool": 2, "AveragePool": 0, "LpPool": 14**0.5}[op_type]
     assert ours.shape == (1, 1, 2)
+    np.testing.assert_allclose(ours.ravel(), expected, rtol=1e-6)
+    (ours,) = run_kernel(op_type, [x], {"kernel_shape": [1 << 62], "strides": [1 << 62], "ceil_mode": 1}, 22)
+    assert ours.shape == (1, 1, 1)
     np.testing.assert_allclose(ours.ravel(), expected, rtol=1e-6)
 
 

@@ -180,6 +180,22 @@ def test_attributes_out_of_range_name_the_node(kind, attributes, message):
     assert "%result" in caught.value.where
 
 
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_a_window_larger_than_its_input_fits_where_sizes_are_rounded_up(op):
+    def pooled(stride, ceil):
+        graph, b, (x,) = _graph(tensor(DType.FLOAT, (1, 2, 7, 9)))
+        attributes = {"kernel_shape": [10, 4], "strides": [stride, 4], "ceil_mode": ceil}
+        y = b.op(f"onnx::{op}", x, attributes=attributes)
+        graph.set_outputs([y])
+        Inference(graph).run()
+        return y.type
+
+    assert pooled(4, 1) == tensor(DType.FLOAT, (1, 2, 1, 3))
+    for stride, ceil in ((4, 0), (3, 1), (1, 1)):
+        with pytest.raises(Error, match=r"IRC310.*a window of 10 does not fit spatial dimension 0"):
+            pooled(stride, ceil)
+
+
 def test_samples_and_determinants():
     graph, b, (x, grid, m) = _graph(
         tensor(DType.FLOAT, (2, 3, 7, 8)), tensor(DType.FLOAT, ("n", 4, 5, 2)), tensor(DType.DOUBLE, ("n", 3, 3))

@@ -29,9 +29,9 @@ def _window(c: NodeTypes, spatial: Shape, kernel: list[Dim], *, ceil: bool = Fal
             continue
         begin = 0 if auto == "VALID" else pads[i]
         room = size + begin + (0 if auto == "VALID" else pads[i + rank]) - reach
-        if room < 0:
-            c.fail(f"a window of {reach} does not fit spatial dimension {i} of size {size} with its padding")
         steps = -(-room // stride) if ceil else room // stride
+        if steps < 0:
+            c.fail(f"a window of {reach} does not fit spatial dimension {i} of size {size} with its padding")
         if ceil and steps * stride >= size + begin:
             steps -= 1  # the last window must start inside the input or its left padding
         out.append(steps + 1)

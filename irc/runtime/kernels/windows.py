@@ -171,15 +171,13 @@ class Window(NamedTuple):
         if size + begin + end > MAX_POSITIONS:
             raise Error("IRC421", f"padding {begin} and {end} is too much")
         span = size + begin + end - reach
-        if span < 0:
+        out = (-(-span // stride) if self.ceil else span // stride) + 1
+        if out < 1:
             raise Error(
                 "IRC421", f"a window of {reach} positions does not fit into {size} with padding {begin} and {end}"
             )
-        out = span // stride + 1
-        if self.ceil:
-            out = -(-span // stride) + 1
-            if (out - 1) * stride >= size + begin:  # a window must not start in the padding behind the input
-                out -= 1
+        if self.ceil and (out - 1) * stride >= size + begin:  # none may start in the padding behind the input
+            out -= 1
         return Axis(size, out, kernel, stride, dilation, begin, end)
 
 
