@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,30 @@ def test_places_that_are_no_numbers():
     assert run_kernel("GridSample", [x, wild], {}, 20)[0].tolist() == [[[[0, 0, 0]]]]
     border = run_kernel("GridSample", [x, wild], {"padding_mode": "border"}, 20)[0]
     assert border.tolist() == [[[[1, 1, 1]]]]
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_an_image_at_a_time_is_read(mode):
+    """Beside the result there is work memory for what is read of one image, not of all at every tap."""
+    x, places = values(16, 64, 6, 5), grid(16, 30, 10, 2)
+    tracemalloc.start()
+    try:
+        (y,) = run_kernel("GridSample", [x, places], {"mode": mode}, 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.9 * y.nbytes
+    (last,) = run_kernel("GridSample", [x[-1:], places[-1:]], {"mode": mode}, 20)
+    np.testing.assert_array_equal(y[-1:], last)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_images_that_lie_otherwise(mode):
+    """Channels last, mirrored, or the same for all: read as what they show."""
+    x, places = values(2, 4, 5, 3), grid(2, 6, 3, 2)
+    for image in (x.transpose(0, 3, 1, 2), x.swapaxes(1, 3)[:, :, ::-1], np.broadcast_to(x[:1, :, :1], (2, 4, 4, 3))):
+        (ours,) = run_kernel("GridSample", [image, places], {"mode": mode}, 20)
+        np.testing.assert_array_equal(ours, run_kernel("GridSample", [image.copy("C"), places], {"mode": mode}, 20)[0])
 
 
 def test_bad_grids():

@@ -14,6 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import mixing_dtype, narrow
+from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, blank, check_size, counting, ints
 
 if TYPE_CHECKING:
@@ -120,22 +121,29 @@ def _choose(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points:
     for size, ((place, factor),) in zip(sizes, taps, strict=True):
         index = index * size + place
         is_inside &= factor != 0
-    check_size((*pixels.shape[:2], points), pixels.dtype)
-    return np.where(is_inside[:, None], np.take_along_axis(pixels, index[:, None], 2), blank(pixels.dtype))
+    out = np.empty(check_size((*pixels.shape[:2], points), pixels.dtype), pixels.dtype)
+    for image, at, read in zip(pixels, index, out, strict=True):
+        image.take(at, 1, read, "clip")
+    np.copyto(out, blank(pixels.dtype), where=~is_inside[:, None])
+    return out
 
 
 def _mix(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: int) -> Array:
     """The weighted sums of pixels, made in float32 at least."""
     dtype = mixing_dtype(pixels.dtype)
-    wide = pixels.astype(dtype, copy=False)
+    wide = np.ascontiguousarray(pixels, dtype)  # else taking would make it so, each time
     out = np.zeros(check_size((*pixels.shape[:2], points), dtype), dtype)
+    read = scratch("pixels", out.shape[1:], dtype)
     for combination in itertools.product(*taps):
         index = np.zeros((len(pixels), points), np.int64)
         weight = np.ones((len(pixels), points))
         for size, (place, factor) in zip(sizes, combination, strict=True):
             index = index * size + place
             weight *= factor
-        out += np.take_along_axis(wide, index[:, None], 2) * weight[:, None].astype(dtype)
+        # An image at a time, with one index for all channels: a fifth of the time of one for each element.
+        for image, at, factor, sums in zip(wide, index, weight.astype(dtype), out, strict=True):
+            image.take(at, 1, read, "clip")
+            sums += np.multiply(read, factor, out=read)
     return narrow(out, pixels.dtype)
 
 
