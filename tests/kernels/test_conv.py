@@ -129,6 +129,51 @@ def test_other_windows_are_not(attrs, monkeypatch):
     check_against_ort("Conv", [values(1, 2, 8, 9), values(3, 2, 3, 3)], attrs, 11)
 
 
+ONE_FILTER = {
+    "depthwise": ((2, 6, 9, 8), (6, 1, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "strides": ((1, 3, 23, 19), (3, 1, 5, 4), {"pads": [2, 0, 1, 3], "strides": [2, 3]}),
+    "dilations": ((1, 3, 23, 19), (3, 1, 3, 2), {"dilations": [3, 3], "strides": [2, 1]}),
+    "not padded": ((1, 3, 12, 9), (3, 1, 4, 3), {}),
+    "more channels": ((2, 6, 11, 7), (2, 3, 4, 3), {"pads": [3, 1, 2, 1]}),
+    "no groups": ((2, 3, 11, 7), (1, 3, 2, 3), {"pads": [9, 0, 0, 9]}),
+    "3-D": ((1, 4, 7, 5, 6), (4, 1, 3, 1, 2), {"strides": [2, 1, 2], "pads": [1, 0, 1, 1, 0, 0]}),
+}
+
+
+@pytest.mark.parametrize("most", [1, 100, 1000, convolution.COLUMN_ELEMENTS])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("case", ONE_FILTER)
+def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch):
+    """Of the taps of a row alone there are columns, so one for each row of the kernel less; nothing else changes."""
+    shape, kernel, attrs = ONE_FILTER[case]
+    attrs = {**attrs, "group": shape[1] // kernel[1]}
+    x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
+    w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
+    inputs = [x, w, *([np.arange(kernel[0], dtype=np.float32)] if bias else [])]
+    taps: list[int] = []
+    by_taps = convolution.by_taps
+
+    def counted(x, axes, start, count):
+        taps.append(math.prod(a.kernel for a in axes))
+        return by_taps(x, axes, start, count)
+
+    monkeypatch.setattr(convolution, "by_taps", counted)
+    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", most)
+    (ours,) = run_kernel("Conv", inputs, attrs, 11)
+    assert set(taps) == {math.prod(kernel[3:])}
+    monkeypatch.setattr(convolution, "_by_rows", convolution._columns)
+    (by_columns,) = run_kernel("Conv", inputs, attrs, 11)
+    np.testing.assert_array_equal(ours, by_columns)
+    assert_same([ours], run_ort("Conv", inputs, attrs, 11))
+
+
+def test_other_kernels_are_not_taken_by_rows(monkeypatch):
+    monkeypatch.setattr(convolution, "_by_rows", None)
+    for kernel, stride in (((3, 1), 1), ((1, 3), 1), ((7, 2), 1), ((2, 3), 3)):
+        attrs = {"group": 4, "strides": [stride, 1]}
+        check_against_ort("Conv", [values(1, 4, 8, 9), values(4, 1, *kernel)], attrs, 11)
+
+
 def test_conv_writes_into_out():
     inputs = [values(1, 2, 5, 5), values(3, 2, 3, 3)]
     kernel = bind("Conv", {}, 11, 2)

@@ -3,8 +3,11 @@
 A pointwise convolution (1×1, stride 1, no padding) is a matrix product on the
 input itself. For every other one the input is gathered into columns, a block of
 output rows at a time so that the columns stay in cache, and multiplied with the
-weights; groups are a batch of matrix products. (Depthwise convolution too: as
-shifted multiply-adds it was measured no faster than with columns.)
+weights; groups are a batch of matrix products. Where a group has one filter, as in
+depthwise convolution, that would be the product of a vector with many columns: then
+the taps of one row of the kernel alone are gathered, and multiplied with all rows of
+it; the products are added where they belong. (As shifted multiply-adds, depthwise
+convolution was measured no faster than with columns.)
 
 Strides are dealt with once, while padding: the padded image is stored by its
 *phases*, the positions that are equal modulo the stride. Every tap of the kernel
@@ -175,6 +178,8 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
     elif all(a.trivial for a in axes):
         _pointwise(x, w, b, group, out)
+    elif w.shape[0] == group and _has_rows(w, axes[0]):
+        _by_rows(x, w, b, group, axes, out)
     else:
         _columns(x, w, b, group, axes, out)
     return out
@@ -185,6 +190,13 @@ def _repeats_one_filter(w: Array) -> bool:
     if w.shape[0] < 2 or not w.size:
         return False
     return w.strides[0] == 0 or (w.item(0) == w.item(w.size - w.size // w.shape[0]) and bool((w == w[:1]).all()))
+
+
+def _has_rows(w: Array, first: Axis) -> bool:
+    """Whether a row of a filter has several numbers, several rows look at one of the image, and all at few others."""
+    return (
+        w.size > w.shape[0] * first.kernel and first.stride < first.kernel and first.reach <= first.out * first.stride
+    )
 
 
 def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> None:
@@ -227,6 +239,44 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
             np.matmul(filters, columns.reshape(len(filters), depth // group, count * width), out=block)
             if shift is not None:
                 block += shift
+
+
+def _by_rows(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
+    """One filter a group: `_columns` of the taps of a single row of the kernel, at all rows of the image.
+
+    One product makes the sums of every row of the kernel of them, which are added where they belong. The rows of the
+    image lie by phases, each with its rows of the kernel.
+    """
+    first, channels = axes[0], x.shape[1] // group
+    check_bytes(TAP_BYTES * first.kernel)
+    rows, *inner = outputs(axes)
+    width, depth = math.prod(inner), w.size // (group * first.kernel)
+    weights = w.reshape(group, channels, first.kernel, -1).swapaxes(1, 2).reshape(group, first.kernel, depth)
+    steps = [divmod(t * first.dilation, first.stride) for t in range(first.kernel)]
+    parts: list[tuple[Axes, Array, list[int]]] = []
+    for phase in sorted({p for _, p in steps}):
+        lines = (first._replace(kernel=1, begin=first.begin - phase), *axes[1:])
+        parts.append((lines, weights[:, [p == phase for _, p in steps]], [o for o, p in steps if p == phase]))
+    bias = None if b is None else b.reshape(group, 1, 1)
+    results = out.reshape(x.shape[0], group, rows, width)
+    size = max(1, (depth + first.kernel) * width)  # of columns and sums, for one row of a group
+    margin = first.reach // first.stride  # rows of the image beyond those of the output
+    step = share(rows, max(margin, COLUMN_ELEMENTS // size - margin))
+    together = max(1, COLUMN_ELEMENTS // (size * (step + margin)))
+    blocks = itertools.product(range(0, rows, step), range(0, group, together))
+    for (image, result), (start, number) in itertools.product(zip(x, results, strict=True), blocks):
+        pace()
+        groups = slice(number, number + together)
+        block = result[groups, start : start + step]
+        source = image[number * channels : (number + together) * channels]
+        np.copyto(block, 0 if bias is None else bias[groups])
+        for lines, filters, offsets in parts:
+            count = block.shape[1] + offsets[-1]
+            columns = by_taps(source, lines, start, count).reshape(len(block), depth, count * width)
+            sums = scratch("sums", (len(block), len(offsets), count, width), x.dtype)
+            np.matmul(filters[groups], columns, out=sums.reshape(len(block), len(offsets), count * width))
+            for i, offset in enumerate(offsets):
+                block += sums[:, i, offset : offset + block.shape[1]]
 
 
 def share(total: int, most: int) -> int:
