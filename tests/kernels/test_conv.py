@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -335,6 +336,30 @@ def test_deform_conv_against_the_definition():
         value = at(c, oy + i + offset[0, 2 * tap, oy, ox], ox + j + offset[0, 2 * tap + 1, oy, ox])
         expected[0, :, oy, ox] += w[:, c, i, j] * value * mask[0, tap, oy, ox]
     assert_same([ours], [expected.astype(np.float32)])
+
+
+def test_deform_conv_of_no_images_and_of_any_layout():
+    x, w, offset = values(2, 4, 5, 6), values(3, 4, 2, 2), values(2, 8, 4, 5)
+    (ours,) = run_kernel("DeformConv", [x, w, offset], {}, 19)
+    assert_same(run_kernel("DeformConv", [x[:0], w, offset[:0]], {}, 19), [ours[:0]])
+    for order in ((0, 2, 3, 1), (3, 2, 1, 0)):
+        laid = x.transpose(order).copy().transpose(np.argsort(order))
+        assert_same(run_kernel("DeformConv", [laid, w, offset], {}, 19), [ours])
+
+
+def test_deform_conv_reads_an_image_at_a_time():
+    """Beside the columns there is work memory for those of one image, at every corner of every tap."""
+    x, w, offset = values(8, 256, 6, 6), values(2, 256, 3, 3), values(8, 18, 4, 4)
+    wanted = run_kernel("DeformConv", [x, w, offset], {}, 19)
+    tracemalloc.start()
+    try:
+        found = run_kernel("DeformConv", [x, w, offset], {}, 19)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    columns = 8 * 256 * (3 * 3) * (4 * 4) * x.itemsize
+    assert peak < 2.2 * columns
+    assert_same(found, wanted)
 
 
 BAD = {

@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.resampling import add_pixels
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
 
@@ -32,8 +33,8 @@ def deform_conv(node: Node) -> Kernel:
         columns = _sample(x.astype(wide), offset.astype(wide), None if mask is None else mask.astype(wide), axes)
         images, features = x.shape[0], w.shape[0]
         # (group, O / group, K) @ (N, group, K, positions), where K runs over channels and taps
-        weights = w.astype(wide).reshape(group, features // group, -1)
-        result = np.matmul(weights, columns.reshape(images, group, weights.shape[2], -1))
+        weights = w.astype(wide).reshape(group, features // group, math.prod(w.shape[1:]))
+        result = np.matmul(weights, columns.reshape(images, group, weights.shape[2], math.prod(outputs(axes))))
         result = result.reshape(images, features, *outputs(axes))
         if b is not None:
             result += b.astype(wide).reshape(-1, *(1,) * len(axes))
@@ -61,16 +62,18 @@ def _sample(x: Array, offset: Array, mask: Array | None, axes: Axes) -> Array:
     rank, counts = len(axes), outputs(axes)
     taps = math.prod(a.kernel for a in axes)
     check_size((images, channels, taps, *counts), x.dtype)
-    offsets = offset.reshape(images, -1, taps, rank, *counts)
-    groups = offsets.shape[1]
+    groups = offset.shape[1] // (taps * rank)
+    offsets = offset.reshape(images, groups, taps, rank, *counts)
     places: list[Array] = []  # for each axis: (N, offset groups, taps, positions...)
     for i, a in enumerate(axes):
         tap = np.indices([b.kernel for b in axes])[i].reshape(taps, *(1,) * rank) * a.dilation
         at = (np.arange(a.out) * a.stride - a.begin).reshape(-1, *(1,) * (rank - 1 - i))
         places.append(offsets[:, :, :, i] + (tap + at).astype(x.dtype))
     floors = [np.floor(p) for p in places]
-    flat = x.reshape(images, groups, channels // groups, -1)
+    pixels = np.ascontiguousarray(x).reshape(images * groups, channels // groups, math.prod(x.shape[2:]))
     total = np.zeros((images, groups, channels // groups, taps, *counts), x.dtype)
+    points = (len(pixels), taps * math.prod(counts))
+    sums = total.reshape(*pixels.shape[:2], points[1])
     for corner in itertools.product((0, 1), repeat=rank):
         weight = np.ones_like(places[0])
         index = np.zeros(places[0].shape, np.intp)
@@ -79,8 +82,7 @@ def _sample(x: Array, offset: Array, mask: Array | None, axes: Axes) -> Array:
             inside = (at >= 0) & (at < a.size)
             weight *= (1 - np.abs(p - at)) * inside
             index = index * a.size + np.where(inside, at, 0).astype(np.intp)
-        values = np.take_along_axis(flat, index.reshape(images, groups, 1, -1), axis=3)
-        total += values.reshape(total.shape) * weight[:, :, None]
+        add_pixels(sums, pixels, index.reshape(points), weight.reshape(points))
     if mask is not None:
         total *= mask.reshape(images, groups, 1, taps, *counts)
     return total

@@ -13,8 +13,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.resampling import mixing_dtype, narrow
-from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.resampling import add_pixels, mixing_dtype, narrow
 from irc.runtime.kernels.support import Array, blank, check_size, counting, ints
 
 if TYPE_CHECKING:
@@ -133,17 +132,13 @@ def _mix(pixels: Array, sizes: tuple[int, ...], taps: Sequence[Taps], points: in
     dtype = mixing_dtype(pixels.dtype)
     wide = np.ascontiguousarray(pixels, dtype)  # else taking would make it so, each time
     out = np.zeros(check_size((*pixels.shape[:2], points), dtype), dtype)
-    read = scratch("pixels", out.shape[1:], dtype)
     for combination in itertools.product(*taps):
         index = np.zeros((len(pixels), points), np.int64)
         weight = np.ones((len(pixels), points))
         for size, (place, factor) in zip(sizes, combination, strict=True):
             index = index * size + place
             weight *= factor
-        # An image at a time, with one index for all channels: a fifth of the time of one for each element.
-        for image, at, factor, sums in zip(wide, index, weight.astype(dtype), out, strict=True):
-            image.take(at, 1, read, "clip")
-            sums += np.multiply(read, factor, out=read)
+        add_pixels(out, wide, index, weight)
     return narrow(out, pixels.dtype)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
+from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
 
 F = np.float32
@@ -231,6 +232,19 @@ def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:
         term *= weight.reshape(column)
         result = term if result is None else np.add(result, term, out=result)
     return np.zeros([*x.shape[:i], indices.shape[1], *x.shape[i + 1 :]], x.dtype) if result is None else result
+
+
+def add_pixels(sums: Array, pixels: Array, index: Array, weight: Array) -> None:
+    """Add, to ``sums`` [images, channels, points], the ``pixels`` [images, channels, n] at ``index`` times ``weight``.
+
+    These are [images, points] each; every index is that of a pixel.
+    """
+    # An image at a time, with one index for all channels: a fifth of the time of one for each element.
+    read = scratch("pixels", sums.shape[1:], sums.dtype)
+    weight = weight.astype(sums.dtype, copy=False)
+    for image, at, factor, target in zip(pixels, index, weight, sums, strict=True):
+        image.take(at, 1, read, "clip")
+        target += np.multiply(read, factor, out=read)
 
 
 def mixing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
