@@ -418,6 +418,35 @@ def test_what_is_written_after_it_was_scaled_is_not_read_later(write: str) -> No
     assert "scale_of_the_smaller_operand" not in used
 
 
+ROW = "%at : Long(1, 1) = prim::Constant[value=tensor([1])]()\n%row : Float(1, 3) = prim::Constant[value=splat(5.)]()\n"
+
+KEYS = {
+    "repeated": "%k : Float(M, 3) = onnx::Expand(%n, %i)",
+    "a window": """%from : Long(1) = prim::Constant[value=tensor([-1])]()
+                   %to : Long(1) = prim::Constant[value=tensor([9])]()
+                   %k : Float(M, 3) = onnx::Slice(%n, %from, %to)""",
+    "ScatterND": ROW + "%k : Float(M, 3) = onnx::ScatterND(%n, %at, %row)",
+    "ScatterElements": """%at : Long(1, 3) = prim::Constant[value=splat(1)]()
+                          %row : Float(1, 3) = prim::Constant[value=splat(5.)]()
+                          %k : Float(M, 3) = onnx::ScatterElements[axis=0](%n, %at, %row)""",
+    "slice_scatter": ROW + "%k : Float(M, 3) = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%n, %row)",
+    "TensorScatter": """%at : Long(2) = prim::Constant[value=tensor([0, 2])]()
+                        %u = onnx::Neg(%c)
+                        %k : Float(M, 3) = onnx::TensorScatter[axis=1](%n, %u, %at)""",
+}
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_the_keys_are_a_cache_however_a_step_makes_them_of_it(keys: str) -> None:
+    rest = """%h : Float() = prim::Constant[value=tensor([0.5])]()
+              %s = onnx::Mul(%k, %h)
+              %t = onnx::Transpose[perm=[1, 0]](%s)
+              %r = onnx::Neg(%x)
+              %y = onnx::MatMul(%r, %t)"""
+    _, used = canonicalized(f"{KEYS[keys]}\n{rest}")
+    assert used["scale_of_the_smaller_operand"] == 1
+
+
 BOX = """
 %k0 : Long(2, 1) = prim::Constant[value=tensor([0, 1])]()
 %k1 : Long(2) = prim::Constant[value=tensor([0, 2])]()

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 _MOVING = frozenset(f"onnx::{name}" for name in "Identity Reshape Squeeze Transpose Unsqueeze".split())
 """Operators that only move the elements of their first operand: they may come before a scale as well as after it."""
 
-_GROWING = frozenset({"onnx::Concat", "irc::append_"})
+_SPREADING = frozenset({"onnx::Expand", "onnx::Slice"})
+"""Operators whose result is a cache as their first operand is: repeated for heads that share it, or a window of it."""
+
+_EXTENDING = frozenset(
+    {"irc::append_", "irc::slice_scatter"}
+    | {f"onnx::{name}" for name in "Concat ScatterElements ScatterND TensorScatter".split()}
+)
+"""Operators by which a step puts what is new into a cache that grows, or into one of fixed size."""
 
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""
@@ -106,14 +113,14 @@ def _is_larger(value: Value, other: Value) -> bool:
 
 
 def _lasting(value: Value) -> int:
-    """2 if ``value`` extends what the block is given, 1 if it is given, 0 if it is made here."""
+    """2 if ``value`` is what the block is given with more put into it, 1 if it is given, 0 if it is made here."""
     extended = False
     for _ in range(_LONGEST_CHAIN):
         node = value.node
         if node is None:
             return 2 if extended else 1
-        extended |= node.kind in _GROWING
-        if node.kind not in _MOVING | _GROWING:
+        extended |= node.kind in _EXTENDING
+        if node.kind not in _MOVING | _SPREADING | _EXTENDING:
             break
         value = node.inputs[0]
     return 0
