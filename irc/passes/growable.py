@@ -1,13 +1,15 @@
-"""Concat that extends what a run is given and gives back: KV caches."""
+"""Concat, and `torch.cat`, that extend what a run is given and gives back: KV caches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.alias.sets import intersects
-from irc.ir.types import DType, TensorType
+from irc.alias.sets import EMPTY, intersects
+from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
+from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
 from irc.passes.registry import register
+from irc.passes.shapes.torch_pointwise import keeps_metadata
 from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
@@ -17,10 +19,20 @@ if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
-APPEND = "irc::append_"
-CONCAT = "onnx::Concat"
-
 _BRANCH = "prim::If"
+
+_ASKING_FOR_STRIDES = frozenset(
+    f"aten::{name}"
+    for name in "as_strided as_strided_ as_strided_scatter data_ptr is_contiguous is_non_overlapping_and_dense "
+    "set_ storage_offset stride view view_as view_as_complex _unsafe_view _reshape_alias".split()
+) | {"prim::CallFunction", "prim::CallMethod"}
+"""Operators of torch's that give, or refuse, something else where a tensor has gaps; and what may call them."""
+
+_LAID_OUT_ANEW = frozenset(
+    f"aten::{name}"
+    for name in "addmm baddbmm bmm embedding linear matmul mm scaled_dot_product_attention size dim numel".split()
+)
+"""Operators whose results lie in memory as they do whatever their operands do."""
 
 
 @register
@@ -37,6 +49,10 @@ class Growable:
     may share with the operand. So it is legal where nothing else writes into
     either, and not in functions, whose callers might. Later passes then know
     of the sharing: this one comes before those that overwrite.
+
+    `torch.cat` means Concat where all parts are known to have one element type
+    and rank: it converts others, and leaves out empty vectors. Its result has
+    no gaps, which a tensor with reserve has: nothing may ask for strides.
     """
 
     name: ClassVar[str] = "growable"
@@ -47,17 +63,28 @@ class Growable:
         rewriter = ctx.rewriter(graph)
         writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []
         growing: list[Node] = []
+        asked = _asked_for_strides(graph, nodes)
+        held = rewriter.db.location_set(asked) if rewriter.db.any_writes() else EMPTY  # which may be put in lists
         for node in nodes:
-            shared = node.inputs[0], node.output
-            if is_function(graph):
+            first = _parts(node)[0]
+            shared = first, node.output
+            if node.kind != CONCAT and not _means_concat(node):
+                ctx.note(node, "copies: element types and ranks of what it joins are not known to be equal")
+            elif is_function(graph):
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
             elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
-                ctx.note(node, f"copies: %{node.inputs[0].name} or the result is written in place")
+                ctx.note(node, f"copies: %{first.name} or the result is written in place")
+            elif any(v in asked for v in shared) or intersects(rewriter.db.location_set(shared), held):
+                ctx.note(node, f"copies: strides of %{first.name} or the result are asked for")
             elif ctx.allow(node):
                 ctx.count("appends")
                 growing.append(node)
         # All at once: what one of them shares with, nothing writes, so that the others may share with it too.
-        _replace(growing, APPEND, rewriter, lambda node: [node.inputs[0], _joined(node, rewriter)])
+        lists = [node.inputs[0].node for node in growing if node.kind != CONCAT]
+        _replace(growing, APPEND, rewriter, lambda node: [_parts(node)[0], _others(node, rewriter)])
+        for made in lists:
+            if made is not None:
+                rewriter.erase(made)
         return bool(growing)
 
 
@@ -71,11 +98,51 @@ def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
     return bool(appends)
 
 
+def _join(node: Node) -> Join:
+    join = joined(node)
+    assert join is not None, "this was asked before"
+    return join
+
+
+def _parts(node: Node) -> Sequence[Value]:
+    return _join(node).parts
+
+
 def _may_grow(node: Node) -> bool:
-    if node.kind != CONCAT or len(node.inputs) < 2 or len(node.outputs) != 1 or "axis" not in node.attributes:
+    join = joined(node)
+    if join is None or len(join.parts) < 2:
         return False
-    type = node.inputs[0].type
+    type = join.parts[0].type
     return not (isinstance(type, TensorType) and type.dtype is DType.STRING)
+
+
+def _means_concat(node: Node) -> bool:
+    """Whether torch's ``node`` joins tensors of one known element type and rank."""
+    parts, axis = _join(node)
+    found = {(type.dtype, type.rank) if isinstance(type := part.type, TensorType) else (None, None) for part in parts}
+    dtype, rank = found.pop()
+    if found or dtype is None or not rank or not -rank <= axis < rank:
+        return False
+    return all(keeps_metadata(other) for other in node.graph.walk())
+
+
+def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
+    """What operators ask for strides of, and all that these depend on: an operator may keep those of its operands."""
+    asked: set[Value] = set()
+    if all(node.kind == CONCAT for node in nodes):
+        return asked
+    pending = [value for node in graph.walk() if node.kind in _ASKING_FOR_STRIDES for value in node.inputs]
+    while pending:
+        value = pending.pop()
+        if value in asked or value.type in (INT, FLOAT, BOOL):
+            continue
+        asked.add(value)
+        made = value.node or (value.block.node if value.block is not None else None)
+        if made is not None and made.kind not in _LAID_OUT_ANEW:
+            pending += made.inputs
+            for block in made.blocks:
+                pending += block.returns
+    return asked
 
 
 def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
@@ -83,29 +150,30 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
 
     Between, it may be extended by others: each chain of them is walked once in either direction.
     """
-    extending = [node for node in graph.walk() if _extends(node)]
-    if not any(node.kind == CONCAT for node in extending):
+    extending = {node: _parts(node)[0] for node in graph.walk() if _extends(node)}
+    if all(node.kind == APPEND for node in extending):
         return []
+    extended_by: dict[Value, list[Node]] = {}
+    for node, start in extending.items():
+        extended_by.setdefault(start, []).append(node)
     db = ctx.rewriter(graph).db
     loops = dict.fromkeys(block for node in extending for block in _repeated_around(node))
     given = {block: db.location_set(block.params) for block in loops}
-    returned = {block: db.location_set(block.returns) for block in loops}
+    returned = {block: db.reach_set(block.returns) for block in loops}  # in a tuple, too
     started_with: dict[Node, Value] = {}  # definitions come before uses
-    for node in extending:
-        before = node.inputs[0].node
-        started_with[node] = node.inputs[0] if before is None else started_with.get(before, node.inputs[0])
+    for node, start in extending.items():
+        started_with[node] = start if start.node is None else started_with.get(start.node, start)
     returned_by: dict[Node, set[Block]] = {}
-    for node in reversed(extending):
+    for node in reversed([*extending]):
         memory = db.location_set(node.output)
         blocks = {block for block in _repeated_around(node) if intersects(memory, returned[block])}
-        for user in node.output.users:
-            if user in returned_by and user.inputs[0] is node.output:
-                blocks |= returned_by[user]
+        for user in extended_by.get(node.output, ()):
+            blocks |= returned_by[user]
         returned_by[node] = blocks
     return [
         node
         for node in extending
-        if node.kind == CONCAT
+        if node.kind != APPEND
         and any(
             block in returned_by[node] and intersects(db.location_set(started_with[node]), given[block])
             for block in _repeated_around(node)
@@ -126,9 +194,9 @@ def _extends(node: Node) -> bool:
     return node.kind == APPEND or _may_grow(node)
 
 
-def _joined(node: Node, rewriter: Rewriter) -> Value:
-    """What the Concat ``node`` puts behind its first operand, put together by one of its own if it is several."""
-    parts = node.inputs[1:]
+def _others(node: Node, rewriter: Rewriter) -> Value:
+    """What ``node`` puts behind its first operand, put together by a Concat of its own if it is several."""
+    parts = _parts(node)[1:]
     if len(parts) == 1:
         return parts[0]
     both = node.output.type
@@ -137,7 +205,7 @@ def _joined(node: Node, rewriter: Rewriter) -> Value:
         *parts,
         before=node,
         type=TensorType(both.dtype if isinstance(both, TensorType) else None),
-        attributes=dict(node.attributes),
+        attributes={"axis": _join(node).axis},
         version=node.version,
     )
 
@@ -150,7 +218,7 @@ def _replace(nodes: Sequence[Node], kind: str, rewriter: Rewriter, operands: Cal
     with rewriter.db.rewrite():
         for node in nodes:
             other = node.graph.create(
-                kind, operands(node), [node.output.type], attributes=dict(node.attributes), version=node.version
+                kind, operands(node), [node.output.type], attributes={"axis": _join(node).axis}, version=node.version
             )
             other.name, other.scope = node.name, node.scope
             rewriter.insert(other, before=node)

@@ -10,7 +10,7 @@ share with each other. And results keep alive little more memory than they take,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal
@@ -21,7 +21,8 @@ from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import Room, is_append_only, room_of
-from irc.runtime.values import Array, arrays_once, describe, is_array, map_arrays
+from irc.runtime.results import Path, element
+from irc.runtime.values import Array, arrays_once, describe, is_array, is_tuple, map_arrays
 
 SPARE = 4
 """Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is
@@ -62,25 +63,35 @@ class Exit:
         self._counters = counters
         self._held = held
         self._leaving = leaving
+        self._kept: dict[Path, Array] = {}
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in kept:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
 
-    def release(self, value: Any) -> Any:
-        """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new."""
+    def release(self, value: Any, path: Path = ()) -> Any:
+        """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new.
+
+        What is at ``path``, or in a tuple there, and kept is a view of what `keep` made of it.
+        """
+        if self._kept:
+            if path in self._kept:
+                return self._kept[path].view()
+            if is_tuple(value):
+                return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         return map_arrays(value, self._release)
 
-    def keep(self, values: list[Any], places: Iterable[int]) -> list[Array]:
-        """The tensors at ``places``, read-only from now on; if they have reserve, that may be used nevertheless.
+    def keep(self, values: Sequence[Any], paths: Iterable[Path]) -> list[Array]:
+        """The tensors at ``paths``, read-only from now on; if they have reserve, that may be used nevertheless.
 
-        In ``values``, too, they are what is returned. Those that are of that kind already, or that the run has been
-        given by the session, are not copied, though they may share: nobody can change them.
+        Those that are of that kind already, or that the run has been given by the session, are not copied, though they
+        may share: nobody can change them.
         """
         kept: list[Array] = []
-        for place in places:
-            value = values[place]
+        for path in paths:
+            value = element(values, path)
             if not is_append_only(value) and id(value) not in self._known:
-                value = values[place] = self._keep(value)
+                value = self._keep(value)
+            self._kept[path] = value
             kept.append(value)
         return kept
 

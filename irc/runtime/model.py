@@ -26,9 +26,10 @@ from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, check_threads
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
+from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
-from irc.runtime.writes import overwritten_inputs, written_inputs
+from irc.runtime.writes import Overwrites, written_inputs
 
 Feeds = Mapping[str, Any]
 
@@ -69,7 +70,8 @@ class CompiledModel:
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         said = self.module.metadata if self.graph is self.module.main else {}
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
-        self._output_places = {output.name: i for i, output in enumerate(self.outputs)}
+        self._results = results_of(self.outputs)
+        self._wholes = {output.name: self._results[output.name].path for output in self.outputs}
         self.counters = Counters()
         with no_collection():
             self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
@@ -91,7 +93,7 @@ class CompiledModel:
             feeds: input name -> value. Tensors are arrays of exactly the stated element type (Python numbers and
                 lists of them are converted where nothing is lost), sequences are lists, optionals the value or None,
                 maps are dicts. Nothing in it is changed, except arrays that are donated.
-            outputs: names of the outputs wanted; all by default.
+            outputs: names of the outputs wanted; all by default. ``output.1`` is an element of one that is a tuple.
             donate: names of inputs whose arrays the caller gives up: their contents are undefined afterwards, and
                 results may use their memory.
             limits: how many steps, how much memory and how long the run may take: for models that nobody vouches
@@ -135,21 +137,21 @@ class CompiledModel:
         feeds: Feeds,
         held: Held,
         outputs: Iterable[str] | None,
-        keep: Sequence[int],
+        keep: Sequence[Path],
         counters: Counters,
         *,
         limits: Limits | None,
         threads: int | None,
         again: bool,
     ) -> tuple[dict[str, Any], list[Array]]:
-        """A step of a `Session`: as `run`, and besides the outputs at the positions ``keep``, read-only.
+        """A step of a `Session`: as `run`, and besides the results at ``keep``, read-only.
 
         Args:
             feeds: as for `run`.
             held: what inputs are that are not in ``feeds``: outputs of an earlier step that were kept. They are taken
                 as they are, and extended in place where nobody else has done so; those that are lent are as donated.
             outputs: as for `run`.
-            keep: the positions of outputs to give as arrays that nobody may change.
+            keep: where the results are to give as arrays that nobody may change.
             counters: where to count what is done.
             limits: as for `run`.
             threads: as for `run`.
@@ -160,11 +162,11 @@ class CompiledModel:
     def _run(
         self,
         feeds: Feeds,
-        wanted: Sequence[int],
+        wanted: Mapping[str, Path],
         donate: Collection[str],
         limits: Limits | None,
         held: Held = NOTHING,
-        keep: Sequence[int] = (),
+        keep: Sequence[Path] = (),
         counters: Counters | None = None,
         profiler: Profiler | None = None,
         again: bool = True,
@@ -193,9 +195,9 @@ class CompiledModel:
         self,
         values: Sequence[Any],
         donated: Collection[int],
-        wanted: Sequence[int],
+        wanted: Mapping[str, Path],
         held: Held,
-        keep: Sequence[int],
+        keep: Sequence[Path],
         run: Run,
         guarded: Guarded,
         *,
@@ -206,28 +208,18 @@ class CompiledModel:
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
             contents = self._state.settled()
-            leaving = map(results.__getitem__, chain(keep, wanted))
+            leaving = (element(results, path) for path in chain(keep, wanted.values()))
             out = boundary.Exit(run.counters, self._state.arrays(contents), held.kept, leaving)
             kept = out.keep(results, keep)
             # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
-            order = sorted(wanted, key=partial(_room_first, results)) if donated else wanted
-            outputs = self.outputs
-            released = {
-                outputs[i].name: results[i].view() if i in keep else self._release(out, i, results[i]) for i in order
-            }
+            order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if donated else wanted
+            released = {name: _released(out, name, results, wanted[name]) for name in order}
             self._state.keep(contents)
-        return {outputs[i].name: released[outputs[i].name] for i in wanted} if donated else released, kept
-
-    def _release(self, out: boundary.Exit, place: int, value: Any) -> Any:
-        try:
-            return out.release(value)
-        except Error as error:
-            raise Error(error.code, error.message, error.where or f"output {self.outputs[place].name!r}") from error
+        return {name: released[name] for name in wanted} if donated else released, kept
 
     @cached_property
-    def _overwritten(self) -> dict[str, frozenset[int]]:
-        """By input name: the positions of the outputs that are the input with some elements changed."""
-        return overwritten_inputs(self.graph, self._written)
+    def _overwrites(self) -> Overwrites:
+        return Overwrites(self.graph, self._written)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
@@ -256,20 +248,26 @@ class CompiledModel:
 
         return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
 
-    def _wanted(self, outputs: Iterable[str] | None) -> list[int]:
-        places = self._output_places
+    def _wanted(self, outputs: Iterable[str] | None) -> Mapping[str, Path]:
         if outputs is None:
-            return list(places.values())
+            return self._wholes
         chosen = _names(outputs, "outputs", "IRC411")
         for name in chosen:
-            if name not in places:
-                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, places)}")
-        return [places[name] for name in dict.fromkeys(chosen)]
+            if name not in self._results:
+                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, self._results)}")
+        return {name: self._results[name].path for name in chosen}
 
 
-def _room_first(results: Sequence[Any], place: int) -> int:
+def _released(out: boundary.Exit, name: str, results: Sequence[Any], path: Path) -> Any:
+    try:
+        return out.release(element(results, path), path)
+    except Error as error:
+        raise Error(error.code, error.message, error.where or f"output {name!r}") from error
+
+
+def _room_first(result: Any) -> int:
     """What sorts results so that those in rooms come first, the largest first."""
-    return 0 if room_of(results[place]) is None else -results[place].nbytes
+    return 0 if room_of(result) is None else -result.nbytes
 
 
 def _names(names: Iterable[str], what: str, code: str) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.errors import Error, suggestion
+from irc.ir.ops.joins import APPEND, joined
 from irc.ir.types import TensorType, may_be_equal
+from irc.runtime.results import results_of
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from irc.runtime.arguments import Argument
     from irc.runtime.model import CompiledModel
     from irc.runtime.values import Array
-
-APPEND, CONCAT = "irc::append_", "onnx::Concat"
 
 CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
 """How exporters call a cache as an input and as an output, up to what follows."""
@@ -27,16 +27,16 @@ def found_pairs(model: CompiledModel) -> dict[str, str]:
     Raises:
         Error: IRC417 there is none.
     """
-    outputs = {o.name: o for o in model.outputs}
+    results = results_of(model.outputs)
     pairs: dict[str, str] = {}
     misfits: list[str] = []
     for argument in model.inputs:
         for past, present in CONVENTIONS:
-            output = outputs.get(present + argument.name.removeprefix(past))
-            if argument.name.startswith(past) and output is not None:
-                misfit = _misfit(argument, output)
+            result = results.get(present + argument.name.removeprefix(past))
+            if argument.name.startswith(past) and result is not None:
+                misfit = _misfit(argument, result.argument)
                 if misfit is None:
-                    pairs[argument.name] = output.name
+                    pairs[argument.name] = result.argument.name
                 else:
                     misfits.append(misfit)
                 break
@@ -49,7 +49,7 @@ def found_pairs(model: CompiledModel) -> dict[str, str]:
             f"{some(misfits)}",
         )
     conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
-    inputs, outputs = ([repr(a.name) for a in some] for some in (model.inputs, model.outputs))
+    inputs, outputs = ([*map(repr, names)] for names in ([a.name for a in model.inputs], results))
     raise Error(
         "IRC417",
         f"no input is called like an output, as {conventions} are: give "
@@ -65,7 +65,8 @@ def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, s
     """
     if not isinstance(pairs, Mapping) or not pairs:  # type: ignore[reportUnnecessaryIsInstance]
         raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
-    inputs, outputs = {a.name: a for a in model.inputs}, {a.name: a for a in model.outputs}
+    inputs = {a.name: a for a in model.inputs}
+    outputs = {name: result.argument for name, result in results_of(model.outputs).items()}
     for name, output in pairs.items():
         if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
             raise Error(
@@ -99,9 +100,9 @@ def grown_axis(output: Value, name: str) -> int | None:
         if node is None or value in seen:
             continue
         seen.add(value)
-        if node.kind == APPEND or (node.kind == CONCAT and _first(value).name == name):
-            axis = node.attributes.get("axis")
-            return axis if isinstance(axis, int) else None
+        join = joined(node)
+        if join is not None and (node.kind == APPEND or _first(value).name == name):
+            return join.axis
         place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
         pending += [block.returns[place] for block in node.blocks]
     return None
@@ -109,8 +110,8 @@ def grown_axis(output: Value, name: str) -> int | None:
 
 def _first(value: Value) -> Value:
     """What others are put behind in ``value``."""
-    while value.node is not None and value.node.kind in (APPEND, CONCAT):
-        value = value.node.inputs[0]
+    while value.node is not None and (join := joined(value.node)) is not None:
+        value = join.parts[0]
     return value
 
 

@@ -28,6 +28,7 @@ from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
 from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, only_grows, some
+from irc.runtime.results import results_of, value_at
 from irc.runtime.values import integer, is_array
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Session:
 
     Args:
         model: the compiled model. Several sessions may share one.
-        pairs: input name -> name of the output that it is in the next step. By default, those called
+        pairs: input name -> name of the output that it is in the next step, ``output.1`` for an element of one that is
+            a tuple. By default, those called
             ``past_key_values.*`` and ``present.*``, ``past_*`` and ``present_*``, or ``past.*`` and ``present.*``.
         capacity: for how many positions caches that the model appends to, or that have grown in the first step, get
             memory then: none is copied until it is full. Without, and beyond, they move whenever their length has
@@ -65,27 +67,26 @@ class Session:
         self._model = model
         self.capacity = check_number("capacity", capacity)
         self.pairs = found_pairs(model) if pairs is None else checked_pairs(model, pairs)
-        places = {o.name: i for i, o in enumerate(model.outputs)}
-        self._keep = tuple(places[output] for output in self.pairs.values())
+        results = results_of(model.outputs)
+        self._keep = tuple(results[output].path for output in self.pairs.values())
+        made = [value_at(model.graph.outputs, path) for path in self._keep]
         inputs = {a.name: a for a in model.inputs}
         self._arguments = tuple(inputs[name] for name in self.pairs)
         self._unsure = tuple(
             (i, a, a.dtype, None if a.shape is None else len(a.shape))
-            for i, (a, place) in enumerate(zip(self._arguments, self._keep))
-            if not only_grows(model.graph.outputs[place], a.name)
+            for i, (a, value) in enumerate(zip(self._arguments, made))
+            if not only_grows(value, a.name)
         )
-        self._axes = tuple(grown_axis(model.graph.outputs[place], name) for name, place in zip(self.pairs, self._keep))
+        self._axes = tuple(grown_axis(value, name) for name, value in zip(self.pairs, made))
         self._all = frozenset(range(len(self.pairs)))
         self._due: frozenset[int] = self._all  # those that get the capacity in the next step
         others = (a.shape for a in model.inputs if a.name not in self.pairs)
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
-        overwritten = model._overwritten  # type: ignore[reportPrivateUsage]  # as `_step`
+        overwrites = model._overwrites  # type: ignore[reportPrivateUsage]  # as `_step`
         self._overwritten = frozenset(
-            a.name
-            for a, place in zip(self._arguments, self._keep)
-            if place in overwritten.get(a.name, ()) and not _is_small(a)
+            a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
         )
         self._held = NOTHING
         self._loan: Loan | None = None  # of the step that is going on, or of one that has failed

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import analyze
 from irc.alias.rules import may_write
 from irc.alias.sets import members
+from irc.ir.ops.joins import joined
 from irc.ir.ops.pointwise import SCATTERING
 from irc.runtime.binding import reachable_nodes
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 _APPEND = "irc::append_"
 """Writes only behind what its operand shows, and only in memory that the run owns: no input needs a copy for it."""
-
-_LONGER = (_APPEND, "onnx::Concat")
-"""Give their first operand with others behind it."""
 
 
 def written_inputs(graph: Graph) -> frozenset[str]:
@@ -33,8 +31,8 @@ def written_inputs(graph: Graph) -> frozenset[str]:
     return frozenset(v.name for v in graph.inputs if any(node.kind != _APPEND for node in db.writers(v)))
 
 
-def overwritten_inputs(graph: Graph, written: Collection[str]) -> dict[str, frozenset[int]]:
-    """By input name: the positions of the outputs that are the input, in whatever branch, with some elements changed.
+class Overwrites:
+    """Which values are an input with some elements changed, in whatever branch, loop or view.
 
     Or with more behind it in some branches, as attention has it that takes caches of either kind.
 
@@ -42,28 +40,28 @@ def overwritten_inputs(graph: Graph, written: Collection[str]) -> dict[str, froz
         graph: the graph.
         written: the names of inputs that in-place operators write to (`written_inputs`).
     """
-    changing = [node for node in graph.walk() if node.kind in SCATTERING or (node.kind in _LONGER and node.inputs)]
-    if not written and all(node.kind in _LONGER for node in changing):
-        return {}
-    db = analyze(graph, noalias=graph.inputs)
 
-    def memory(value: Value) -> frozenset[int]:
-        return frozenset(members(db.location_set(value)))
+    def __init__(self, graph: Graph, written: Collection[str]) -> None:
+        self._written = written
+        changing = [(node, joined(node)) for node in graph.walk() if node.kind in SCATTERING or joined(node)]
+        self._db = None
+        if written or any(join is None for _, join in changing):
+            self._db = analyze(graph, noalias=graph.inputs)
+        self._inputs = {value.name: value for value in graph.inputs}
+        self._edges = [
+            (self._memory(node.inputs[0] if join is None else join.parts[0]), self._memory(node.output), join is None)
+            for node, join in changing
+        ]
 
-    edges = [(memory(node.inputs[0]), memory(node.output), node.kind in SCATTERING) for node in changing]
-    outputs = [memory(value) for value in graph.outputs]
-    found: dict[str, frozenset[int]] = {}
-    for value in graph.inputs:
-        own = memory(value)
-        became, changes = own, value.name in written
-        pending = edges
-        while True:
-            met = [edge for edge in pending if edge[0] & became]
-            if not met:
-                break
+    def __call__(self, value: Value, name: str) -> bool:
+        """Whether ``value`` is the input ``name`` with some elements changed."""
+        memory, became, changes = self._memory(value), self._memory(self._inputs[name]), name in self._written
+        pending = self._edges
+        while met := [edge for edge in pending if edge[0] & became]:
             pending = [edge for edge in pending if not edge[0] & became]
             became = became.union(*(results for _, results, _ in met))
             changes = changes or any(scatters for _, _, scatters in met)
-        if changes:
-            found[value.name] = frozenset(i for i, output in enumerate(outputs) if output and output <= became)
-    return found
+        return changes and bool(memory) and memory <= became
+
+    def _memory(self, value: Value) -> frozenset[int]:
+        return frozenset() if self._db is None else frozenset(members(self._db.location_set(value)))

@@ -14,6 +14,7 @@ import pytest
 
 import irc
 from irc.frontend.torchscript import import_torchscript
+from irc.ir.types import DType, TensorType
 from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of
 from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
@@ -137,6 +138,58 @@ def test_training_mode(made: Callable[[], Any], passes: str) -> None:
     script = torch.jit.script(made().train())
     model = check(script, inputs, passes)
     assert "aten::batch_norm" in {node.kind for node in model.graph.walk()}
+
+
+# -- caches --------------------------------------------------------------------
+
+
+class Decoder(torch.nn.Module):
+    """Attention to a cache that each step makes longer, and returns in a tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (torch.nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x, past_k, past_v):
+        b, t, _ = x.shape
+        q = self.q(x).view(b, t, 2, 4).transpose(1, 2)
+        k = torch.cat([past_k, self.k(x).view(b, t, 2, 4).transpose(1, 2)], 2)
+        v = torch.cat([past_v, self.v(x).view(b, t, 2, 4).transpose(1, 2)], dim=-2)
+        weights = torch.softmax(q @ k.transpose(-1, -2) / 2.0, -1)
+        return (weights @ v).transpose(1, 2).reshape(b, t, 8), k, v
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("way", ["traced", "scripted"])
+def test_sessions_extend_caches_that_come_in_tuples(way: str, passes: str) -> None:
+    net = Decoder().eval()
+    empty = torch.zeros(2, 2, 0, 4)
+    past = torch.zeros(2, 2, 5, 4)
+    if way == "traced":
+        module = import_torchscript(torch.jit.trace(net, (torch.randn(2, 3, 8), past, past)))
+    else:
+        module = import_torchscript(torch.jit.script(net))
+        for value in module.main.inputs[1:]:
+            value.type = TensorType(DType.FLOAT, (None,) * (3 if value.name == "x" else 4))
+    session = irc.Session(irc.compile(module, passes), {"past_k": "output.1", "past_v": "output.2"})
+    k = v = empty
+    feeds = {"past_k": to_numpy(k), "past_v": to_numpy(v)}
+    moves = 0
+    for step in range(50):
+        x = torch.randn(2, 1 if step else 3, 8)
+        with torch.no_grad():
+            expected, k, v = net(x, k, v)
+        found = session.run({"x": to_numpy(x), **feeds}, outputs=["output"] if step % 2 else ["output.0", "output.1"])
+        feeds = {}
+        assert_same(
+            found["output"] if step % 2 else (found["output.0"], found["output.1"], session.caches["past_v"]),
+            (expected, k, v),
+        )
+        if passes == "default":
+            moves += session.counters.copied_bytes > 0
+            assert session.counters.copied_bytes == 0 or session.counters.copies == 2
+            assert step < 3 or session.counters.copies == 2 or session.counters.in_place >= 2
+    assert moves <= 5
 
 
 # -- ways in -------------------------------------------------------------------

@@ -172,6 +172,74 @@ graph f(%past : Float(*), %x : Float(*)):
     assert kinds(transform_module(text, "inline,growable").main) == ["append_"]
 
 
+# -- torch.cat ---------------------------------------------------------------------
+
+CAT = """
+graph(%past : Float(*, *), %x : Float(*, *)):
+  %dim : int = prim::Constant[value=-1]()
+  %parts : Tensor[] = prim::ListConstruct(%past, %x)
+  %y : Float(*, *) = aten::cat(%parts, %dim)
+  %both : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+  return (%both)
+"""
+
+CAT_APPENDED = """
+graph(%past : Float(*, *), %x : Float(*, *)):
+  %dim : int = prim::Constant[value=-1]()
+  %y : Float(*, *) = irc::append_[axis=-1](%past, %x)
+  %both : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+  return (%both)
+"""
+
+
+def test_cat_of_equal_types_that_leaves_in_a_tuple():
+    assert_becomes(CAT, "growable", CAT_APPENDED)
+    three = CAT.replace("(%past, %x)\n  %y", "(%past, %x, %x)\n  %y")
+    assert kinds(transform(three, "growable")) == ["Concat", "append_", "TupleConstruct"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("%x : Float(*, *)", "%x : Long(*, *)", "element types"),  # it is converted
+        ("%x : Float(*, *)", "%x : Float", "element types"),  # and an empty vector left out
+        ("%past : Float(*, *)", "%past : Tensor", "element types"),
+        ("value=-1", "value=2", "element types"),  # which is no axis: the run says so
+        ("  return", "  %z : Float(*, *) = aten::relu_(%y)\n  return", "written in place"),
+        ("  return", "  %z : Float = aten::view_as(%y, %x)\n  return", "strides"),
+        ("  return", "  %t : Float = aten::t(%past)\n  %z : Float = aten::view_as(%t, %x)\n  return", "strides"),
+        ("  return", "  %t : Float = aten::relu(%y)\n  %z : int[] = aten::stride(%t)\n  return", "strides"),
+        (
+            "  return",
+            "  %l : Tensor[] = prim::ListConstruct()\n  %m : Tensor[] = aten::append(%l, %y)\n  %a, %b = "
+            "prim::ListUnpack(%l)\n  %z : Float = aten::view_as(%a, %b)\n  return",
+            "strides",
+        ),
+    ],
+)
+def test_cat_that_may_mean_more_than_concat_stays(old, new, reason):
+    graph = parse_graph(CAT.replace(old, new))
+    notes = run_passes(graph, "growable").refusals
+    assert [reason in note.reason for note in notes] == [True]
+    assert "append_" not in kinds(graph)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CAT.replace("  return", "  %z : Tensor[] = aten::append(%parts, %x)\n  return"),
+        CAT.replace("prim::Constant[value=-1]()", "aten::dim(%x)"),
+    ],
+)
+def test_lists_that_others_have_and_dimensions_that_vary_are_not_looked_into(text):
+    assert_unchanged(text, "growable")
+
+
+def test_what_is_laid_out_anew_may_be_asked_for_strides():
+    asked = "  %z : Float(*, *) = aten::mm(%y, %x)\n  %w : Float = aten::view_as(%z, %x)\n  return"
+    assert "append_" in kinds(transform(CAT.replace("  return", asked), "growable"))
+
+
 # -- what follows ------------------------------------------------------------------
 
 

@@ -69,6 +69,50 @@ def test_steps_are_those_of_a_model_that_is_given_its_caches_back(passes):
     }
 
 
+IN_TUPLES = """
+graph(%x : Float(*), %past : Float(*), %sum : Float(*)):
+  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
+  %total : Float(*) = onnx::Add(%sum, %x)
+  %caches : (Float(*), Float(*)) = prim::TupleConstruct(%present, %total)
+  %y : (Float(*), (Float(*), Float(*)), Float(*)) = prim::TupleConstruct(%x, %caches, %present)
+  return (%y)
+"""
+
+
+@pytest.mark.parametrize("passes", ["default", "none"])
+def test_elements_of_tuples_are_handed_on(passes):
+    session = irc.Session(compiled(IN_TUPLES, passes), {"past": "y.1.0", "sum": "y.1.1"}, capacity=8)
+    seen = []
+    for n in range(1, 7):
+        given = {"past": f32(), "sum": f32(0)} if n == 1 else {}
+        (first, (present, total), again) = session.run({"x": f32(n), **given})["y"]
+        assert (first.tolist(), present.tolist(), total.tolist()) == ([n], [*range(1, n + 1)], [sum(range(n + 1))])
+        assert [a.flags.writeable for a in (first, present, total, again)] == [True, False, False, True]
+        again[:] = -1  # an output of its own
+        seen.append((present, present.tolist()))
+        assert passes == "none" or n == 1 or session.counters.in_place
+    assert all(present.tolist() == expected for present, expected in seen)
+    assert session.run({"x": f32(7)}, outputs=["y.1.1", "y.0"]).keys() == {"y.1.1", "y.0"}
+    session.truncate(2)
+    assert session.run({"x": f32(8)}, outputs=["y.1.0"])["y.1.0"].tolist() == [1, 2, 8]
+
+
+def test_elements_of_tuples_are_results_of_models_too():
+    model = compiled(IN_TUPLES)
+    feeds = {"x": f32(1), "past": f32(2), "sum": f32(3)}
+    found = model.run(feeds, outputs=["y.2", "y", "y.1"])
+    assert found["y.2"].tolist() == [2, 1] and found["y.1"][1].tolist() == [4]
+    found["y.2"][:] = 0
+    assert found["y"][2].tolist() == [2, 1] and list(found) == ["y.2", "y", "y.1"]
+    assert list(model.run(feeds)) == ["y"]
+    with pytest.raises(Error, match=r"IRC411.*y\.3.*y\.[012]"):
+        model.run(feeds, outputs=["y.3"])
+    with pytest.raises(Error, match=r"IRC417.*only tensors.*y\.1"):
+        irc.Session(model, {"past": "y.1"})
+    with pytest.raises(Error, match=r"IRC417.*'y', 'y\.0', 'y\.1', 'y\.1\.0'"):
+        irc.Session(model)
+
+
 @pytest.mark.parametrize("length", [64, 256, 1024, 4096])
 def test_a_step_copies_nothing_at_any_length(length):
     session = irc.Session(compiled())

@@ -1,0 +1,46 @@
+"""Operators that put tensors one behind the other: ONNX's, torch's and irc's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+    from irc.ir.value import Value
+
+APPEND = "irc::append_"
+CONCAT = "onnx::Concat"
+
+_WITH_AXIS = frozenset({APPEND, CONCAT})
+_OF_LIST = frozenset({"aten::cat", "aten::concat", "aten::concatenate"})
+
+
+class Join(NamedTuple):
+    """Tensors, one behind the other along an axis."""
+
+    parts: Sequence[Value]
+    axis: int
+
+
+def joined(node: Node) -> Join | None:
+    """What ``node`` joins; None if it is another operator, or the axis or the parts are not known.
+
+    torch's take a list, whose elements are known if nothing else has it.
+    """
+    if node.kind in _WITH_AXIS:
+        axis, parts = node.attributes.get("axis"), node.inputs
+    elif node.kind in _OF_LIST and 1 <= len(node.inputs) <= 2 and (made := node.inputs[0].node) is not None:
+        if made.kind != "prim::ListConstruct" or made.output.users != [node]:
+            return None
+        axis, parts = _dimension(node), made.inputs
+    else:
+        return None
+    return Join(parts, axis) if type(axis) is int and parts and len(node.outputs) == 1 else None
+
+
+def _dimension(node: Node) -> object:
+    if len(node.inputs) == 1:
+        return 0
+    made = node.inputs[1].node
+    return None if made is None or made.kind != "prim::Constant" else made.attributes.get("value")

@@ -1,0 +1,63 @@
+"""What of a run's results can be asked for by name: outputs, and elements of those that are tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from irc.ir.types import TupleType
+from irc.runtime.arguments import Argument
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
+Path = tuple[int, ...]
+"""The position of an output; of an element of it that is a tuple, then the position in that, and so on."""
+
+_TUPLE = "prim::TupleConstruct"
+
+
+class Result(NamedTuple):
+    """An output, or an element of one.
+
+    Attributes:
+        argument: its name and type.
+        path: where it is.
+    """
+
+    argument: Argument
+    path: Path
+
+
+def results_of(outputs: Sequence[Argument]) -> dict[str, Result]:
+    """Every result by name: outputs, and elements of tuples as ``output.0``, where no output is called that."""
+    found = {output.name: Result(output, (i,)) for i, output in enumerate(outputs)}
+    for output in tuple(found.values()):
+        for element in _elements(output):
+            found.setdefault(element.argument.name, element)
+    return found
+
+
+def _elements(whole: Result) -> Iterator[Result]:
+    argument, path = whole
+    for i, type in enumerate(argument.type.elems if isinstance(argument.type, TupleType) else ()):
+        element = Result(Argument(f"{argument.name}.{i}", type), (*path, i))
+        yield element
+        yield from _elements(element)
+
+
+def element(values: Any, path: Iterable[int]) -> Any:
+    """What is at ``path`` among the values that a run returns."""
+    for place in path:
+        values = values[place]
+    return values
+
+
+def value_at(outputs: Sequence[Value], path: Path) -> Value:
+    """The value at ``path`` among a graph's outputs; the tuple that it is in, if that is not put together there."""
+    value = outputs[path[0]]
+    for place in path[1:]:
+        if value.node is None or value.node.kind != _TUPLE:
+            return value
+        value = value.node.inputs[place]
+    return value
