@@ -35,6 +35,9 @@ def test_convolution(dtype: str) -> None:
     for padding in ("same", "valid"):
         compare("aten::conv2d", x, w, b, [1, 1], padding, [1, 1], 1, tolerance=close)
         compare("aten::conv2d", x, noise(6, 4, 2, 4, dtype=dtype), b, [1, 1], padding, [2, 1], 1, tolerance=close)
+        compare("aten::_convolution_mode", x, w[:, :2], b, [1, 1], padding, [1, 2], 2, tolerance=close)
+        compare("aten::_convolution_mode", x, w, None, [1, 1], padding, [1, 1], 1, tolerance=close)
+    compare("aten::_convolution_mode", x, w, b, [2, 1], "valid", [1, 1], 1, tolerance=close)
     compare("aten::conv2d", x[0], w, b, [1, 1], [1, 1], [1, 1], 1, tolerance=close)
     compare(
         "aten::conv1d", noise(2, 4, 9, dtype=dtype), noise(6, 4, 3, dtype=dtype), b, [2], [1], [1], 1, tolerance=close
@@ -177,6 +180,17 @@ def test_other_normalisations() -> None:
         compare("aten::group_norm", x, groups, noise(6), noise(6, seed=1), 1e-5, True, tolerance=2e-5)
     compare("aten::group_norm", noise(2, 4, 5, 6).transpose(LAST), 2, None, None, 1e-5, True, tolerance=2e-5)
     compare("aten::rms_norm", x, [5], noise(5), None, tolerance=2e-5)
+    for dim, shape in (
+        (0, (2, 1, 1, 1)),
+        (1, (1, 6, 1, 1)),
+        (3, (1, 1, 1, 5)),
+        (0, (2,)),
+        (-1, ()),
+        (-2, (1, 1, 4, 1)),
+    ):
+        compare("aten::_weight_norm", x, noise(*shape), dim, tolerance=2e-5)
+        half = noise(2, 6, 4, 5, dtype="float16")
+        compare("aten::_weight_norm", half, noise(*shape, dtype="float16"), dim, tolerance=5e-3)
     compare("aten::rms_norm", x, [4, 5], None, 1e-3, tolerance=2e-5)
     for name in ("softmax", "log_softmax"):
         for dim in (0, 1, -1):

@@ -14,6 +14,7 @@ import pytest
 
 import irc
 from irc.frontend.torchscript import import_torchscript
+from irc.frontend.torchscript.aliases import _NAMES
 from irc.ir.types import DType, TensorType
 from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of
@@ -138,6 +139,53 @@ def test_training_mode(made: Callable[[], Any], passes: str) -> None:
     script = torch.jit.script(made().train())
     model = check(script, inputs, passes)
     assert "aten::batch_norm" in {node.kind for node in model.graph.walk()}
+
+
+class OtherNames(torch.nn.Module):
+    """Operators by names that PyTorch replaces in what it traces, but not in modules that a trace calls."""
+
+    def forward(self, x):
+        y = torch.special.expit(torch.negative(x)).multiply(torch.arctan(x)).subtract(torch.absolute(x))
+        y = torch.where(torch.greater(x, 0), torch.divide(y, 2), torch.special.expm1(y))
+        y = torch.row_stack([torch.linalg.matmul(y, y.swapaxes(0, 1)), torch.ger(y[0], y[1])])
+        z = y.clone().absolute_().clip_(0.1, 2.0).true_divide_(3.0)
+        return torch.concat([z, torch.special.softmax(y, 1)], 1), torch.special.logsumexp(torch.special.round(y), 1)
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+def test_other_names_of_operators(passes: str) -> None:
+    inner, x = OtherNames(), torch.randn(4, 4)
+    model = check(torch.jit.trace(torch.nn.Sequential(torch.nn.Identity(), inner), x), [x], passes)
+    assert not {node.kind for node in model.graph.walk()} & {"aten::greater", "aten::absolute_", "aten::special_expit"}
+
+
+def test_other_names_are_those_that_torch_replaces() -> None:
+    replaced = {}
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name not in _NAMES or any(a.is_out for a in schema.arguments):
+            continue
+        given = [a for a in schema.arguments if not a.kwarg_only]
+        parameters = ", ".join(f"{a.name}_: {a.type.annotation_str}" for a in given)
+        call = f"torch.ops.aten.{schema.name[6:]}({', '.join(f'{a.name}_' for a in given)})"
+        function = torch.jit.CompilationUnit(f"def f({parameters}):\n    return {call}\n").f
+        replaced[schema.name] = [node.kind() for node in function.graph.nodes()][-1]
+    assert replaced == {name: _NAMES[name] for name in replaced}
+    assert {name for name in _NAMES if not name.endswith("_")} <= replaced.keys()
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_traced_convolutions_with_padding_by_name_and_normalised_weights(padding: str, passes: str) -> None:
+    with_norm = torch.nn.utils.parametrizations.weight_norm
+    net = torch.nn.Sequential(
+        torch.nn.Conv1d(4, 6, 3, padding=padding),
+        with_norm(torch.nn.Conv1d(6, 4, 4, padding=padding, dilation=2), dim=2),
+        with_norm(torch.nn.Linear(24 if padding == "same" else 16, 3)),
+    ).eval()
+    x = torch.randn(2, 4, 24)
+    model = check(torch.jit.trace(net, x), [x], passes)
+    if passes == "default":
+        assert "aten::_weight_norm" not in {node.kind for node in model.graph.walk()}
 
 
 # -- caches --------------------------------------------------------------------

@@ -51,3 +51,20 @@ def test_objects_of_one_stem_keep_their_attributes() -> None:
         "t": ["c"],
     }
     np.testing.assert_array_equal(irc.compile(module).run({})["abc"], [321])
+
+
+def test_operators_have_the_name_that_pytorch_compiles_to() -> None:
+    text = """
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = aten::clip_(%x, %x, %x)
+  %z : Tensor = prim::CallFunction(%f, %y)
+  return (%z)
+
+graph f(%x : Tensor):
+  %y : Tensor = aten::special_expit(%x)
+  return (%y)
+"""
+    module = import_torchscript(text)
+    kinds = {name: [node.kind for node in graph.walk()] for name, graph in module.graphs.items()}
+    assert kinds == {"main": ["prim::Constant", "aten::clamp_", "prim::CallFunction"], "f": ["aten::sigmoid"]}

@@ -22,6 +22,11 @@ def normalization(c: Call) -> Type:
     return TensorType(if_float(x.dtype), x.shape)
 
 
+@torch_rule("_weight_norm")
+def weight_norm(c: Call) -> Type:
+    return c.tensor("v")
+
+
 @torch_rule("softmax", "log_softmax")
 def softmax(c: Call) -> Type:
     x, given = c.tensor(0), c.arg("dtype")
@@ -48,7 +53,7 @@ def _window(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim) ->
     return found if found > 0 else None
 
 
-@torch_rule("conv1d", "conv2d", "conv3d", "_convolution", "convolution")
+@torch_rule("conv1d", "conv2d", "conv3d", "_convolution", "_convolution_mode", "convolution")
 def convolution(c: Call) -> Type:
     x, weight = c.tensor("input"), c.tensor("weight")
     dtype = _common(x, weight)
@@ -57,12 +62,11 @@ def convolution(c: Call) -> Type:
     if c.arg("transposed", False) is not False:
         return TensorType(dtype, (x.shape[0], *[None] * (len(x.shape) - 1)))
     n = len(x.shape) - 2
-    padding, stride = c.dims("padding", n), c.dims("stride", n)
-    if c.schema.overload == "padding":
-        how = c.arg("padding")
-        padding = [0] * n if how == "valid" else None
-        if how == "same":
-            return TensorType(dtype, (x.shape[0], weight.shape[0], *x.shape[2:]))
+    padding, stride, how = c.dims("padding", n), c.dims("stride", n), c.arg("padding")
+    if how == "same":
+        return TensorType(dtype, (x.shape[0], weight.shape[0], *x.shape[2:]))
+    if how == "valid":
+        padding = [0] * n
     spatial = _windows(x.shape[2:], n, list(weight.shape[2:]), stride, padding, c.dims("dilation", n))
     return TensorType(dtype, (x.shape[0], weight.shape[0], *spatial))
 

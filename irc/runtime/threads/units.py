@@ -44,8 +44,8 @@ HEAVY = frozenset(
         *(
             f"aten::{name}"
             for name in (
-                "_convolution addmm baddbmm batch_norm bmm conv1d conv2d conv3d conv_transpose2d einsum gru layer_norm "
-                "linear lstm matmul max_pool2d mm scaled_dot_product_attention softmax"
+                "_convolution _convolution_mode addmm baddbmm batch_norm bmm conv1d conv2d conv3d conv_transpose2d "
+                "einsum gru layer_norm linear lstm matmul max_pool2d mm scaled_dot_product_attention softmax"
             ).split()
         ),
     ]

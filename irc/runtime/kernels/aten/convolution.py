@@ -182,5 +182,5 @@ def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any
     return image
 
 
-table({f"conv{rank}d": conv for rank in (1, 2, 3)})
+table({f"conv{rank}d": conv for rank in (1, 2, 3)} | {"_convolution_mode": conv})
 table({f"conv_transpose{rank}d": conv_transpose for rank in (1, 2, 3)})

@@ -12,6 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
+from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
@@ -174,6 +175,18 @@ def _native_group_norm(
     return _groups(x, group, weight, bias, eps)
 
 
+def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
+    """``g`` times the direction of ``v``: along all axes but ``dim`` it has norm 1; along all if that is -1."""
+    if g.dtype != v.dtype:
+        raise Error("IRC423", f"the length is of {g.dtype.name}, the direction of {v.dtype.name}; convert one")
+    axis = None if dim == -1 else axis_in(dim, v.ndim)
+    within = v.astype(wide(v.dtype), copy=False)
+    norm = vector_norm(within, 2, [i for i in range(v.ndim) if i != axis], True)
+    if g.size != norm.size:
+        raise Error("IRC421", f"{norm.size} lengths are needed, not those of shape {list(g.shape)}")
+    return (within * (g.reshape(norm.shape) / norm)).astype(v.dtype, copy=False)
+
+
 def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     if x.shape[x.ndim - len(shape) :] != tuple(shape):
@@ -258,6 +271,7 @@ table(
         "group_norm": _group_norm,
         "native_group_norm": _native_group_norm,
         "rms_norm": _rms_norm,
+        "_weight_norm": _weight_norm,
         "softmax": _softmax,
         "_softmax": _softmax,
         "log_softmax": _log_softmax,

@@ -36,8 +36,9 @@ _FIRST = {
         upsample_bilinear2d upsample_nearest1d upsample_nearest2d upsample_nearest3d
         """,
     f"ui{_FLOATS}": """
-        _convolution abs_ argmax argmin ceil convolution fix floor hardtanh kthvalue max_pool1d_with_indices max_pool2d
-        max_pool2d_with_indices max_pool3d max_pool3d_with_indices median relu relu6 round threshold topk trunc
+        _convolution _convolution_mode abs_ argmax argmin ceil convolution fix floor hardtanh kthvalue
+        max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices median relu relu6
+        round threshold topk trunc
         """,
     f"ui{_FLOATS}c": """
         abs addbmm addmm addmv affine_grid_generator baddbmm bilinear bmm conv1d conv2d conv3d cross cumprod_ cumsum_

@@ -1,0 +1,80 @@
+"""Other names of torch's operators.
+
+PyTorch replaces them where it compiles code and in what it traces, but not in the modules that a trace calls.
+"""
+
+from __future__ import annotations
+
+from irc.ir import Graph
+
+_OTHER_NAMES = {
+    "abs": "absolute",
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "cat": "concat concatenate",
+    "clamp": "clip",
+    "digamma": "special_digamma special_psi",
+    "div": "divide true_divide",
+    "erf": "special_erf",
+    "erfc": "special_erfc",
+    "erfinv": "special_erfinv",
+    "exp2": "special_exp2",
+    "expm1": "special_expm1",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "i0": "special_i0",
+    "igamma": "special_gammainc",
+    "igammac": "special_gammaincc",
+    "le": "less_equal",
+    "lgamma": "special_gammaln",
+    "linalg_det": "det",
+    "linalg_householder_product": "orgqr",
+    "linalg_inv": "inverse",
+    "linalg_matrix_exp": "matrix_exp",
+    "linalg_matrix_power": "matrix_power",
+    "log1p": "special_log1p",
+    "log_softmax": "special_log_softmax",
+    "logit": "special_logit",
+    "logsumexp": "special_logsumexp",
+    "lt": "less",
+    "mH": "adjoint",
+    "matmul": "linalg_matmul",
+    "movedim": "moveaxis",
+    "mul": "multiply",
+    "mvlgamma": "special_multigammaln",
+    "ne": "not_equal",
+    "neg": "negative",
+    "outer": "ger",
+    "polygamma": "special_polygamma",
+    "round": "special_round",
+    "sigmoid": "special_expit",
+    "sinc": "special_sinc",
+    "softmax": "special_softmax",
+    "sub": "subtract",
+    "transpose": "swapaxes swapdims",
+    "trunc": "fix",
+    "vstack": "row_stack",
+    "xlogy": "special_xlogy",
+}
+_NAMES = {
+    f"aten::{other}{end}": f"aten::{name}{end}"
+    for name, others in _OTHER_NAMES.items()
+    for other in others.split()
+    for end in ("", "_")
+}
+
+
+def use_one_name(graph: Graph) -> None:
+    """Call every operator in ``graph`` what PyTorch calls it."""
+    pending = [graph]
+    while pending:
+        for node in pending.pop().walk():
+            node.kind = _NAMES.get(node.kind, node.kind)
+            subgraph = node.attributes.get("Subgraph")
+            if isinstance(subgraph, Graph):
+                pending.append(subgraph)
