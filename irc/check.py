@@ -15,7 +15,7 @@ from irc.ir.types import DType, TensorType
 from irc.oracles import Feeds, Oracle, Unable, ask, values_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-from irc.seeded import assumed_sizes, seeded_inputs
+from irc.seeded import assumed_sizes, assumption, seeded_inputs
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -79,7 +79,7 @@ def check_model(
         source: what it was compiled from.
         seeds: one set of inputs each.
         tolerance: how far results may be off.
-        sizes: sizes of named dimensions; 1 for others.
+        sizes: sizes of named dimensions; others are as `assumed_sizes` says.
         given: values of inputs by name; the others are made up.
 
     Raises:
@@ -93,7 +93,8 @@ def check_model(
     if not any(not argument.optional for argument in made_up):
         seeds = seeds[:1]
     feeds = [{**seeded_inputs(made_up, seed, sizes), **fixed} for seed in seeds]
-    found = [model.run(feed) for feed in feeds]
+    assumed = assumed_sizes(made_up, sizes)
+    found = [_run(model, feed, assumption(assumed)) for feed in feeds]
     wanted = [output.name for output in model.outputs]
     oracle, expected, unable = ask(source, feeds, wanted)
     worst = 0.0
@@ -106,7 +107,16 @@ def check_model(
                 first = _first_difference(model.graph, oracle, feed, tolerance)
                 message = f"the compiled model is wrong: for seed {seed} this output {how}, compared with {oracle.name}"
                 raise Error("IRC330", f"{message}; {first}", f"output {output!r}")
-    return CheckResult(oracle.name, worst, len(feeds), assumed_sizes(made_up, sizes), unable)
+    return CheckResult(oracle.name, worst, len(feeds), assumed, unable)
+
+
+def _run(model: CompiledModel, feed: Feeds, assumed: str) -> dict[str, Any]:
+    """The outputs; an error says what was assumed: the model may be right, and not take inputs of such sizes."""
+    try:
+        return model.run(feed)
+    except Error as error:
+        message = f"{error.message}; {assumed}" if assumed else error.message
+        raise Error(error.code, message, error.where) from error
 
 
 def difference(found: Any, expected: Any, tolerance: Tolerance) -> tuple[float, bool]:

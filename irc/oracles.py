@@ -37,7 +37,7 @@ def oracles(source: Any) -> Iterator[Oracle]:
     """The oracles for what ``irc.compile`` was given, best first; the last one is always irc without passes."""
     if not isinstance(source, Module | Graph):
         proto, folder = peers.read(source)
-        yield _oracle("ONNX Runtime", peers.onnxruntime, proto, folder)
+        yield _oracle("ONNX Runtime", peers.exact_onnxruntime, proto, folder)
         yield _oracle("onnx.reference", peers.reference, proto, folder)
     yield _unoptimised(source)
 

@@ -42,7 +42,16 @@ def read(source: ModelProto | str | Path) -> tuple[ModelProto, str]:
 
 
 def onnxruntime(proto: ModelProto, folder: str) -> Runner:
-    """ONNX Runtime, on the processor."""
+    """ONNX Runtime, on the processor, as fast as it is."""
+    return _onnxruntime(proto, folder, optimised=True)
+
+
+def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
+    """ONNX Runtime, on the processor, node by node: what it fuses of quantised models is not what the nodes say."""
+    return _onnxruntime(proto, folder, optimised=False)
+
+
+def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
 
     def session() -> Any:
         import onnxruntime
@@ -50,6 +59,8 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
         runtime: Any = onnxruntime  # it ships no types
         options = runtime.SessionOptions()
         options.log_severity_level = 4
+        if not optimised:
+            options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if folder:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         return runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irc.dimensions import computed_size
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.limits import MAX_RANK
@@ -37,14 +38,16 @@ def seeded_inputs(arguments: Iterable[Argument], seed: int, sizes: Mapping[str, 
         arguments: the inputs; optional ones are left out. They must be numbers, or tensors of numbers with a known
             rank.
         seed: the same seed gives the same values.
-        sizes: sizes of named dimensions; those not given here, and unnamed ones, are 1.
+        sizes: sizes of named dimensions; those not given here are as `assumed_sizes` says, unnamed ones 1.
 
     Raises:
         Error: IRC102, an input is neither a number nor a tensor of numbers, has no shape or too many dimensions, or is
             too large.
     """
     rng = np.random.default_rng(seed)
-    return {a.name: _draw(rng, a, sizes or {}) for a in arguments if not a.optional}
+    drawn = [argument for argument in arguments if not argument.optional]
+    assumed = assumed_sizes(drawn, sizes)
+    return {argument.name: _draw(rng, argument, assumed) for argument in drawn}
 
 
 def can_be_made_up(type: Type) -> bool:
@@ -53,9 +56,21 @@ def can_be_made_up(type: Type) -> bool:
 
 
 def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The named dimensions of ``arguments`` with the sizes that `seeded_inputs` gives them."""
-    names = [d for a in arguments for d in a.shape or () if isinstance(d, str)]
-    return {name: (sizes or {}).get(name, 1) for name in dict.fromkeys(names)}
+    """The named dimensions of ``arguments`` with the sizes that `seeded_inputs` gives them.
+
+    Those of ``sizes``; else what the others come to if the name is made of theirs (``past + new``); else 1.
+    """
+    given = sizes or {}
+    names = dict.fromkeys(d for a in arguments for d in a.shape or () if isinstance(d, str))
+    single = {name: given.get(name, 1) for name in names}
+    found = {name: given.get(name, computed_size(name, single)) for name in names}
+    return {name: 1 if size is None else size for name, size in found.items()}
+
+
+def assumption(sizes: Mapping[str, int]) -> str:
+    """How commands and errors name the sizes that were assumed; "" if there are none."""
+    each = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return f"assumed {each} (--dim changes that)" if each else ""
 
 
 def _drawn_as(type: Type) -> tuple[DType, Shape] | None:
@@ -73,7 +88,7 @@ def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]
         message = f"only real numbers, and tensors of them whose rank is known, can be made up: not {argument.type}"
         raise Error("IRC102", message, where)
     dtype, declared = form
-    shape = [d if isinstance(d, int) else sizes.get(d, 1) if d else 1 for d in declared]
+    shape = [d if isinstance(d, int) else sizes[d] if d else 1 for d in declared]
     if len(shape) > MAX_RANK:
         raise Error("IRC102", f"it has {len(shape)} dimensions; at most {MAX_RANK} are possible", where)
     if math.prod(shape) > MAX_ELEMENTS:

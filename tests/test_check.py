@@ -44,6 +44,22 @@ def test_onnx_runtime_is_asked_first() -> None:
     assert 0 <= result.error < 1e-5
 
 
+def test_onnx_runtime_is_asked_what_the_nodes_say() -> None:
+    # Optimised, it makes one QLinearSoftmax of these, which is off by whole steps of the result.
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Softmax", "d", "p", axis=-1),
+        node("QuantizeLinear", "p t u", "r"),
+        node("DequantizeLinear", "r t u", "y"),
+    ]
+    weights = {name: np.float32(value) for name, value in {"s": 0.1, "t": 1 / 255}.items()}
+    weights |= {name: np.uint8(value) for name, value in {"z": 128, "u": 0}.items()}
+    proto = model(nodes, {"x": [4, "n"]}, ["y"], weights)
+    result = check_model(irc.compile(proto), proto, sizes={"n": 64})
+    assert result.oracle == "ONNX Runtime" and result.error == 0
+
+
 @pytest.mark.usefixtures("no_onnxruntime")
 def test_then_onnx_reference() -> None:
     result = check_model(irc.compile(small_model()), small_model())
@@ -205,6 +221,53 @@ def test_lists_maps_and_none() -> None:
 
 
 # -- inputs that are made up -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("past + new", 7),
+        (" past+new", 7),
+        ("2*past", 10),
+        ("past / 2", 2),
+        ("past // 2 - 1", 1),
+        ("20 - past // 2 * 3 - new", 12),
+        ("past*new*0", 0),
+        ("past", 5),
+        ("other", 1),
+        ("past + other", 1),
+        ("past +", 1),
+        ("-past", 1),
+        ("(past + new)", 1),
+        ("past ** 2", 1),
+        ("past / 0", 1),
+        ("new - past", 1),
+        ("*".join(["9" * 19] * 9), 1),
+        ("9" * 5000 + " * 1", 1),
+        ("__import__('os')", 1),
+    ],
+)
+def test_dimensions_that_are_named_after_others_are_what_these_come_to(name: str, size: int) -> None:
+    arguments = [
+        Argument("x", TensorType(DType.FLOAT, ("past", "new"))),
+        Argument("y", TensorType(DType.FLOAT, (name,))),
+    ]
+    assert assumed_sizes(arguments, {"past": 5, "new": 2})[name] == size
+    assert assumed_sizes(arguments, {"past": 5, "new": 2, name: 3})[name] == 3
+    if size < MAX_ELEMENTS:
+        assert seeded_inputs(arguments, 0, {"past": 5, "new": 2})["y"].shape == (size,)
+
+
+def test_errors_of_runs_on_inputs_that_are_made_up_say_what_was_assumed() -> None:
+    nodes = [node("Shape", "x", "n"), node("Gather", "y n", "z")]  # y must have more elements than x
+    proto = model(nodes, {"x": ["n"], "y": ["m"]}, ["z"])
+    with pytest.raises(Error, match=r"IRC423: .*Gather.*; assumed n=1, m=1 \(--dim changes that\)$"):
+        irc.compile(proto, check=True)
+    compiled = irc.compile(proto)
+    assert check_model(compiled, proto, sizes={"m": 2}).sizes == {"n": 1, "m": 2}
+    fixed = irc.compile(model(nodes, {"x": [1], "y": [1]}, ["z"]))
+    with pytest.raises(Error, match=r"IRC423: (?!.*assumed)"):
+        check_model(fixed, fixed.module)
 
 
 def test_inputs_that_are_too_large_are_refused() -> None:

@@ -17,7 +17,7 @@ from irc.regular import open_regular
 from irc.runtime.arguments import Argument, is_text
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence
-from irc.seeded import assumed_sizes, seeded_inputs
+from irc.seeded import assumed_sizes, assumption, seeded_inputs
 
 MAX_NAME = 2**16 - 1 - len(".npy")
 """Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
@@ -58,7 +58,7 @@ def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: M
     made_up = seeded_inputs(missing, seed, sizes)
     assumed = {name: size for name, size in assumed_sizes(missing, sizes).items() if name not in sizes}
     if assumed:
-        say(f"assumed {', '.join(f'{name}={size}' for name, size in assumed.items())} (--dim changes that)")
+        say(assumption(assumed))
     return {**made_up, **given}
 
 

@@ -1,0 +1,39 @@
+"""What named dimensions that are made of others come to: exporters name one ``past + new``, or ``2*n``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+LARGEST = 2**63 - 1
+"""No dimension is larger."""
+
+_OPERATOR = re.compile(r"\s*(//|[-+*/])\s*")
+_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+def computed_size(name: str, sizes: Mapping[str, int]) -> int | None:
+    """What ``name`` comes to: a sum or difference of products and whole quotients of numbers and names in ``sizes``.
+
+    None if it is anything else, such as a name of its own, or comes to what no dimension is.
+    """
+    operands, operators = _OPERATOR.split(name.strip())[::2], _OPERATOR.findall(name)
+    values = [int(x) if _NUMBER.fullmatch(x) else sizes.get(x) for x in operands]
+    known = [value for value in values if value is not None]
+    if not operators or len(known) < len(values):
+        return None
+    total, sign, product = 0, 1, known[0]
+    for operator, value in zip(operators, known[1:], strict=True):
+        if operator in "+-":
+            total += sign * product
+            sign, product = (1 if operator == "+" else -1), value
+        elif operator == "*":
+            product *= value
+        elif value:
+            product //= value
+        else:
+            return None
+        if product > LARGEST:
+            return None
+    total += sign * product
+    return total if 0 <= total <= LARGEST else None
