@@ -38,6 +38,13 @@ _MAX_MULTIPLICATIONS = 1 << 33
 """What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
 megabytes are enough for a convolution that takes days."""
 
+_KEPT_SMALL = frozenset({"onnx::DequantizeLinear"})
+"""Operators whose results are only larger than what they are made of: runs compute them once (`irc.runtime.prepared`),
+other runtimes have kernels for what is made with such operands, and files stay small."""
+
+_SMALL = 4096
+"""Bytes of results that are worth no node."""
+
 _GROWTH_SHARE = 8
 """One part in so many that a model may grow by, if that is more than ``max_growth``."""
 
@@ -51,8 +58,8 @@ class ConstantFold:
     ``prim::If`` on a constant, which becomes the branch taken. Never folded:
     side effects, random results, loops, what something writes into, and
     what fails when computed (it then fails at run time, where the
-    user sees the inputs). Inputs of the graph are never constants, not even
-    those with a default.
+    user sees the inputs), weights that DequantizeLinear makes larger. Inputs of
+    the graph are never constants, not even those with a default.
 
     Results whose elements are all equal stay one scalar and a shape, whatever
     their size, where that can be told without computing them.
@@ -206,6 +213,8 @@ class _Folder:
             return splats
         replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
         size = evaluation_bytes(node, types)
+        if node.kind in _KEPT_SMALL and size > max(_SMALL, sum(tensor_bytes(v) for v in node.inputs)):
+            raise Refused("it stays small, and runs compute it once")
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.ctx.memory[self.work_key] -= multiplications(node, size)

@@ -51,11 +51,11 @@ def bind(node: Node) -> Kernel:
         if not can_overwrite(twin.kind, kernel):
             raise Error("IRC322", f"{twin.kind} cannot run in place")
         kernel = _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
-    binder = _binder_of_others(node)
+    binder = binder_of_others(node)
     return kernel if binder is None else checked(kernel, node, binder)
 
 
-def _binder_of_others(node: Node) -> Binder | None:
+def binder_of_others(node: Node) -> Binder | None:
     """What another package has registered for ``node``, if that is what counts."""
     binder = find_binder((_functional(node) or node).kind, node.version)
     return binder if binder is not None and is_foreign(binder) else None
@@ -63,7 +63,7 @@ def _binder_of_others(node: Node) -> Binder | None:
 
 def interrupts(error: Exception, node: Node) -> bool:
     """Whether ``error`` is not of ``node``, but came while it was computed. Kernels of others may raise anything."""
-    return comes_from_outside(error) and _binder_of_others(node) is None
+    return comes_from_outside(error) and binder_of_others(node) is None
 
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:

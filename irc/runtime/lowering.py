@@ -23,6 +23,7 @@ from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, 
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.memory.storage import FOREIGN
+from irc.runtime.prepared import Preparations
 from irc.runtime.threads.units import bulks_in_order
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
@@ -52,10 +53,12 @@ class Bound:
 
     Attributes:
         constants: what constants are at run time, as far as they are in memory.
+        prepared: what runs have made of them once and for all.
     """
 
     def __init__(self, deferred: Collection[Node] = ()) -> None:
         self.constants: dict[Node, Any] = {}
+        self.prepared = Preparations()
         self._kernels: dict[Node, Kernel] = {}
         self._deferred = deferred
 
@@ -63,7 +66,9 @@ class Bound:
         """The kernel of ``node``; Error if an attribute has a value that it refuses."""
         if node not in self._kernels:
             try:
-                self._kernels[node] = _refusing(node) if node in self._deferred else bind(node)
+                self._kernels[node] = (
+                    _refusing(node) if node in self._deferred else self.prepared.kernel(node, bind(node))
+                )
             except Error as error:
                 raise Error(error.code, error.message, error.where or label(node)) from error
             except Exception as error:  # an attribute of a type or value that the kernel did not expect

@@ -186,6 +186,7 @@ class Lowerer:
         places: Mapping[Value, int] | None = None,
         lent: Iterable[Value] = (),
     ) -> Lowering:
+        self.bound.prepared.lasting.update(storage.lasting)
         lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, lent, self.bulk)
         try:
             plan.fill(lowering, lowering.region(graph.block))

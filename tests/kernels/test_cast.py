@@ -8,6 +8,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.runtime.kernels.support import widened
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -183,3 +184,21 @@ def test_version_1_names_the_type():
 def test_unknown_types():
     with pytest.raises(Error, match="99 is not an element type"):
         run_kernel("Cast", [np.zeros(1)], {"to": 99}, 13)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "reversed"])
+def test_every_float16_is_widened_to_itself(order: str) -> None:
+    """By bits, where there is no infinity and no NaN among many."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    for x in (every, every[np.isfinite(every)], every[every > 0], every[:4096], every[-4096:], every[:9]):
+        x = np.asarray(x[: x.size // 2 * 2].reshape(2, -1), order="F") if order == "F" else x
+        x = x[::-1] if order == "reversed" else x
+        np.testing.assert_array_equal(widened(x).view(np.uint32), x.astype(np.float32).view(np.uint32))
+
+
+def test_only_halves_are_widened() -> None:
+    for dtype in (np.float32, np.float64, np.int8):
+        x = np.ones(3, dtype)
+        assert widened(x) is x
+    for dtype in (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        assert widened(np.ones(3, dtype)).dtype == np.float32

@@ -11,7 +11,13 @@ from typing import Protocol
 
 
 class Guard(Protocol):
-    """Decides what a run may still use; each method raises an Error if that is too much."""
+    """Decides what a run may still use; each method raises an Error if that is too much.
+
+    Attributes:
+        counts_bytes: whether memory is limited, so that all that the run makes must be its own.
+    """
+
+    counts_bytes: bool
 
     def allocate(self, size: int) -> None:
         """``size`` bytes are about to be allocated."""

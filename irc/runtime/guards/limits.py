@@ -94,6 +94,9 @@ class Warden(Watch):
     Args:
         limits: the limits.
         inputs: what the run is given; it does not count.
+
+    Attributes:
+        counts_bytes: whether memory is limited.
     """
 
     def __init__(self, limits: Limits, inputs: Iterable[Any] = ()) -> None:
@@ -101,6 +104,7 @@ class Warden(Watch):
         self._steps_left = math.inf if limits.steps is None else limits.steps
         self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self._bytes = math.inf if limits.bytes is None else limits.bytes
+        self.counts_bytes = limits.bytes is not None
         inputs = list(inputs)
         self._live, self._held = LiveBytes(inputs), HeldBytes(inputs)
         self._changing: Sequence[Any] = ()

@@ -29,7 +29,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.support import Array, check_size, is_half, widened
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19
@@ -163,15 +163,15 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     """Cross-correlation of ``x`` (N, C, spatial...) with ``w`` (O, C / group, kernel...), plus ``b`` (O).
 
     Returns (N, O, out...) of x's dtype, in ``out`` if given: in C order, sharing with no operand.
-    float16 and smaller floats are computed in float32.
+    float16 and smaller floats are computed in float32, as which weights and bias may be given, too.
     """
     check_operands(x, w, b, group)
     if out is None:
         out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
     check_work(out.size * math.prod(w.shape[1:]))
     if is_half(x.dtype):
-        wide = None if b is None else b.astype(np.float32)
-        np.copyto(out, convolve(x.astype(np.float32), w.astype(np.float32), wide, group, axes), casting="same_kind")
+        bias = None if b is None else widened(b)
+        np.copyto(out, convolve(widened(x), widened(w), bias, group, axes), casting="same_kind")
     elif group == 1 and _repeats_one_filter(w):
         # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))

@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
+from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, widened
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -36,10 +36,10 @@ _SURELY_SMALL = MAX_BYTES // 16
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     """``a @ b`` by the rules of ``numpy.matmul``, in ``out`` if given (which must share with neither).
 
-    float16 and smaller floats are multiplied and summed in float32.
+    float16 and smaller floats are multiplied and summed in float32, as which ``b`` may be given, too.
     """
     if is_half(a.dtype):
-        result = matrix_product(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+        result = matrix_product(widened(a), widened(b)).astype(a.dtype)
         if out is None:
             return result
         np.copyto(out, result)
@@ -132,14 +132,15 @@ def gemm(node: Node) -> Kernel:
     def run(a: Array, b: Array, c: Array | None = None, out: Array | None = None) -> Array:
         if a.ndim != 2 or b.ndim != 2:
             raise Error("IRC421", f"A and B must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
-        wide = np.dtype(np.float32) if is_half(a.dtype) else a.dtype
-        left, right = a.astype(wide, copy=False), b.astype(wide, copy=False)
-        into = out if wide == a.dtype else None
+        half = is_half(a.dtype)
+        wide = np.dtype(np.float32) if half else a.dtype
+        left, right = (widened(a), widened(b)) if half else (a, b.astype(wide, copy=False))
+        into = None if half else out
         result = matrix_product(left.T if flip_a else left, right.T if flip_b else right, into)
         if alpha != 1:
             np.multiply(result, _factor(alpha, wide), out=result, casting="unsafe")
         if c is not None and beta != 0:
-            scaled = c.astype(wide, copy=False)
+            scaled = widened(c) if half else c.astype(wide, copy=False)
             if beta != 1:
                 scaled = (scaled * _factor(beta, wide)).astype(wide, copy=False)
             try:
@@ -148,7 +149,7 @@ def gemm(node: Node) -> Kernel:
                 raise Error(
                     "IRC421", f"C has shape {list(c.shape)}, which does not broadcast to {list(result.shape)}"
                 ) from None
-        if wide == a.dtype:
+        if not half:
             return result
         if out is None:
             return result.astype(a.dtype)
@@ -172,7 +173,7 @@ def einsum(node: Node) -> Kernel:
     def run(*operands: Array) -> Array:
         dtype = operands[0].dtype
         check_size(einsum_shape(equation, operands), dtype)
-        wide = [x.astype(np.float32) for x in operands] if is_half(dtype) else operands
+        wide = [widened(x) for x in operands] if is_half(dtype) else operands
         if CURRENT.guard is not None:
             _check_contraction(equation, wide)
         result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))

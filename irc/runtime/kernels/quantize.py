@@ -79,12 +79,13 @@ def dequantize_linear(node: Node) -> Kernel:
 
     def run(x: Array, scale: Array, zero: Array | None = None) -> Array:
         dtype = numpy_dtype(output) if output else scale.dtype
-        wide = np.dtype(np.int64 if x.dtype.kind in "iu" else np.float32)  # differences of integers are exact
+        exact = x.dtype.kind in "iu" and x.itemsize > 2  # floats hold the differences of smaller integers
+        wide = np.dtype(np.int64 if exact else np.float32)
         shifted = x.astype(wide)
         if zero is not None:
             shifted = shifted - _spread(zero, x, axis, block).astype(wide)
-        scaled = shifted.astype(np.float32) * _spread(scale, x, axis, block).astype(np.float32)
-        return np.asarray(scaled).astype(dtype, order="C")
+        scaled = shifted.astype(np.float32, copy=False) * _spread(scale, x, axis, block).astype(np.float32)
+        return np.asarray(scaled).astype(dtype, order="C", copy=False)
 
     return run
 

@@ -17,6 +17,7 @@ from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS
 from irc.ir.ops.scan import is_batched, scan_states
+from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -38,12 +39,15 @@ class Storage:
         guarded: whether what the inputs hold is read-only unless it is the run's to overwrite, and then shares with
             no other input; otherwise inputs are foreign.
         functions: what is known of the functions of its module, which must not change either.
+
+    Attributes:
+        lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepared`).
     """
 
     def __init__(self, graph: Graph, guarded: bool, functions: Functions | None = None) -> None:
         self._parents: list[int] = [FOREIGN]
         self._classes: dict[Value, int] = {}
-        self._add(graph, guarded, functions)
+        self.lasting = lasting_nodes(graph, self._add(graph, guarded, functions))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes:
             self._find_captors(value)
@@ -56,7 +60,7 @@ class Storage:
         """The bodies of loops that need memory of that class again in every trip."""
         return self._captors.get(storage, set())
 
-    def _add(self, graph: Graph, guarded: bool, functions: Functions | None) -> None:
+    def _add(self, graph: Graph, guarded: bool, functions: Functions | None) -> AliasDb:
         db = analyze(graph, noalias=graph.inputs if guarded else (), functions=functions)
         _Classes(self, db)
         for node in graph.walk():
@@ -65,6 +69,7 @@ class Storage:
                 self._add(group, guarded=True, functions=None)
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
+        return db
 
     def new(self) -> int:
         """A class of its own."""

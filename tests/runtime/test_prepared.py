@@ -1,0 +1,218 @@
+"""Constants that runs prepare once: quantised weights as floats, halves as float32."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error
+from irc.ir import Tensor, parse_graph, parse_module
+from irc.runtime import lowering, prepared
+from irc.runtime.binding import bind
+from irc.runtime.model import CompiledModel
+from tests.runtime.helpers import interrupted
+
+SIZE = 64
+RNG = np.random.default_rng(0)
+Q = RNG.integers(-128, 128, (SIZE, SIZE)).astype(np.int8)
+SCALE, ZERO = RNG.uniform(0.01, 0.02, SIZE).astype(np.float32), RNG.integers(-9, 9, SIZE).astype(np.int8)
+WEIGHTS = (Q.astype(np.float32) - ZERO.astype(np.float32)) * SCALE
+X = RNG.standard_normal((3, SIZE)).astype(np.float32)
+HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
+
+CONSTANTS = f"""  %q : Char({SIZE}, {SIZE}) = prim::Constant[value=@"q"]()
+  %s : Float({SIZE}) = prim::Constant[value=@"s"]()
+  %z : Char({SIZE}) = prim::Constant[value=@"z"]()
+  %w : Float({SIZE}, {SIZE}) = onnx::DequantizeLinear(%q, %s, %z)
+"""
+
+
+def quantised(rest: str = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y)", **more: Any) -> CompiledModel:
+    weights = {name: Tensor.of(array, name) for name, array in {"q": Q, "s": SCALE, "z": ZERO}.items()}
+    text = f"graph(%x : Float(n, {SIZE})):\n{CONSTANTS}{rest}\n"
+    return irc.compile(parse_graph(text, weights=weights), **more)
+
+
+def half(dtype: np.dtype[Any], rest: str, weight: np.ndarray[Any, Any], shape: str) -> CompiledModel:
+    name = "Half" if dtype == np.float16 else "BFloat16"
+    sizes = ", ".join(map(str, weight.shape))
+    text = (
+        f'graph(%x : {name}({shape})):\n  %w : {name}({sizes}) = prim::Constant[value=@"w"]()\n{rest}\n  return (%y)\n'
+    )
+    return irc.compile(parse_graph(text.replace("Any", name), weights={"w": Tensor.of(weight.astype(dtype), "w")}))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the constants that are dequantised, or widened for good, from now on."""
+    sizes: list[int] = []
+
+    def counted(function: Any) -> Any:
+        def run(x: Any, *more: Any) -> Any:
+            sizes.append(x.size)
+            return function(x, *more)
+
+        return run
+
+    monkeypatch.setattr(prepared, "widened", counted(prepared.widened))
+    kinds = {"onnx::DequantizeLinear"}
+    monkeypatch.setattr(lowering, "bind", lambda node: counted(bind(node)) if node.kind in kinds else bind(node))
+    return sizes
+
+
+def test_quantised_weights_stay_small_and_are_dequantised_once(made: list[int], tmp_path: Path) -> None:
+    model = quantised()
+    assert model.module.weights["q"].dtype.numpy == np.int8
+    model.save(tmp_path / "m.irc")
+    assert (tmp_path / "m.irc").stat().st_size < 2 * Q.nbytes
+    results = [model.run({"x": x})["y"] for x in (X, X, X[:1], X[:1], X)]
+    assert made == [Q.size]
+    for found, x in zip(results, (X, X, X[:1], X[:1], X), strict=True):
+        np.testing.assert_allclose(found, x @ WEIGHTS, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(irc.load(tmp_path / "m.irc").run({"x": X})["y"], results[0])
+
+
+def test_what_takes_no_more_is_folded() -> None:
+    text = """graph(%x : Float(n)):
+  %q : Int(2) = prim::Constant[value=tensor([3, 4])]()
+  %s : Float() = prim::Constant[value=tensor([0.5])]()
+  %w : Float(2) = onnx::DequantizeLinear(%q, %s)
+  %y : Float(*) = onnx::Add(%x, %w)
+  return (%y)
+"""
+    model = irc.compile(parse_graph(text))
+    assert "DequantizeLinear" not in str(model.graph)
+    assert model.run({"x": np.zeros(2, np.float32)})["y"].tolist() == [1.5, 2]
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize(
+    ("rest", "shape", "sizes"),
+    [
+        ("  %y : Any(*) = onnx::MatMul(%x, %w)", (70, 80), (3, 70)),
+        ("  %p : Any(*) = onnx::MatMul(%x, %w)\n  %y : Any(*) = onnx::Relu(%p)", (70, 80), (2, 3, 70)),
+        ("  %y : Any(*) = onnx::Gemm[transB=1](%x, %w)", (80, 70), (3, 70)),
+        ('  %y : Any(*) = onnx::Einsum[equation="ij,jk->ik"](%x, %w)', (70, 80), (3, 70)),
+        ("  %y : Any(*) = onnx::RNN[hidden_size=64](%x, %w, %w)", (1, 64, 64), (3, 2, 64)),
+        ("  %y : Any(*) = onnx::Conv(%x, %w)", (8, 4, 3, 3), (1, 4, 9, 9)),
+        ("  %y : Any(*) = onnx::ConvTranspose(%x, %w)", (4, 8, 3, 3), (1, 4, 9, 9)),
+    ],
+)
+def test_halves_are_widened_once(
+    rest: str, shape: tuple[int, ...], sizes: tuple[int, ...], dtype: np.dtype[Any], made: list[int]
+) -> None:
+    weight, x = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(sizes).astype(dtype)
+    model = half(dtype, rest, weight, ", ".join("abcd"[: len(sizes)]))
+    found = [model.run({"x": x})["y"] for _ in range(4)]
+    assert made == [weight.size]
+    limited = model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))["y"]
+    fresh = half(dtype, rest, weight, ", ".join("abcd"[: len(sizes)]))
+    expected = fresh.run({"x": x}, limits=irc.Limits(bytes=1 << 20))["y"]
+    for array in (*found, limited):
+        assert array.dtype == dtype
+        np.testing.assert_array_equal(array.view(np.int16), expected.view(np.int16))
+
+
+def test_one_weight_of_two_products_is_widened_once(made: list[int]) -> None:
+    weight = RNG.standard_normal((SIZE, SIZE)).astype(np.float16)
+    rest = "  %p : Half(*) = onnx::MatMul(%x, %w)\n  %y : Half(*) = onnx::MatMul(%p, %w)"
+    model = half(np.dtype(np.float16), rest, weight, "n, m")
+    model.run({"x": X.astype(np.float16)})
+    assert made == [weight.size]
+
+
+def test_runs_of_limited_memory_keep_nothing(made: list[int]) -> None:
+    model, needed = quantised(), WEIGHTS.nbytes
+    for _ in range(2):
+        with pytest.raises(Error, match="IRC442"):
+            model.run({"x": X}, limits=irc.Limits(bytes=needed // 2))
+    for _ in range(2):
+        model.run({"x": X}, limits=irc.Limits(bytes=2 * needed))
+    assert len(made) == 4
+    model.run({"x": X}, limits=irc.Limits(seconds=60))
+    model.run({"x": X}, limits=irc.Limits(bytes=needed // 2))  # which are the model's now
+    assert len(made) == 5
+
+
+@pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])
+def test_what_is_kept_is_bounded(most: int, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "MOST_BYTES", most)
+    other = "  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %v : Float(*) = onnx::DequantizeLinear(%q, %t)\n"
+    sum_of = "  %p : Float(*) = onnx::MatMul(%x, %w)\n  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
+    model = quantised(other + sum_of)
+    results = [model.run({"x": X})["y"] for _ in range(3)]
+    assert len(made) == (6 if most < WEIGHTS.nbytes else 4)  # of one constant, one thing
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "  %y : Float(*) = onnx::Relu_(%w)\n  return (%y)",
+        "  %v : Float(*) = onnx::Relu_(%w)\n  %y : Float(*) = onnx::Add(%w, %v)\n  return (%y)",
+        "  %v : Float(*) = onnx::Transpose(%w)\n  %y : Float(*) = onnx::Neg_(%v)\n  return (%w)",
+        "  %y : Float(*) = onnx::Neg(%w)\n  return (%y)",
+        "  return (%w)",
+        "  %y : Float(*) = onnx::Transpose(%w)\n  return (%y, %w)",
+        "  %v : Float(*) = onnx::Neg(%w)\n  %y : Float(*) = onnx::Neg_(%v)\n  return (%y)",
+    ],
+)
+def test_nobody_writes_what_is_kept(rest: str) -> None:
+    model, twin = quantised(rest, passes="none"), quantised(rest, passes="none")
+    for _ in range(4):
+        expected = twin.run({"x": X}, limits=irc.Limits(bytes=1 << 20))
+        for found, right in zip(model.run({"x": X}).values(), expected.values(), strict=True):
+            np.testing.assert_array_equal(found, right)
+            assert found.flags.writeable
+            found[:] = 7
+
+
+def test_nor_does_who_calls_the_function_that_makes_it(made: list[int]) -> None:
+    rest = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y, %w)"
+    functions = f"\ngraph weights(%x : Float(n, {SIZE})):\n{CONSTANTS}{rest}\n"
+    text = f"""graph(%x : Float(n, {SIZE})):
+  %f : Function = prim::Constant[name="weights"]()
+  %p : Float(*), %w : Float({SIZE}, {SIZE}) = prim::CallFunction(%f, %x)
+  %v : Float(*) = onnx::Neg_(%w)
+  %y : Float(*) = onnx::MatMul(%p, %v)
+  return (%y)
+"""
+    weights = {name: Tensor.of(array, name) for name, array in {"q": Q, "s": SCALE, "z": ZERO}.items()}
+    model = irc.compile(parse_module(text + functions, weights=weights), passes="none")
+    for _ in range(3):
+        np.testing.assert_allclose(model.run({"x": X})["y"], X @ WEIGHTS @ -WEIGHTS, rtol=1e-3, atol=1e-2)
+    assert len(made) == 3
+
+
+def test_threads_may_run_it_first_at_once() -> None:
+    expected = quantised().run({"x": X})["y"]
+    for _ in range(5):
+        model, start = quantised(), Barrier(4)
+
+        def run(_: int, model: CompiledModel = model, start: Barrier = start) -> np.ndarray[Any, Any]:
+            start.wait()
+            return model.run({"x": X})["y"]
+
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(run, range(4)):
+                np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("files", ["runtime/prepared.py", "runtime/kernels"])
+def test_interrupts_leave_nothing_half_made(files: str) -> None:
+    expected = quantised().run({"x": X})["y"]
+    for at in range(1, 1000):
+        model = quantised()
+        stopped = interrupted(lambda model=model: model.run({"x": X}), at, files)
+        for _ in range(3):
+            np.testing.assert_array_equal(model.run({"x": X})["y"], expected)
+        if not stopped:
+            break
+    assert 1 < at < 900
