@@ -9,6 +9,7 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import Guarded
+from irc.runtime.kernels import detection
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 RANDOM = np.random.default_rng(0)
@@ -33,6 +34,49 @@ def test_non_max_suppression(centered, overlap, limit):
     for opset in (10, 11):
         check_against_ort("NonMaxSuppression", inputs, {"center_point_box": centered}, opset)
         check_against_ort("NonMaxSuppression", inputs[:4], {"center_point_box": centered}, opset)
+
+
+@pytest.mark.parametrize("group", [3, 32, 256])
+@pytest.mark.parametrize("limit", [1, 7, 1000])
+@pytest.mark.parametrize("overlap", [0.0, 0.2, 1.0])
+def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, monkeypatch):
+    monkeypatch.setattr(detection, "GROUP", group)
+    given = boxes(1, 150)
+    given[0, 50:60] = given[0, :10]
+    given[0, 7, 3] = np.nan
+    inputs = [given, scores(1, 1, 150), np.array(limit), np.array(overlap)]
+    corners = np.stack([np.minimum(given[0, :, :2], given[0, :, 2:]), np.maximum(given[0, :, :2], given[0, :, 2:])])
+    chosen: list[int] = []
+
+    def shares_too_much(one: int, other: int) -> bool:
+        sides = np.minimum(corners[1, one], corners[1, other]) - np.maximum(corners[0, one], corners[0, other])
+        area = sum(np.prod(corners[1, n] - corners[0, n]) for n in (one, other))
+        shared = np.prod(np.maximum(sides, 0))
+        return bool(shared > 0 and shared > overlap * (area - shared))
+
+    for box in np.argsort(-inputs[1][0, 0], kind="stable"):
+        if len(chosen) < limit and not any(shares_too_much(box, other) for other in chosen):
+            chosen.append(int(box))
+    assert run_kernel("NonMaxSuppression", inputs, {}, 11)[0][:, 2].tolist() == chosen
+
+
+def test_boxes_are_compared_group_by_group(monkeypatch):
+    """A thousand boxes in tens of comparisons; of those after the last that is taken, none."""
+    calls: list[int] = []
+    overlapping = detection._overlapping
+
+    def counted(corners, first, second, overlap):
+        calls.append(len(first) * len(second))
+        return overlapping(corners, first, second, overlap)
+
+    monkeypatch.setattr(detection, "_overlapping", counted)
+    inputs = [boxes(1, 1000), scores(1, 1, 1000), np.array(1000), np.array(1.0)]
+    assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 1000
+    assert len(calls) == 4 * 5 / 2
+    calls.clear()
+    inputs[2] = np.array(100)
+    assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 100
+    assert len(calls) == 1
 
 
 def test_non_max_suppression_of_nothing():

@@ -193,7 +193,7 @@ def _repeats_one_filter(w: Array) -> bool:
 
 
 def _has_rows(w: Array, first: Axis) -> bool:
-    """Whether a row of a filter has several numbers, several rows look at one of the image, and all at few others."""
+    """Whether rows of a filter have several numbers, several of them read one row of the image, and few beyond it."""
     return (
         w.size > w.shape[0] * first.kernel and first.stride < first.kernel and first.reach <= first.out * first.stride
     )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from irc.ir import Node
 
 
+GROUP = 256
+"""So many boxes are compared with so many others at once."""
+
+
 @kernel("onnx::NonMaxSuppression")
 def non_max_suppression(node: Node) -> Kernel:
     """Per batch and class: boxes by falling score, without those that overlap one taken before too much.
@@ -63,19 +67,33 @@ def _corners(boxes: Array, centered: bool) -> Array:
 
 
 def _greedy(corners: Array, order: Array, most: int, overlap: float) -> list[int]:
-    area = np.prod(corners[:, 1] - corners[:, 0], axis=1)
+    """The first ``most`` of ``order`` that overlap none before them, of those that are taken, too much.
+
+    Group by group: NumPy compares two groups in about the time of two boxes, and the last ones often need no look.
+    """
     taken: list[int] = []
-    while order.size and len(taken) < most:
+    for start in range(0, len(order), GROUP):
+        group = order[start : start + GROUP]
+        for before in range(0, len(taken), GROUP):
+            pace()
+            group = group[~_overlapping(corners, taken[before : before + GROUP], group, overlap).any(axis=0)]
         pace()
-        box, order = int(order[0]), order[1:]
-        taken.append(box)
-        low = np.maximum(corners[order, 0], corners[box, 0])
-        high = np.minimum(corners[order, 1], corners[box, 1])
-        shared = np.prod(np.maximum(high - low, 0), axis=1)
-        # Boxes without area share nothing; comparing products avoids their division by zero.
-        suppressed = (shared > 0) & (shared > overlap * (area[order] + area[box] - shared))
-        order = order[~suppressed]
-    return taken
+        is_left = np.ones(len(group), np.bool_)
+        for i, suppressed in enumerate(_overlapping(corners, group, group, overlap)):
+            if is_left[i]:
+                is_left[i + 1 :] &= ~suppressed[i + 1 :]
+        taken += group[is_left].tolist()
+        if len(taken) >= most:
+            break
+    return taken[:most]
+
+
+def _overlapping(corners: Array, first: Array | list[int], second: Array, overlap: float) -> Array:
+    """Whether boxes ``first`` and ``second`` share more than ``overlap`` of what they cover, [first, second]."""
+    (a, b), (c, d) = corners[first].transpose(1, 2, 0)[..., None], corners[second].transpose(1, 2, 0)
+    shared = math.prod(np.maximum(np.minimum(b[i], d[i]) - np.maximum(a[i], c[i]), 0) for i in (0, 1))
+    # Boxes without area share nothing; comparing products avoids their division by zero.
+    return (shared > 0) & (shared > overlap * (np.prod(b - a, axis=0) + np.prod(d - c, axis=0) - shared))
 
 
 def _bins(given: list[int]) -> tuple[int, int]:
