@@ -43,6 +43,29 @@ def canonicalized(body: str, last: str = "%z = onnx::Abs(%y)") -> tuple[Graph, d
     return graph, {k.removeprefix("canonicalize."): n for k, n in report.stats.items() if k.startswith("canon")}
 
 
+SHARED = """
+%ks : Long(4) = prim::Constant[value=tensor([1, 2, 1, 3])]()
+%k = onnx::Reshape(%x, %ks)
+%two : Long(1) = prim::Constant[value=tensor([2])]()
+%u = onnx::Unsqueeze(%k, %two)
+%es : Long(5) = prim::Constant[value=tensor([1, 2, 2, 1, 3])]()
+%e = onnx::Expand(%u, %es)
+"""
+"""Two heads, each for two others."""
+
+OPEN = (
+    SHARED.replace("%x,", "%n,").replace("[1, 2, 1, 3]", "[1, 3, -1, 1]").replace("[1, 2, 2, 1, 3]", "[1, 3, 2, 1, 1]")
+)
+
+REPEATED = f"""
+%c2 = onnx::Concat[axis=0](%c, %c)
+%qs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 1])]()
+%left = onnx::Reshape(%c2, %qs)
+{SHARED}
+%rs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 3])]()
+%r = onnx::Reshape(%e, %rs)
+"""
+
 # (rule, body, what is left of it)
 APPLIES = [
     ("identity", "%y = onnx::Identity(%x)", ""),
@@ -179,6 +202,50 @@ APPLIES = [
            %b = onnx::Mul(%a, %h)
            %y = onnx::MatMul(%b, %s)""",
         "Transpose Concat Abs Mul MatMul",
+    ),
+    (
+        "product_of_shared_heads",
+        REPEATED + "%y = onnx::MatMul(%left, %r)",
+        "Concat Reshape Reshape Reshape MatMul Reshape",
+    ),
+    (
+        "product_of_shared_heads",
+        REPEATED.replace("1, 3]", "3, 1]")
+        + """%h : Float() = prim::Constant[value=tensor([3.])]()
+             %t = onnx::Transpose[perm=[0, 1, 3, 2]](%r)
+             %s = onnx::Mul(%h, %t)
+             %y = onnx::MatMul(%left, %s)""",
+        "Concat Reshape Reshape Transpose Mul Reshape MatMul Reshape",
+    ),
+    (
+        "shape_of_shared_heads",
+        OPEN
+        + """%rs : Long(4) = prim::Constant[value=tensor([0, 6, -1, 1])]()
+             %r = onnx::Reshape(%e, %rs)
+             %y = onnx::Shape[start=1, end=-1](%r)""",
+        "Reshape Shape Concat",
+    ),
+    (
+        "transpose_of_heads_as_one",
+        """%b : Long(4) = prim::Constant[value=tensor([1, 2, 2, 3])]()
+           %e = onnx::Expand(%x, %b)
+           %k : Long(3) = prim::Constant[value=tensor([-1, 2, 3])]()
+           %m = onnx::Reshape(%e, %k)
+           %t = onnx::Transpose[perm=[0, 2, 1]](%m)
+           %s : Long(4) = prim::Constant[value=tensor([1, 2, 3, 2])]()
+           %y = onnx::Reshape(%t, %s)""",
+        "Expand Transpose",
+    ),
+    (
+        "transpose_of_heads_as_one",  # they were two axes
+        """%b : Long(5) = prim::Constant[value=tensor([1, 2, 2, 2, 3])]()
+           %e = onnx::Expand(%x, %b)
+           %k : Long(3) = prim::Constant[value=tensor([-1, 2, 3])]()
+           %m = onnx::Reshape(%e, %k)
+           %t = onnx::Transpose[perm=[0, 2, 1]](%m)
+           %s : Long(4) = prim::Constant[value=tensor([1, 4, 3, 2])]()
+           %y = onnx::Reshape(%t, %s)""",
+        "Expand Reshape Transpose",
     ),
 ]
 
@@ -331,6 +398,33 @@ REFUSES = [
            %a = onnx::Add(%u, %v)
            %y = onnx::Neg(%a)""",
     ),
+    (
+        "product_of_shared_heads",  # all heads, and then all once more
+        REPEATED.replace("tensor([2])", "tensor([1])") + "%y = onnx::MatMul(%left, %r)",
+    ),
+    (
+        "product_of_shared_heads",  # rows and columns change, too
+        REPEATED.replace("[1, 4, 1, 3]", "[1, 4, 3, 1]")
+        + """%t = onnx::Transpose[perm=[0, 1, 3, 2]](%r)
+             %y = onnx::MatMul(%left, %t)""",
+    ),
+    (
+        "shape_of_shared_heads",
+        OPEN
+        + """%rs : Long(4) = prim::Constant[value=tensor([2, 3, -1, 1])]()
+             %r = onnx::Reshape(%e, %rs)
+             %y = onnx::Shape(%r)""",
+    ),
+    (
+        "transpose_of_heads_as_one",
+        """%b : Long(4) = prim::Constant[value=tensor([1, 2, 2, 3])]()
+           %e = onnx::Expand(%x, %b)
+           %k : Long(3) = prim::Constant[value=tensor([-1, 3, 2])]()
+           %m = onnx::Reshape(%e, %k)
+           %t = onnx::Transpose[perm=[0, 2, 1]](%m)
+           %s : Long(4) = prim::Constant[value=tensor([1, 2, 3, 2])]()
+           %y = onnx::Reshape(%t, %s)""",
+    ),
 ]
 
 
@@ -362,6 +456,8 @@ LOOK_AT_INPUTS = "%z1 = onnx::Add(%x, %n)\n%z = onnx::Concat[axis=1](%z1, %c)"
 FRESH = {
     "known_contents",
     "constant_of_known_shape",
+    "product_of_shared_heads",
+    "shape_of_shared_heads",
     "scale_of_the_smaller_operand",
     "scatter_to_slice",
     "scatter_overwritten",
@@ -416,6 +512,12 @@ WRITE
 def test_what_is_written_after_it_was_scaled_is_not_read_later(write: str) -> None:
     _, used = canonicalized(SCALED.replace("WRITE", write))
     assert "scale_of_the_smaller_operand" not in used
+
+
+@pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%r)"])
+def test_heads_that_are_written_after_they_were_repeated_are_not_read_later(write: str) -> None:
+    _, used = canonicalized(f"{REPEATED}{write}\n%y = onnx::MatMul(%left, %r)")
+    assert "product_of_shared_heads" not in used
 
 
 ROW = "%at : Long(1, 1) = prim::Constant[value=tensor([1])]()\n%row : Float(1, 3) = prim::Constant[value=splat(5.)]()\n"

@@ -1,0 +1,196 @@
+"""Heads that share keys and values: rows of one product with these, which are not repeated for each of the heads.
+
+Exporters of grouped-query attention repeat them (``repeat_kv``): of a cache, all
+of it is copied in each step. A target shape in which a 0 copies a size is taken
+to be meant for some keys, or for a batch of some: of neither, no elements have
+another shape.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType, TensorType, Type
+from irc.passes.canonicalize.match import Match, rewrite
+from irc.passes.canonicalize.sizes import Sizes, as_number, number
+from irc.passes.constants import constant_tensor, is_constant
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+    from irc.passes.canonicalize.sizes import Size
+
+_ONE_SIZE = TensorType(DType.INT64, (1,))
+
+_LONGEST_CHAIN = 4
+"""How many operators are looked at between what is repeated and the product."""
+
+
+class _Repeated(NamedTuple):
+    """``Reshape(Expand(Unsqueeze(source)))``: each of ``shared`` heads once for each of those that share it."""
+
+    source: Value
+    shared: int
+    heads: int
+    made_by: list[Node]
+
+
+@rewrite("MatMul")
+def product_of_shared_heads(m: Match) -> Value | None:
+    """Queries of all heads that share keys are the rows of one product; so are the weights of values."""
+    left, right, out = m.types.tensor(0), m.input(1), m.output.type
+    if left.shape is None or left.rank != 4 or not isinstance(out, TensorType):
+        return None
+    chain = _chain(m, right)
+    found = _repeated(m, chain[-1][1] if chain else right)
+    if found is None or Sizes(m).axis(m.input(0), 1) != number(found.heads):
+        return None
+    if not all(m.still_holds(node) for node in (*(node for node, _ in chain), *found.made_by)):
+        return None
+    source = found.source
+    for node, operand in reversed(chain):
+        inputs = [source if value is operand else value for value in node.inputs]
+        type = _with(node.outputs[0].type, 1, found.shared)
+        source = m.new(node.kind, inputs, type, dict(node.attributes), node.version)
+    group, rows = found.heads // found.shared, left.shape[2]
+    rows = rows * group if isinstance(rows, int) else None
+    together = _heads(m, m.input(0), found.shared, _with(_with(left, 1, found.shared), 2, rows))
+    product = m.new("onnx::MatMul", [together, source], _with(_with(out, 1, found.shared), 2, rows), {}, m.node.version)
+    return _heads(m, product, found.heads, out)
+
+
+def _heads(m: Match, value: Value, heads: int, type: TensorType) -> Value:
+    """``value`` with so many heads: batch and width stay, even if they are 0."""
+    target = m.new_constant(Tensor.of(np.array([0, heads, -1, 0])))
+    return m.new("onnx::Reshape", [value, target], type)
+
+
+def _with(type: Type, axis: int, size: int | None) -> TensorType:
+    """``type``, of a tensor, with another size along ``axis``."""
+    dtype, shape = (type.dtype, type.shape) if isinstance(type, TensorType) else (None, None)
+    return TensorType(dtype, shape and (*shape[:axis], size, *shape[axis + 1 :]))
+
+
+def _chain(m: Match, value: Value) -> list[tuple[Node, Value]]:
+    """What leaves heads where they are and can as well come before they are repeated, last first, and its operand."""
+    chain: list[tuple[Node, Value]] = []
+    for _ in range(_LONGEST_CHAIN):
+        node = value.node
+        if node is None or node.block is not m.node.block:
+            break
+        if node.kind == "onnx::Transpose" and node.attributes.get("perm") == [0, 1, 3, 2]:
+            value = node.inputs[0]
+        elif node.kind == "onnx::Mul" and value.use_count == 1 and (node.version or 7) >= 7:
+            operands = [v for v in node.inputs if not _is_number(v)]
+            if len(operands) != 1:
+                break
+            value = operands[0]
+        else:
+            break
+        chain.append((node, value))
+    return chain
+
+
+def _is_number(value: Value) -> bool:
+    tensor = constant_tensor(value)
+    return tensor is not None and tensor.numel == 1 and len(tensor.shape) <= 4
+
+
+def _repeated(m: Match, value: Value) -> _Repeated | None:
+    """How ``value`` is made, if heads are repeated in it, and nothing else is."""
+    nodes = _made_by(m, value, "onnx::Reshape", "onnx::Expand", "onnx::Unsqueeze")
+    if nodes is None:
+        return None
+    reshape, expand, unsqueeze = nodes
+    source, expanded = unsqueeze.inputs[0], expand.output
+    if (_rank(source), _rank(expanded), _rank(value)) != (4, 5, 4) or is_constant(source):
+        return None
+    sizes = Sizes(m)
+    target, axes = sizes.types(reshape), sizes.types(unsqueeze).axes(1)
+    shared, group = as_number(sizes.axis(source, 1)), as_number(sizes.axis(expanded, 2))
+    if axes not in ([2], [-3]) or target.version < 5 or not shared or group is None or group < 2:
+        return None
+    heads, rows = shared * group, sizes.element(target, 1, 2)
+    if not as_number(sizes.axis(source, 3)):
+        return None
+    # If there are no rows, their 0 copies the size of the group, and a -1 elsewhere lets that pass.
+    any_rest = number(-1) if target.attr("allowzero", 0) or as_number(rows) else None
+    if not _is_asked_for(sizes, reshape, 1, number(heads), any_rest):
+        return None
+    for axis, widened in ((0, 0), (1, 1), (2, 3), (3, 4)):
+        size = sizes.axis(source, axis)
+        if size is None or sizes.axis(expanded, widened) != size:
+            return None
+        if axis != 1 and not _is_asked_for(sizes, reshape, axis, size, any_rest):
+            return None  # a -1 is what is left: the same, as nothing else changes
+    return _Repeated(source, shared, heads, nodes)
+
+
+def _rank(value: Value) -> int | None:
+    return value.type.rank if isinstance(value.type, TensorType) else None
+
+
+def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
+    """The nodes of ``kinds``, last first, by which ``value`` is made in the block of the match."""
+    nodes: list[Node] = []
+    for kind in kinds:
+        if value.node is None or value.node.kind != kind or value.node.block is not m.node.block:
+            return None
+        nodes.append(value.node)
+        value = value.node.inputs[0]
+    return nodes
+
+
+def _is_asked_for(sizes: Sizes, reshape: Node, axis: int, *wanted: Size | None) -> bool:
+    """Whether ``reshape``, where it is possible, gives ``axis`` the size that is ``wanted``."""
+    made, asked = sizes.axis(reshape.output, axis), sizes.element(sizes.types(reshape), 1, axis)
+    found = (made,) if as_number(made) is not None else (made, asked)
+    return any(size is not None and size in found for size in wanted)
+
+
+@rewrite("Shape")
+def shape_of_shared_heads(m: Match) -> Value | None:
+    """Needs none of the copies that products do without."""
+    found = _repeated(m, m.input())
+    if found is None or not all(m.still_holds(node) for node in found.made_by):
+        return None
+    sizes = [
+        m.new_constant(Tensor.of(np.array([found.heads])))
+        if axis == 1
+        else m.new("onnx::Shape", [found.source], _ONE_SIZE, {"start": axis, "end": axis + 1})
+        for axis in range(4)[m.types.attr("start", 0) : m.types.attr("end")]
+    ]
+    return m.new("onnx::Concat", sizes, m.output.type, {"axis": 0}) if sizes else None
+
+
+@rewrite("Reshape")
+def transpose_of_heads_as_one(m: Match) -> Value | None:
+    """The last two axes change places while those before them are one: they need not be."""
+    nodes = _made_by(m, m.input(), "onnx::Transpose", "onnx::Reshape")
+    if nodes is None or m.types.version < 5 or nodes[0].attributes.get("perm") != [0, 2, 1]:
+        return None
+    transpose, merge = nodes
+    x, sizes = merge.inputs[0], Sizes(m)
+    own, rank = _rank(x), _rank(m.output)
+    if own is None or rank is None or min(own, rank) < 4 or (merge.version or 5) < 5:
+        return None
+    rows, width = sizes.axis(x, own - 2), sizes.axis(x, own - 1)
+    asked = [(merge, 1, rows), (merge, 2, width), (m.node, rank - 2, width), (m.node, rank - 1, rows)]
+    if not all(_is_asked_for(sizes, *each) for each in asked):
+        return None
+    if not m.can_share(x) or not all(m.still_holds(node) for node in nodes):
+        return None
+    first = [sizes.axis(x, axis) for axis in range(rank - 2)] if own == rank else []
+    # A 0 would copy a size of another axis, but for the first.
+    stay = all(as_number(size) for size in (*first[1:], width)) and bool(first)
+    if not stay or not all(_is_asked_for(sizes, m.node, axis, size) for axis, size in enumerate(first)):
+        shape = m.output.type.static_shape if isinstance(m.output.type, TensorType) else None
+        if shape is None or 0 in shape:
+            return None
+        plain = (*shape[:-2], shape[-1], shape[-2])
+        target = m.new_constant(Tensor.of(np.array(plain)))
+        x = m.new("onnx::Reshape", [x, target], TensorType(m.types.tensor(0).dtype, plain))
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    return m.new("onnx::Transpose", [x], m.output.type, {"perm": perm}, transpose.version)
