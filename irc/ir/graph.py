@@ -12,7 +12,7 @@ from irc.errors import Error, did_you_mean
 from irc.ir.block import Block, NodeList
 from irc.ir.node import Node
 from irc.ir.objects import Object
-from irc.ir.tensor import Tensor, WeightTable
+from irc.ir.tensor import WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
 from irc.wording import count
@@ -215,8 +215,8 @@ class Module:
         main: the entry graph.
         weights: the weight table.
         metadata: strings about the model: producer, opset imports...
-        defaults: inputs of ``main`` that a caller may leave out, and the tensor each then has
-            (ONNX: initializers that are also listed as graph inputs, IR version 4 on).
+        defaults: inputs of ``main`` that a caller may leave out, and the tensor, or Python value, each then has
+            (ONNX: initializers that are also listed as graph inputs, IR version 4 on; TorchScript: default values).
         objects: inputs of ``main`` that are objects which come with the model (TorchScript: ``self``).
         sources: real paths of the files that it was read from, the model's own first ("" if it came without one):
             an export that replaced another one of them would take the data of the model it came from.
@@ -228,7 +228,7 @@ class Module:
         self.main.module = self
         self.graphs: dict[str, Graph] = {self.main.name: self.main}
         self.metadata: dict[str, str] = {}
-        self.defaults: dict[str, Tensor] = {}
+        self.defaults: dict[str, Any] = {}
         self.objects: dict[str, Object] = {}
         self.sources: tuple[str, ...] = ()
 

@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.errors import Error, suggestion
+from irc.ir import Tensor
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.memory.growable import plain
 from irc.runtime.values import Array, describe, is_array, is_mapping
 
 if TYPE_CHECKING:
-    from irc.ir import Tensor
     from irc.runtime.execution import Counters
 
 KEPT = 16
@@ -108,7 +108,7 @@ class Intake:
         self,
         order: Sequence[str],
         arguments: Iterable[Argument],
-        defaults: Mapping[str, Tensor],
+        defaults: Mapping[str, Any],
         objects: Mapping[str, Any],
         written: Collection[str],
     ) -> None:
@@ -146,7 +146,7 @@ class Intake:
         accepted: dict[str, Any] = {}
         for argument in recipe.fresh:
             name = argument.name
-            given = feeds[name] if name in feeds else self._defaults[name].numpy()
+            given = feeds[name] if name in feeds else _value(self._defaults[name])
             value = accept(given, argument, sizes)
             if donate:
                 accepted[name] = value
@@ -192,6 +192,10 @@ class Intake:
             tuple(i for i, name in enumerate(held) if name in taken and name in self._written),
             tuple(place[name] for name in self._order),
         )
+
+
+def _value(default: Any) -> Any:
+    return default.numpy() if isinstance(default, Tensor) else default
 
 
 def _check_donation(feeds: Mapping[str, Any], donate: Collection[str]) -> None:

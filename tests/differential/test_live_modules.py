@@ -240,6 +240,61 @@ def test_sessions_extend_caches_that_come_in_tuples(way: str, passes: str) -> No
     assert moves <= 5
 
 
+class WithDefaults(torch.nn.Module):
+    def forward(
+        self,
+        x,
+        mask: torch.Tensor | None = None,
+        scale: float = 2,
+        flag: bool = True,
+        how: str = "no",
+        sizes: tuple[int, float] = (1, 2.5),
+        more: list[int] | None = None,
+    ):
+        if mask is not None:
+            x = x * mask
+        if flag and how == "no":
+            x = x + sizes[1]
+        return x * scale, len(more) if more is not None else sizes[0]
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+def test_default_values(passes: str, tmp_path: Path) -> None:
+    script = torch.jit.script(WithDefaults())
+    model = irc.compile(script, passes)
+    model.save(tmp_path / "m.irc")
+    x = torch.arange(3.0)
+    for again in (model, irc.load(tmp_path / "m.irc"), irc.compile(model.module)):
+        assert [a.name for a in again.inputs if a.optional] == ["mask", "scale", "flag", "how", "sizes", "more"]
+        for given in (
+            {},
+            {"mask": x},
+            {"scale": -1.5, "flag": False},
+            {"how": "yes", "more": [1, 2, 3]},
+            {"sizes": (4, 0.5)},
+        ):
+            assert_same(list(again.run(to_numpy({"x": x, **given})).values()), [script(x, **given)])
+        with pytest.raises(irc.Error, match=r"IRC410.*'x'"):
+            again.run({})
+
+
+def test_default_values_of_functions() -> None:
+    def scaled(x, by: int = 3):
+        return x * by
+
+    model = irc.compile(torch.jit.script(scaled))
+    assert model.run({"x": np.ones(1, np.float32)})["output"].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_of_overloads_the_first(kind: Callable[..., Any]) -> None:
+    net = kind(3, 4).eval()  # of tensors; the second is of packed sequences
+    model = irc.compile(torch.jit.script(net))
+    x, names = torch.randn(5, 3), [a.name for a in model.inputs]
+    with torch.no_grad():
+        assert_same(list(model.run({names[0]: to_numpy(x)}).values()), [net(x)])
+
+
 # -- ways in -------------------------------------------------------------------
 
 

@@ -68,8 +68,8 @@ class GraphWriter:
         metadata = module.metadata if module else {}
         for value in self._graph.inputs:
             declare(proto.input.add(), self._names(value), value.type)
-            if value.name in defaults:
-                self._weights.add(defaults[value.name], proto.initializer.add(), value.name)
+            if isinstance(default := defaults.get(value.name), Tensor):
+                self._weights.add(default, proto.initializer.add(), value.name)
         self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
             declare(proto.output.add(), name, output_type(value, metadata))

@@ -20,7 +20,7 @@ from typing import Any
 
 from irc.frontend.torchscript.aliases import use_one_name
 from irc.frontend.torchscript.attributes import Read, bind_attributes
-from irc.ir import Graph, Module
+from irc.ir import Graph, Module, Value
 from irc.ir.text.parser import parse_module
 from irc.ir.types import BOOL, ClassType, Type
 from irc.ir.verify.verifier import verify
@@ -47,10 +47,11 @@ def import_torchscript(
     PyTorch compiles to (``aten::gt`` for ``greater``).
     ``with torch.no_grad():`` and its like, and ``record_function``, leave nothing behind. Traced modules and functions
     take inputs of any size: of what a trace says of its example's shapes, element types and ranks of inputs are kept.
+    Inputs that have default values in Python have them here.
     (Text and bare graphs count as they stand.)
 
     Args:
-        source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, methods inlined), a
+        source: IR text; or a ``torch.jit.ScriptModule`` (its ``forward``, of overloads the first, methods inlined), a
             ``torch.jit.ScriptFunction`` or a ``torch._C.Graph``. Tensors of live modules are copied.
         weights: attribute path -> array, tensor or Python value, for text and bare graphs; also what ``@"name"``
             in text refers to. Without it, the graph is imported as it stands, for analysis.
@@ -61,13 +62,16 @@ def import_torchscript(
         irc.Error: see above.
     """
     read = None if weights is None else _reader(weights, training)
+    defaults: dict[Value, Any] = {}
     if isinstance(source, str):
         module = _parse(source, weights or {}, filename)
     else:
-        from irc.frontend.torchscript.live import graph_of, is_graph, module_of, reader_of
+        from irc.frontend.torchscript.live import defaults_of, graph_of, is_graph, module_of, reader_of
 
         graph, script = graph_of(source)
         module = module_of(graph, filename, of_example=not is_graph(source))
+        inputs = module.main.inputs
+        defaults = {inputs[i]: value for i, value in defaults_of(source).items()}
         if script is not None:
             read = reader_of(script)
     for graph in module.graphs.values():
@@ -77,6 +81,7 @@ def import_torchscript(
     if read is not None:
         bind_attributes(module, read)
     _name_interface(module)
+    module.defaults.update((value.name, default) for value, default in defaults.items())
     return module
 
 

@@ -47,16 +47,11 @@ def graph_of(source: Any) -> tuple[Any, Any]:
         kind = f"{type(source).__module__}.{type(source).__qualname__}"
         raise Error("IRC140", f"expected IR text, a torch.jit module or function, or a torch graph, not a {kind}")
     script = None
-    graph = source
     if isinstance(source, torch.nn.Module):
         if not isinstance(source, torch.jit.ScriptModule):
             raise Error("IRC140", "this is a module of plain PyTorch: give torch.jit.script(module), or a trace of it")
-        if not source._c._has_method("forward"):
-            raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
         script = source._c
-    if not is_graph(source):
-        graph = source.graph
-    graph = graph.copy()
+    graph = (source if is_graph(source) else _function(source).graph).copy()
     calls = _calls(graph)
     behind: set[str] = set()
     for _ in range(_MAX_CALL_DEPTH):  # usually all at once; functions that ran without optimization one level a time
@@ -81,6 +76,31 @@ def graph_of(source: Any) -> tuple[Any, Any]:
 def is_graph(source: Any) -> bool:
     """Whether a live object is a ``torch._C.Graph`` itself."""
     return isinstance(source, sys.modules["torch"]._C.Graph)
+
+
+def _function(source: Any) -> Any:
+    """What a call of a module or function runs; of overloads, which in PyTorch only other modules call, the first."""
+    if isinstance(source, sys.modules["torch"].jit.ScriptFunction):
+        return source
+    for name in ("forward", "forward__0"):
+        if source._c._has_method(name):
+            return source._c._get_method(name)
+    raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
+
+
+def defaults_of(source: Any) -> dict[int, Any]:
+    """By the number of the input: what inputs of a module or function are that a caller leaves out."""
+    if is_graph(source):
+        return {}
+    given = enumerate(_function(source).schema.arguments)
+    defaults = {i: argument.default_value for i, argument in given if argument.has_default_value()}
+    return {i: value for i, value in defaults.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
+    return value is None or isinstance(value, bool | int | float | complex | str)
 
 
 def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:

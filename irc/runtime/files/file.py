@@ -65,7 +65,9 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     _name_large_constants(module)
     used = _named_tensors(module)
     objects = {name: pack(value, used) for name, value in {**module.objects, **changed}.items()}
-    table = [*used.values(), *module.defaults.values()]
+    tensors = {name: default for name, default in module.defaults.items() if isinstance(default, Tensor)}
+    values = {name: pack(default, used) for name, default in module.defaults.items() if name not in tensors}
+    table = [*used.values(), *tensors.values()]
     entries: list[dict[str, Any]] = []
     end = 0
     for tensor in table:
@@ -77,7 +79,8 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
             "byteorder": sys.byteorder,
             "ir": print_module(module),
             "weights": dict(zip(used, entries)),
-            "defaults": dict(zip(module.defaults, entries[len(used) :])),
+            "defaults": dict(zip(tensors, entries[len(used) :])),
+            "values": values,
             "objects": objects,
             "metadata": module.metadata,
             "report": None if model.report is None else model.report.to_dict(),
@@ -225,9 +228,12 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
             raise Error("IRC513", f"the weight {name!r} is missing")
     inputs = {value.name for value in module.main.inputs}
     for name, entry in header["defaults"].items():
+        module.defaults[name] = tensor_at(contents, start, entry, name)
+    for name, data in header.get("values", {}).items():  # which older files do not have
+        module.defaults[name] = unpack(data, weights)
+    for name in module.defaults:
         if name not in inputs:
             raise Error("IRC513", f"there is a default for {name!r}, which is no input")
-        module.defaults[name] = tensor_at(contents, start, entry, name)
     for name, data in header.get("objects", {}).items():  # which files of before there were objects do not have
         if name not in inputs or not isinstance(value := unpack(data, weights), Object):
             raise Error("IRC513", f"there is an object for {name!r}, which is none")
