@@ -65,6 +65,29 @@ def test_matmul_writes_into_out(a, b, dtype):
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize(("rows", "batch"), [(1, (2,)), (2, (2,)), (4, (3, 2)), (16, ()), (17, (2,))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_rows_with_a_large_transposed_operand(rows, batch, dtype):
+    """Of a cache with reserve; however they are multiplied."""
+    x, keys = values(*batch, rows, 64).astype(dtype), values(*batch, 1100, 64).astype(dtype)[..., :1050, :]
+    expected = np.einsum("...id,...jd->...ij", x.astype(np.float64), keys.astype(np.float64))
+    turned = bind("MatMul", {}, 13, 2)(x, keys.swapaxes(-1, -2))
+    assert turned.flags.c_contiguous
+    np.testing.assert_allclose(turned, expected, rtol=1e-4, atol=1e-4)
+    out = np.empty_like(turned)
+    assert bind("MatMul", {}, 13, 2)(x, keys.swapaxes(-1, -2), out=out) is out
+    np.testing.assert_array_equal(out, turned)
+
+
+def test_a_large_transposed_operand_for_a_batch():
+    x, keys = values(3, 4, 64), values(1, 2000, 64)
+    for a, b in ((x, keys), (x[:1], np.repeat(keys, 3, 0)), (x[0], np.repeat(keys, 3, 0)), (x, keys[0])):
+        expected = np.einsum("...id,...jd->...ij", a.astype(np.float64), b.astype(np.float64))
+        np.testing.assert_allclose(
+            run_kernel("MatMul", [a, b.swapaxes(-1, -2)], {}, 13)[0], expected, rtol=1e-4, atol=1e-4
+        )
+
+
 GEMM = {
     "plain": ((3, 4), (4, 5), (3, 5), {}),
     "transposed": ((4, 3), (5, 4), (3, 5), {"transA": 1, "transB": 1}),
