@@ -230,12 +230,12 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape that ``shapes`` broadcast to; None if they do not, or it is too large."""
+    """The shape that ``shapes`` broadcast to; None if they do not, or it is larger than these and too large."""
     try:
         found = np.broadcast_shapes(*shapes)
     except ValueError:
         return None
-    return found if small(found) else None
+    return found if small(found) or found in shapes else None  # weights may be large
 
 
 def small(shape: Sequence[int]) -> bool:
