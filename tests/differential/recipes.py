@@ -74,6 +74,7 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::_convolution.deprecated": _convolution(False, False, False),
     "aten::batch_norm": _normalise(2),
     "aten::instance_norm": _normalise(1),
+    "aten::_weight_norm": lambda: [_rand(3, 4), _rand(3, 1), 0],  # PyTorch dies of operands that do not fit
     "aten::narrow.Tensor": lambda: [_rand(4), 0, torch.tensor(1), 2],
     "aten::to.prim_Device": _to(torch.device("cpu")),
     "aten::to.prim_dtype": _to(),
