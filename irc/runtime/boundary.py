@@ -63,7 +63,8 @@ class Exit:
         self._counters = counters
         self._held = held
         self._leaving = leaving
-        self._kept: dict[Path, Array] = {}
+        self._paths: Sequence[Path] = ()
+        self._at_paths: Sequence[Array] = ()
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in kept:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
@@ -80,7 +81,7 @@ class Exit:
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         return map_arrays(value, self._release)
 
-    def keep(self, values: Sequence[Any], paths: Iterable[Path]) -> list[Array]:
+    def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
         """The tensors at ``paths``, read-only from now on; if they have reserve, that may be used nevertheless.
 
         Those that are of that kind already, or that the run has been given by the session, are not copied, though they
@@ -88,12 +89,17 @@ class Exit:
         """
         kept: list[Array] = []
         for path in paths:
-            value = element(values, path)
+            value = values[path[0]] if len(path) == 1 else element(values, path)  # most are no elements: without a call
             if not is_append_only(value) and id(value) not in self._known:
                 value = self._keep(value)
-            self._kept[path] = value
             kept.append(value)
+        self._paths, self._at_paths = paths, kept
         return kept
+
+    @cached_property
+    def _kept(self) -> dict[Path, Array]:
+        """What has been kept. (Steps that give out nothing do not ask.)"""
+        return dict(zip(self._paths, self._at_paths))
 
     @cached_property
     def _known(self) -> frozenset[int]:

@@ -181,7 +181,7 @@ class CompiledModel:
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
-        given_up = {*donate, *held.lent} if donate or held.lent else ()
+        given_up = donate if held.loan is None else held.loan.arrays  # sessions do not donate
         donated = [i for i, name in enumerate(self._order) if name in given_up] if given_up else ()
         run = Run(counters, warden or profiler, threads or self.options.threads)
         guarded = Guarded(warden)

@@ -56,13 +56,14 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
                 return result
             check_work(math.prod(shape) * a.shape[-1])
     try:
-        if b.size >= _MANY and _is_turned(a, b):
+        one_row = a.ndim < 2 or a.size == a.shape[-1]
+        if not one_row and b.size >= _MANY and _is_turned(a, b):
             flat = np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2)).swapaxes(-1, -2)
             if out is None:
                 return np.ascontiguousarray(flat)
             np.copyto(out, flat)
             return out
-        if b.ndim != 2 or a.ndim < 3 or a.size == a.shape[-1] or not a.flags.c_contiguous:
+        if b.ndim != 2 or a.ndim < 3 or one_row or not a.flags.c_contiguous:
             return np.asarray(np.matmul(a, b, out=out))
         if out is not None and not out.flags.c_contiguous:
             return np.matmul(a, b, out=out)
