@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import analyze
 from irc.alias.rules import may_write
 from irc.alias.sets import members
-from irc.ir.ops.joins import joined
+from irc.ir.ops.joins import APPEND, joined
 from irc.ir.ops.pointwise import SCATTERING
 from irc.runtime.binding import reachable_nodes
 
@@ -16,19 +16,17 @@ if TYPE_CHECKING:
 
     from irc.ir import Graph, Value
 
-_APPEND = "irc::append_"
-"""Writes only behind what its operand shows, and only in memory that the run owns: no input needs a copy for it."""
-
 
 def written_inputs(graph: Graph) -> frozenset[str]:
     """The names of the inputs whose memory a run may change; a superset of those that it does change.
 
-    Inputs count as different memory: those found here are copied before a run.
+    Inputs count as different memory: those found here are copied before a run. ``irc::append_`` writes only behind what
+    its operand shows, and only in memory that the run owns: no input needs a copy for it.
     """
-    if not any(kind != _APPEND and may_write(kind) for kind in {node.kind for node in reachable_nodes(graph)}):
+    if not any(kind != APPEND and may_write(kind) for kind in {node.kind for node in reachable_nodes(graph)}):
         return frozenset()  # most graphs: no need to analyse them
     db = analyze(graph, noalias=graph.inputs)
-    return frozenset(v.name for v in graph.inputs if any(node.kind != _APPEND for node in db.writers(v)))
+    return frozenset(v.name for v in graph.inputs if any(node.kind != APPEND for node in db.writers(v)))
 
 
 class Overwrites:
@@ -43,7 +41,7 @@ class Overwrites:
 
     def __init__(self, graph: Graph, written: Collection[str]) -> None:
         self._written = written
-        changing = [(node, joined(node)) for node in graph.walk() if node.kind in SCATTERING or joined(node)]
+        changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or n.kind in SCATTERING]
         self._db = None
         if written or any(join is None for _, join in changing):
             self._db = analyze(graph, noalias=graph.inputs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from irc.ir.ops.joins import APPEND, CONCAT
+from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType
 from irc.passes.canonicalize.match import Match, rewrite
@@ -19,11 +21,11 @@ _MOVING = frozenset(f"onnx::{name}" for name in "Identity Reshape Squeeze Transp
 _SPREADING = frozenset({"onnx::Expand", "onnx::Slice"})
 """Operators whose result is a cache as their first operand is: repeated for heads that share it, or a window of it."""
 
-_EXTENDING = frozenset(
-    {"irc::append_", "irc::slice_scatter"}
-    | {f"onnx::{name}" for name in "Concat ScatterElements ScatterND TensorScatter".split()}
-)
+_EXTENDING = SCATTERING | {APPEND, CONCAT}
 """Operators by which a step puts what is new into a cache that grows, or into one of fixed size."""
+
+_FOLLOWED = _MOVING | _SPREADING | _EXTENDING
+"""Operators whose result is a cache if their first operand is one."""
 
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""
@@ -120,7 +122,7 @@ def _lasting(value: Value) -> int:
         if node is None:
             return 2 if extended else 1
         extended |= node.kind in _EXTENDING
-        if node.kind not in _MOVING | _SPREADING | _EXTENDING:
+        if node.kind not in _FOLLOWED:
             break
         value = node.inputs[0]
     return 0
