@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import irc
 from benchmarks.runtime import decoder
 
 
-def test_rows():
-    rows = {row.name: row for row in decoder.measure(tokens=6, turns=1)}
+def test_rows(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(decoder, "LARGER", decoder.Size(layers=1, hidden=32, heads=2, vocabulary=1000))
+    rows = {row.name: row for row in decoder.measure(tokens=6, tokens_of_larger=3, turns=1)}
     assert rows["decoder/irc"].value > 0
     assert rows["decoder/numpy, by hand"].value > 0
     assert rows["decoder/steps that copy caches"].value == 2, "to where there is reserve"
+    assert rows["larger decoder/numpy, by hand"].value > 0
 
 
 def test_a_step_with_caches_gives_what_the_whole_text_does():
     compiled = irc.compile(decoder.model())
-    assert sum(node.kind == "irc::append_" for node in compiled.graph.walk()) == len(decoder.CACHES)
-    ids = np.arange(12)[None] * 5 % decoder.VOCABULARY
+    assert sum(node.kind == "irc::append_" for node in compiled.graph.walk()) == len(decoder.SMALL.caches)
+    ids = np.arange(12)[None] * 5 % decoder.SMALL.vocabulary
     whole = decoder.with_session(compiled)(
         {"input_ids": ids, "position_ids": np.arange(12)[None], "use_cache": np.array(False)}
     )
@@ -34,6 +37,6 @@ def test_bytes_copied_do_not_depend_on_how_many_tokens_there_are():
     compiled = irc.compile(decoder.model())
     copied: list[int] = []
     decoder.write(decoder.with_session(compiled, copied), tokens=60)
-    row = len(decoder.CACHES) * decoder.HIDDEN * 4
+    row = len(decoder.SMALL.caches) * decoder.SMALL.hidden * 4
     assert sum(copied) <= 2 * row * (decoder.PROMPT + 60)
     assert sum(n > 0 for n in copied) <= 4
