@@ -143,7 +143,7 @@ def test_external_data_for_the_reference(tmp_path: Path) -> None:
 
 def test_results_read_well() -> None:
     assert str(CheckResult("X", 1.5e-7, 2, {"n": 1, "m": 4}, {})) == (
-        "agrees with X on 2 sets of inputs (assumed n=1, m=4), off by 1.5e-07 of the scale"
+        "agrees with X on 2 sets of inputs (with n=1, m=4), off by 1.5e-07 of the scale"
     )
 
 

@@ -44,7 +44,7 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
     options.add_inputs(parser)
     options.add_pipeline(parser, None)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:

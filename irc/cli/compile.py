@@ -38,7 +38,7 @@ def add_commands(commands: options.Commands) -> None:
         "--external-data",
         metavar="BYTES",
         type=options.size,
-        help="OUT.onnx: weights of that many bytes or more (1000, 500K, 2M) go to OUT.onnx.data; "
+        help="OUT.onnx: weights of that many bytes or more (1000, 500K: powers of 1024) go to OUT.onnx.data; "
         "by default, if the model exceeds 2 GB",
     )
     options.add_pipeline(parser)
@@ -52,7 +52,7 @@ def add_commands(commands: options.Commands) -> None:
     )
     options.add_inputs(check)
     options.add_instruments(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:

@@ -42,9 +42,15 @@ def out_of_memory(error: MemoryError, where: str = "") -> Error:
 
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The options of a command line, by default the program's. SystemExit as of `finished`."""
+    """The options of a command line, by default the program's. SystemExit as of `finished`.
+
+    What is wrong is said by the command that was given it, which ``usage_error`` of the options belongs to.
+    """
     try:
-        return parser.parse_args(argv)
+        options, unknown = parser.parse_known_args(argv)
+        if unknown:
+            getattr(options, "usage_error", parser.error)(f"unrecognized arguments: {' '.join(unknown)}")
+        return options
     except SystemExit:
         sys.stdout.flush()  # what --help writes: when it fails at exit, nobody says so
         raise

@@ -39,7 +39,7 @@ def add_commands(commands: options.Commands) -> None:
     alias.add_argument(
         "--why", nargs=2, metavar=("A", "B"), help="why two values may share memory, and what writes them"
     )
-    alias.set_defaults(run=print_alias, usage_error=alias.error)
+    alias.set_defaults(run=print_alias)
 
 
 def print_ir(given: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from irc.cli.models import Kind, ModelFile
+from irc.cli.output import emit
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -33,8 +34,11 @@ class Options(Protocol):
 
 
 def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
-    """A subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help."""
-    return commands.add_parser(
+    """A subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help.
+
+    Its options have ``usage_error``, which says what is wrong with them and ends the program.
+    """
+    parser = commands.add_parser(
         name,
         help=purpose,
         description=purpose[0].upper() + purpose[1:] + ".",
@@ -42,6 +46,8 @@ def add_command(commands: Commands, name: str, purpose: str, examples: str) -> a
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.set_defaults(usage_error=parser.error)
+    return parser
 
 
 def add_model(
@@ -70,6 +76,22 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
         metavar="PIPELINE",
         help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
     )
+    parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help="show all passes and pipelines, and exit")
+
+
+class _ListPasses(argparse.Action):
+    """Writes the names, each with the first line of what is to be said about it, to stdout."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from irc.passes import registry
+
+        named = {
+            name: (getattr(registry.find(name), "__doc__", None) or "").partition("\n")[0] for name in registry.names()
+        }
+        named |= {name: passes or "no pass" for name, passes in registry.PIPELINES.items()}
+        width = max(map(len, named))
+        emit("\n".join(f"{name:{width}}  {said}" for name, said in named.items()))
+        parser.exit()
 
 
 def pipeline(given: argparse.Namespace) -> str:
@@ -126,7 +148,12 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     """The options that bound what a run may use."""
     group = parser.add_argument_group("limits, for models that nobody vouches for")
     group.add_argument("--max-steps", type=whole_number, metavar="N", help="nodes and trips of loops")
-    group.add_argument("--max-bytes", type=size, metavar="N", help="memory of results at one time: 500000000, 500M, 2G")
+    group.add_argument(
+        "--max-bytes",
+        type=size,
+        metavar="N",
+        help="memory of results at one time: 500000000, 500M (K, M, G, T are powers of 1024)",
+    )
     group.add_argument("--max-seconds", type=seconds, metavar="S", help="time")
 
 

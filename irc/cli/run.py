@@ -40,7 +40,7 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--threads", type=options.threads, metavar="N", help=threads)
     options.add_pipeline(parser, None)
     options.add_limits(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:

@@ -320,6 +320,13 @@ def test_wrong_usage(argv: list[str], irc: Command) -> None:
     assert "irc" in result.err.splitlines()[-1] and "error: " in result.err.splitlines()[-1]
 
 
+def test_an_option_of_another_command_is_answered_by_the_command_that_was_given_it(irc: Command) -> None:
+    result = irc("compile", "m.onnx", "--max-bytes", "3")
+    assert result.status == 2
+    assert result.err.startswith("usage: irc compile")
+    assert result.err.endswith("irc compile: error: unrecognized arguments: --max-bytes 3\n")
+
+
 def test_sizes_have_a_limit_that_is_named(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     result = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=99999999999")

@@ -163,14 +163,19 @@ def test_verification_after_each_pass(irc: Command) -> None:
     assert irc("compile", "m.onnx", "--verify-each", "--verify-alias").status == 0
 
 
+def test_passes_are_listed(irc: Command) -> None:
+    listed = irc("opt", "--list-passes")
+    assert listed.status == 0
+    assert re.search(r"^dce +\w.*\.$", listed.out, re.MULTILINE)
+    assert re.search(r"^default +inline,", listed.out, re.MULTILINE)
+
+
 def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -> None:
     irc.write("m.onnx", small_model())
     irc.write("x.npy", x)
     compiled = irc("compile", "m.onnx", "-o", "m.irc", "--check")
     assert compiled.status == 0
-    assert re.search(
-        r"agrees with ONNX Runtime on 2 sets of inputs \(assumed batch=1\)", " ".join(compiled.err.split())
-    )
+    assert re.search(r"agrees with ONNX Runtime on 2 sets of inputs \(with batch=1\)", " ".join(compiled.err.split()))
     assert re.search(r"written to m.irc", compiled.err)
     for name in ("m.irc", "m.onnx"):
         result = irc("run", name, "--input", "x=x.npy", "-o", "y.npz")
@@ -182,7 +187,9 @@ def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -
 def test_check_takes_inputs_and_sizes(irc: Command, x: np.ndarray) -> None:
     irc.write("m.onnx", small_model())
     irc.write("x.npy", x)
-    assert "(assumed batch=7)" in " ".join(irc("compile", "m.onnx", "--check", "--dim", "batch=7").err.split())
+    assert "(with batch=7)" in " ".join(irc("compile", "m.onnx", "--check", "--dim", "batch=7").err.split())
+    nothing = irc("compile", "m.onnx", "--check", "--dim", "batch=0")
+    assert "nothing was compared but types and shapes, as no output has elements" in " ".join(nothing.err.split())
     assert "on one set of inputs, off" in " ".join(irc("compile", "m.onnx", "--check", "-i", "x=x.npy").err.split())
 
 

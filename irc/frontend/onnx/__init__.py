@@ -24,8 +24,10 @@ IRC136   operands of types that their operator does not take
 What a model says about training, quantization and devices is not kept. Nodes
 in an order other than a topological one are sorted, as ONNX Runtime does.
 
-Nothing of onnx's C++ code sees the model: it crashes on hostile ones. onnx is
-used for protobuf and for its operators' schemas.
+onnx's C++ code does not see the model: it crashes on hostile ones. onnx is used
+for protobuf, for its operators' schemas, and for the function bodies of six
+operators that depend on the node (`irc.frontend.onnx.bodies`): it is given that
+node alone, with the types of its inputs, once both have been checked.
 """
 
 from __future__ import annotations
