@@ -51,13 +51,20 @@ class Reorder:
         changed = False
         with no_collection():
             for block in reversed(list(graph.blocks())):
-                sorter = _Sorter(block, captured, peaks, db)
-                while sorter.run(ctx):
-                    changed = True
-                    sorter = _Sorter(block, captured, peaks, db)
-                if block.node is not None:
-                    peaks[block.node] = Peak.most([peaks.get(block.node, Peak()), sorter.peak])
+                changed |= _sort(block, captured, peaks, db, ctx)
         return changed
+
+
+def _sort(
+    block: Block, captured: dict[Node, list[Value]], peaks: dict[Node, Peak], db: AliasDb, ctx: PassContext
+) -> bool:
+    """Whether there is a better order of the block, which it has then; its peak is put into ``peaks``."""
+    sorter, changed = _Sorter(block, captured, peaks, db), False
+    while sorter.run(ctx):
+        sorter, changed = _Sorter(block, captured, peaks, db), True
+    if block.node is not None:
+        peaks[block.node] = Peak.most([peaks.get(block.node, Peak()), sorter.peak])
+    return changed
 
 
 class _Sorter:

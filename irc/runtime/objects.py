@@ -82,12 +82,16 @@ class State:
                 raise Error("IRC436", "a run of this model, which changes it, is going on in this very thread")
             self._is_running = True
             try:
-                for instance, kept in self._kept:
-                    others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
-                    instance.attributes = {**others, **{name: _copied(v) for name, v in kept.items()}}
+                self._begin()
                 return action()
             finally:
                 self._is_running = False
+
+    def _begin(self) -> None:
+        """Let the objects be what the last run has left. (No loop of `turn`: see `irc.runtime.threads.workers`.)"""
+        for instance, kept in self._kept:
+            others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
+            instance.attributes = {**others, **{name: _copied(v) for name, v in kept.items()}}
 
     def settled(self) -> list[_Contents]:
         """At the end of a run: what the objects are now, with copies of what the caller, or the model, keeps."""

@@ -161,10 +161,7 @@ class Session:
             shorter = self._cut(length)
             # First, so that nobody gets what is longer from here any more.
             self._held = Held(self._names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
-            for i, array in shorter.items():
-                room = room_of(array)
-                if room is None or not room.go_back(array):
-                    self._due |= {i}
+            self._due |= _without_room(shorter)
 
     def _cut(self, length: int) -> dict[int, Array]:
         """Of the caches that would be longer, by their positions, what `truncate` leaves of them."""
@@ -326,6 +323,12 @@ class Session:
             with suppress(ValueError):  # a ragged list: the model says what is wrong with it
                 sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
         return Held(tuple(a.name for a in absent), [_empty(a, sizes) for a in absent])
+
+
+def _without_room(shorter: Mapping[int, Array]) -> frozenset[int]:
+    """Those of the caches, by position, that do not go back in their room: somebody shows what comes behind them."""
+    rooms = [(i, array, room_of(array)) for i, array in shorter.items()]
+    return frozenset(i for i, array, room in rooms if room is None or not room.go_back(array))
 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:

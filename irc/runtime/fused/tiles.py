@@ -116,9 +116,7 @@ class Tail:
         except KeyError:
             found = find_tiling(self, inputs, threads)
             with self._lock:  # threads that run one model share it
-                self._tilings[kinds] = found
-                while len(self._tilings) > KEPT:
-                    self._tilings.popitem(last=False)
+                self._keep(kinds, found)
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:
@@ -132,6 +130,11 @@ class Tail:
         counters.tiles += len(found.blocks)
         counters.tile_bytes = max(counters.tile_bytes, found.scratch_bytes)
         return results
+
+    def _keep(self, kinds: Any, found: Tiling | None) -> None:
+        self._tilings[kinds] = found
+        while len(self._tilings) > KEPT:
+            self._tilings.popitem(last=False)
 
     def _kinds(self, inputs: Sequence[Any], threads: int) -> Any:
         """All that a tiling depends on."""

@@ -150,7 +150,8 @@ class PlannedRuns:
             except KeyError:  # also if it was there: at any line, a signal handler may run others, which throw it out
                 return None, self._is_to_record(kind)
             if isinstance(found, dict):
-                found = self._plan(kind, found)
+                with no_collection():
+                    found = self._plan(kind, found)
                 self._keep(kind, found)
             return found, False
 
@@ -170,12 +171,11 @@ class PlannedRuns:
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
-        with no_collection():
-            memory = self._planner.plan(forms, donated)
-            if not memory.place_of:
-                return None
-            lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
-            return _Planned(memory, self._lowerer.plan_with(memory.place_of, lent))
+        memory = self._planner.plan(forms, donated)
+        if not memory.place_of:
+            return None
+        lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
+        return _Planned(memory, self._lowerer.plan_with(memory.place_of, lent))
 
     @cached_property
     def _planner(self) -> Planner:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.runtime.execution import Code, Counters, Frame, Run, execute
+from irc.runtime.execution import Code, Counters, Frame, Run, Slots, execute
 from irc.runtime.threads import blas, workers
 
 if TYPE_CHECKING:
@@ -164,21 +164,26 @@ class _Dispatch:
         local = self._template.copy()
         local[0] = Run(counters, threads=self._run.threads)
         with self._crew.lock:
-            for slot in self._plan.units[number].imports:
-                local[slot] = self._frame[slot]
-                self._readers[slot] -= 1
-                if not self._readers[slot] and slot not in self._plan.returns:
-                    self._frame[slot] = None
+            self._import(self._plan.units[number].imports, local)
         return local
 
+    def _import(self, slots: Slots, local: Frame) -> None:
+        for slot in slots:
+            local[slot] = self._frame[slot]
+            self._readers[slot] -= 1
+            if not self._readers[slot] and slot not in self._plan.returns:
+                self._frame[slot] = None
+
     def _end(self, number: int, local: Frame, counters: Counters) -> None:
-        unit = self._plan.units[number]
         with self._crew.lock:
-            for slot in unit.exports:
-                self._frame[slot] = local[slot]
             self._run.counters.add(counters)
-            self._left -= 1
-            for user in unit.users:
-                self._missing[user] -= 1
-                if not self._missing[user]:
-                    self._ready.append(user)
+            self._export(self._plan.units[number], local)
+
+    def _export(self, unit: UnitCode, local: Frame) -> None:
+        for slot in unit.exports:
+            self._frame[slot] = local[slot]
+        self._left -= 1
+        for user in unit.users:
+            self._missing[user] -= 1
+            if not self._missing[user]:
+                self._ready.append(user)

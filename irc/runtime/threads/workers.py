@@ -5,6 +5,11 @@ the work takes pieces too, and takes all of them if no worker is free, so that
 work may be shared from inside of shared work: nobody waits for a thread that
 waits for him. NumPy releases the GIL inside its loops, so pieces of a hundred
 thousand elements run side by side; smaller ones only get in each other's way.
+
+Interrupts: from Python 3.12 on, the jump back of a loop that a condition ends, or
+of a comprehension with one, is in no `try` and no `with`, wherever the loop
+stands. An interrupt that comes just there skips `finally` and leaves locks taken.
+So what must be put right afterwards has no such loop, but calls what has it.
 """
 
 from __future__ import annotations
@@ -125,8 +130,7 @@ class Crew:
                     workers.submit(self._help)
             self._attempt(work)
         finally:
-            while not self._is_over():
-                pass
+            self._end()
         if self.failure is not None:
             raise self.failure
 
@@ -146,6 +150,17 @@ class Crew:
             work()
         except BaseException as error:
             self.fail(error)
+
+    def _end(self) -> None:
+        """Return when no other thread is at it any more, whatever interrupts that."""
+        while True:
+            try:
+                for _ in iter(self._is_over, True):
+                    pass
+            except BaseException as error:  # in between two calls
+                self.failure = self.failure or error
+            else:
+                return
 
     def _is_over(self) -> bool:
         """Let nobody begin any more, and wait for those that have begun; False if that is to be asked again."""
