@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from os import PathLike
 from typing import Any, NoReturn
@@ -29,7 +29,6 @@ from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
-from irc.runtime.writes import Overwrites, written_inputs
 
 Feeds = Mapping[str, Any]
 
@@ -74,9 +73,10 @@ class CompiledModel:
         self._wholes = {output.name: self._results[output.name].path for output in self.outputs}
         self.counters = Counters()
         with no_collection():
-            self._runs = PlannedRuns(Lowerer(self.graph, guarded=True, bulk=options.bulk))
-        self._written = written_inputs(self.graph)
-        self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, self._written)
+            lowerer = Lowerer(self.graph, guarded=True, bulk=options.bulk)
+        self._runs = PlannedRuns(lowerer)
+        self._writes = lowerer.writes
+        self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, self._writes.inputs)
 
     def run(
         self,
@@ -216,10 +216,6 @@ class CompiledModel:
             released = {name: _released(out, name, results, wanted[name]) for name in order}
             self._state.keep(contents)
         return {name: released[name] for name in wanted} if donated else released, kept
-
-    @cached_property
-    def _overwrites(self) -> Overwrites:
-        return Overwrites(self.graph, self._written)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
 from irc.runtime.binding import may_stay_out, missing, unsupported
@@ -20,6 +21,7 @@ from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
+from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -131,6 +133,7 @@ class Lowerer:
         guarded: as given.
         bulk: as given.
         storage: which values of the graph are one memory.
+        writes: what runs of it write to.
         bound: the kernels and constants.
         plan: the plan of the graph.
 
@@ -149,11 +152,16 @@ class Lowerer:
         self.bulk = bulk
         self.bound = Bound(deferred)
         self._known = Functions(graph.module)
-        self.storage = Storage(graph, guarded, self._known)
+        self.storage, self.writes = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
         self._finish()
+
+    def _analyzed(self) -> tuple[Storage, Writes]:
+        """All that plans and runs ask of one analysis, which is large: it goes before the graph is lowered."""
+        db = analyze(self.graph, noalias=self.graph.inputs if self.guarded else (), functions=self._known)
+        return Storage(db), Writes(db)
 
     def plan_with(self, places: Mapping[Value, int], lent: Iterable[Value] = ()) -> Plan:
         """A plan in which values are made in memory that the run is given, by its number.
@@ -201,5 +209,5 @@ class Lowerer:
         if name not in self._functions:
             graph = module.graphs[name]
             plan = self._functions[name] = Plan(name, self.bound)
-            self._pending.append((plan, graph, Storage(graph, guarded=False, functions=self._known)))
+            self._pending.append((plan, graph, Storage(analyze(graph, functions=self._known))))
         return self._functions[name]

@@ -17,7 +17,7 @@ from irc.runtime.kernels.support import Array, is_half, widened
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Node, Value
     from irc.runtime.kernels.registry import Kernel
 
 MOST_BYTES = 1 << 30
@@ -103,11 +103,11 @@ class Preparations:
         return True
 
 
-def lasting_nodes(graph: Graph, db: AliasDb) -> list[Node]:
+def lasting_nodes(db: AliasDb) -> list[Node]:
     """The nodes whose results are the same in each run, and known to nobody who writes them."""
     return [
         node
-        for node in graph.walk()
+        for node in db.graph.walk()
         if node.kind == _COMPUTED
         and all(value.node is not None and value.node.kind == "prim::Constant" for value in node.inputs)
         and not db.has_writers(node.outputs)

@@ -61,3 +61,16 @@ def value_at(outputs: Sequence[Value], path: Path) -> Value:
             return value
         value = value.node.inputs[place]
     return value
+
+
+def values_at(outputs: Iterable[Value]) -> Iterable[Value]:
+    """All that `value_at` may give, whatever the path."""
+    found: dict[Value, None] = {}
+    pending = list(outputs)
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found[value] = None
+            if value.node is not None and value.node.kind == _TUPLE:
+                pending.extend(value.node.inputs)
+    return found

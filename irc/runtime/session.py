@@ -84,7 +84,7 @@ class Session:
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
-        overwrites = model._overwrites  # type: ignore[reportPrivateUsage]  # as `_step`
+        overwrites = model._writes.overwrites  # type: ignore[reportPrivateUsage]  # as `_step`
         self._overwritten = frozenset(
             a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
         )

@@ -4,62 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.alias import analyze
 from irc.alias.rules import may_write
-from irc.alias.sets import members
+from irc.alias.sets import EMPTY, intersects, members
 from irc.ir.ops.joins import APPEND, joined
 from irc.ir.ops.pointwise import SCATTERING
 from irc.runtime.binding import reachable_nodes
+from irc.runtime.results import values_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from irc.ir import Graph, Value
-
-
-def written_inputs(graph: Graph) -> frozenset[str]:
-    """The names of the inputs whose memory a run may change; a superset of those that it does change.
-
-    Inputs count as different memory: those found here are copied before a run. ``irc::append_`` writes only behind what
-    its operand shows, and only in memory that the run owns: no input needs a copy for it.
-    """
-    if not any(kind != APPEND and may_write(kind) for kind in {node.kind for node in reachable_nodes(graph)}):
-        return frozenset()  # most graphs: no need to analyse them
-    db = analyze(graph, noalias=graph.inputs)
-    return frozenset(v.name for v in graph.inputs if any(node.kind != APPEND for node in db.writers(v)))
+    from irc.alias import AliasDb
+    from irc.alias.sets import LocationSet
+    from irc.ir import Value
 
 
-class Overwrites:
-    """Which values are an input with some elements changed, in whatever branch, loop or view.
-
-    Or with more behind it in some branches, as attention has it that takes caches of either kind.
+class Writes:
+    """What the runs of a graph write to.
 
     Args:
-        graph: the graph.
-        written: the names of inputs that in-place operators write to (`written_inputs`).
+        db: the analysis of the graph, which must not change afterwards; it is not kept.
+
+    Attributes:
+        inputs: the names of the inputs whose memory a run may change; a superset of those that it does change.
+            ``irc::append_`` writes only behind what its operand shows, and only in memory that the run owns: no input
+            needs a copy for it.
     """
 
-    def __init__(self, graph: Graph, written: Collection[str]) -> None:
-        self._written = written
+    def __init__(self, db: AliasDb) -> None:
+        graph = db.graph
+        self.inputs: frozenset[str] = frozenset()
+        if db.any_writes() and any(k != APPEND and may_write(k) for k in {n.kind for n in reachable_nodes(graph)}):
+            self.inputs = frozenset(v.name for v in graph.inputs if any(n.kind != APPEND for n in db.writers(v)))
         changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or n.kind in SCATTERING]
-        self._db = None
-        if written or any(join is None for _, join in changing):
-            self._db = analyze(graph, noalias=graph.inputs)
+        self._memory: dict[Value, LocationSet] = {}
+        self._edges: list[tuple[LocationSet, LocationSet, bool]] = []
+        if self.inputs or any(join is None for _, join in changing):
+            self._memory = {v: db.location_set(v) for v in (*graph.inputs, *values_at(graph.outputs))}
+            self._edges = [
+                (db.location_set(n.inputs[0] if join is None else join.parts[0]), db.location_set(n.output), not join)
+                for n, join in changing
+            ]
         self._inputs = {value.name: value for value in graph.inputs}
-        self._edges = [
-            (self._memory(node.inputs[0] if join is None else join.parts[0]), self._memory(node.output), join is None)
-            for node, join in changing
-        ]
 
-    def __call__(self, value: Value, name: str) -> bool:
-        """Whether ``value`` is the input ``name`` with some elements changed."""
-        memory, became, changes = self._memory(value), self._memory(self._inputs[name]), name in self._written
+    def overwrites(self, value: Value, name: str) -> bool:
+        """Whether ``value`` is the input ``name`` with some elements changed, in whatever branch, loop or view.
+
+        Or with more behind it in some branches, as attention has it that takes caches of either kind.
+
+        Args:
+            value: an output of the graph, or what is in one that is a tuple.
+            name: of an input.
+        """
+        memory, start = (self._memory.get(v, EMPTY) for v in (value, self._inputs[name]))
+        became, changes = frozenset(members(start)), name in self.inputs
         pending = self._edges
-        while met := [edge for edge in pending if edge[0] & became]:
-            pending = [edge for edge in pending if not edge[0] & became]
-            became = became.union(*(results for _, results, _ in met))
+        while met := [edge for edge in pending if intersects(edge[0], became)]:
+            pending = [edge for edge in pending if not intersects(edge[0], became)]
+            became = became.union(*(members(results) for _, results, _ in met))
             changes = changes or any(scatters for _, _, scatters in met)
-        return changes and bool(memory) and memory <= became
-
-    def _memory(self, value: Value) -> frozenset[int]:
-        return frozenset() if self._db is None else frozenset(members(self._db.location_set(value)))
+        return changes and memory is not EMPTY and became.issuperset(members(memory))

@@ -157,6 +157,26 @@ def test_shapes_that_are_computed_from_shapes_are_planned() -> None:
     assert model.counters.planned == 2
 
 
+def test_shapes_that_a_group_computes_and_something_then_changes_are_not_planned() -> None:
+    model = model_of("""
+    graph(%x : Float(*), %k : Long(1)):
+      %s : Long(1) = prim::FusionGroup_0(%x)
+      %w : Long(1) = onnx::Add_(%s, %k)
+      %c : Float(1) = prim::Constant[value=tensor<Float(1)>([1.])]()
+      %e : Float(*) = onnx::Expand(%c, %s)
+      %f : Float(*) = onnx::Neg(%e)
+      %g : Float(*) = onnx::Exp(%f)
+      return (%g)
+    with prim::FusionGroup_0 = graph(%x : Float(*)):
+      %s : Long(1) = onnx::Shape(%x)
+      %n : Long(1) = onnx::Neg(%s)
+      %m : Long(1) = onnx::Neg(%n)
+      return (%m)
+    """)
+    for more in (0, 0, 0, 3, 5):
+        assert model.run({"x": f32(4), "k": np.array([more])})["g"].shape == (4 + more,)
+
+
 def test_a_donated_input_may_be_a_place() -> None:
     model = model_of("""
     graph(%x : Float(64, 64), %w : Float(64, 64)):

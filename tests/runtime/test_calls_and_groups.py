@@ -289,6 +289,29 @@ def test_one_subgraph_may_serve_two_groups():
     assert a.tolist() == [-2, -4, -6] and b.tolist() == [4, 8, 12]
 
 
+def test_what_a_group_reads_is_not_overwritten_in_it_if_its_subgraph_serves_another_too():
+    graph = graph_of("""
+    graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %p : Float(3) = prim::FusionGroup_0(%a)
+      %b : Float(3) = onnx::Add(%x, %x)
+      %q : Float(3) = prim::FusionGroup_1(%b)
+      %s : Float(3) = onnx::Add(%p, %a)
+      %t : Float(3) = onnx::Add(%q, %s)
+      return (%t)
+    with prim::FusionGroup_0 = graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = onnx::Mul(%a, %a)
+      return (%b)
+    with prim::FusionGroup_1 = graph(%x : Float(3)):
+      return (%x)
+    """)
+    first, second = (node for node in graph.nodes if node.kind == "prim::FusionGroup")
+    second.attributes["Subgraph"] = first.attributes["Subgraph"]
+    (t,) = lower(graph).run([f32(1, 2, 3)])
+    assert t.tolist() == [1 + 4 - 1, 4 + 16 - 2, 9 + 36 - 3]
+
+
 def test_groups_are_checked():
     graph = Graph()
     x = graph.add_input(FLOAT, "x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from copy import copy
 from threading import Thread
 
@@ -11,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irc
+from irc.alias import AliasDb, AliasDbBuilder
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
+from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import interrupted
 
 SIZE, WIDTH = 6, 1024  # larger than what is copied rather than lent
@@ -453,3 +457,34 @@ def test_any_sequence_of_steps_gives_what_copies_give(kind, actions):
             np.testing.assert_array_equal(shown, copied)
         for other, known in sessions:
             np.testing.assert_array_equal(other.caches["past_0"], known)
+
+
+def test_one_analysis_serves_a_model_its_runs_and_its_sessions_and_is_not_kept(monkeypatch):
+    made: list[weakref.ref[AliasDb]] = []
+    real = AliasDb.__init__
+
+    def noted(self: AliasDb, builder: AliasDbBuilder) -> None:
+        made.append(weakref.ref(self))
+        real(self, builder)
+
+    monkeypatch.setattr(AliasDb, "__init__", noted)
+    model = CompiledModel(
+        parse_graph("""
+graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024), %z : Float(2)):
+  %present_0 : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
+  %y : Float(2) = onnx::Relu_(%z)
+  %e : Float(2) = onnx::Exp(%y)
+  %m : Float(2) = onnx::Neg(%e)
+  return (%m, %present_0)
+""")
+    )
+    feeds = {"x": np.ones((1, WIDTH), np.float32), "at": np.zeros((1, 1), np.int64), "z": np.ones(2, np.float32)}
+    for _ in range(3):
+        model.run({**feeds, "past_0": np.zeros((SIZE, WIDTH), np.float32)}, threads=1)
+    assert model.counters.planned == 1
+    session = irc.Session(model)
+    for _ in range(3):
+        session.run(feeds, outputs=["m"])
+    assert session.counters.copied_bytes == 8  # z, which is written to
+    gc.collect()
+    assert len(made) == 1 and made[0]() is None

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from irc.ir import Node, Value
 
@@ -31,9 +30,15 @@ def own_groups(graph: Graph) -> dict[Node, Graph]:
     }
 
 
-def fixed_shapes(graph: Graph, groups: Mapping[Node, Graph]) -> set[Value]:
-    """The values of the top block of ``graph`` and of its ``groups`` whose shapes the shapes of its inputs decide."""
-    known = _Fixed(groups)
+def fixed_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]) -> set[Value]:
+    """The values of the top block of ``graph`` and of its ``groups`` whose shapes the shapes of its inputs decide.
+
+    Args:
+        graph: the graph.
+        groups: fusion groups of its top block, with their subgraphs.
+        written: values whose contents something may change.
+    """
+    known = _Fixed(groups, written)
     known.shapes.update(graph.inputs)
     known.follow(graph)
     return known.shapes
@@ -47,14 +52,14 @@ class _Fixed:
         contents: those of fixed contents.
     """
 
-    def __init__(self, groups: Mapping[Node, Graph]) -> None:
+    def __init__(self, groups: Mapping[Node, Graph], written: Container[Value]) -> None:
         self._groups = groups
+        self._written = written
         self.shapes: set[Value] = set()
         self.contents: set[Value] = set()
 
     def follow(self, graph: Graph) -> None:
         """Add what the nodes of ``graph`` make."""
-        db = analyze(graph)
         for node in graph.block.nodes:
             if node in self._groups:
                 self._follow_group(node, self._groups[node])
@@ -64,14 +69,15 @@ class _Fixed:
             elif self._fixes_shape(node):
                 self.shapes.update(node.outputs)
                 if self._fixes_contents(node):
-                    self.contents.update(v for v in node.outputs if not db.has_writers(v))
+                    self.contents.update(v for v in node.outputs if v not in self._written)
 
     def _follow_group(self, node: Node, group: Graph) -> None:
         for known in (self.shapes, self.contents):
             known.update(inner for outer, inner in zip(node.inputs, group.inputs) if outer in known)
         self.follow(group)
-        for known in (self.shapes, self.contents):
-            known.update(outer for outer, inner in zip(node.outputs, group.outputs) if inner in known)
+        outputs = list(zip(node.outputs, group.outputs))
+        self.shapes.update(outer for outer, inner in outputs if inner in self.shapes)
+        self.contents.update(v for v, inner in outputs if inner in self.contents and v not in self._written)
 
     def _fixes_shape(self, node: Node) -> bool:
         deciding = SHAPE_OPERANDS.get(node.kind)

@@ -157,7 +157,7 @@ class Planner:
         self._takes_out = takes_out
         self._is_tail = is_tail
         self._groups = own_groups(graph)
-        self._fixed = fixed_shapes(graph, self._groups)
+        self._fixed = fixed_shapes(graph, self._groups, storage.written)
         self._turns = list(self._run(graph))
         self._kept = {FOREIGN, *map(storage.of, graph.outputs)}
         self._same: dict[Value, Value] = {}  # inner and outer values of groups

@@ -21,7 +21,6 @@ from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.alias.summaries import Functions
     from irc.ir import Block, Node, Value
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
@@ -35,19 +34,21 @@ class Storage:
     """The classes of the values of a graph and of its fusion groups.
 
     Args:
-        graph: it must not change afterwards.
-        guarded: whether what the inputs hold is read-only unless it is the run's to overwrite, and then shares with
-            no other input; otherwise inputs are foreign.
-        functions: what is known of the functions of its module, which must not change either.
+        db: the analysis of the graph, which must not change afterwards; it is not kept. Inputs that it knows to share
+            with nothing hold what is read-only unless it is the run's to overwrite; others are foreign.
 
     Attributes:
+        written: the values whose memory, or that of what they hold, some node may write.
         lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepared`).
     """
 
-    def __init__(self, graph: Graph, guarded: bool, functions: Functions | None = None) -> None:
+    def __init__(self, db: AliasDb) -> None:
+        self.written: set[Value] = set()
+        self.lasting = lasting_nodes(db)
         self._parents: list[int] = [FOREIGN]
         self._classes: dict[Value, int] = {}
-        self.lasting = lasting_nodes(graph, self._add(graph, guarded, functions))
+        self._groups: set[Graph] = set()
+        self._add(db)
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes:
             self._find_captors(value)
@@ -60,16 +61,19 @@ class Storage:
         """The bodies of loops that need memory of that class again in every trip."""
         return self._captors.get(storage, set())
 
-    def _add(self, graph: Graph, guarded: bool, functions: Functions | None) -> AliasDb:
-        db = analyze(graph, noalias=graph.inputs if guarded else (), functions=functions)
-        _Classes(self, db)
-        for node in graph.walk():
+    def _add(self, db: AliasDb) -> None:
+        values = db.values_in_order()
+        _Classes(self, db).assign(values)
+        if db.any_writes():
+            self.written.update(v for v in values if isinstance(db.reach_set(v), BigSet) or db.has_writers(v))
+        for node in db.graph.walk():
             group = node.attributes.get("Subgraph")
             if isinstance(group, Graph):
-                self._add(group, guarded=True, functions=None)
+                if group not in self._groups:  # one graph may serve several groups
+                    self._groups.add(group)
+                    self._add(analyze(group, noalias=group.inputs))
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
-        return db
 
     def new(self) -> int:
         """A class of its own."""
@@ -110,12 +114,16 @@ class _Classes:
         self._storage = storage
         self._db = db
         self._by_set: dict[LocationSet, int] = {EMPTY: FOREIGN}
-        values = db.values_in_order()
+        self._by_location: dict[int, int] = {}
+
+    def assign(self, values: Sequence[Value]) -> None:
+        """Tell the storage the class of each of ``values``, all that the graph has."""
+        db = self._db
         crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]
         # What values of very many locations may be is not worth telling apart.
-        self._by_location = dict.fromkeys(members(db.reach_set(crowds)), FOREIGN)
+        self._by_location.update(dict.fromkeys(members(db.reach_set(crowds)), FOREIGN))
         for value in values:
-            storage.assign(value, self._class_of(db.reach_set(value)))
+            self._storage.assign(value, self._class_of(db.reach_set(value)))
 
     def _class_of(self, reach: LocationSet) -> int:
         found = self._by_set.get(reach)
