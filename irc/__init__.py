@@ -4,12 +4,10 @@ Importing it imports next to nothing, ``typing`` included: names are looked up w
 command can be interrupted from its first line on without a traceback, and says what its version is at once.
 """
 
-from irc.late import put_off
+from irc.late import looked_up, put_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from irc import alias as alias
     from irc import backend as backend
     from irc import check as check
@@ -32,34 +30,20 @@ __version__ = "0.1.0"
 
 __all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "export", "load"]
 
-_NAMES = {
-    "CompiledModel": "irc.runtime.model",
-    "Error": "irc.errors",
-    "Limits": "irc.runtime.guards.limits",
-    "Options": "irc.runtime.options",
-    "Session": "irc.runtime.session",
-    "compile": "irc.compiler",
-    "export": "irc.exporting",
-    "load": "irc.runtime.files.file",
-}
-"""Where the public names are."""
-
-_MODULES = ("alias", "backend", "check", "demo", "errors", "frontend", "fuser", "ir", "passes", "runtime")
-"""Modules that are there after ``import irc`` alone."""
+__getattr__, __dir__ = looked_up(
+    __name__,
+    {
+        "CompiledModel": "irc.runtime.model",
+        "Error": "irc.errors",
+        "Limits": "irc.runtime.guards.limits",
+        "Options": "irc.runtime.options",
+        "Session": "irc.runtime.session",
+        "compile": "irc.compiler",
+        "export": "irc.exporting",
+        "load": "irc.runtime.files.file",
+        **dict.fromkeys(("alias", "backend", "check", "demo", "errors"), ""),
+        **dict.fromkeys(("frontend", "fuser", "ir", "passes", "runtime"), ""),
+    },
+)
 
 put_off("irc.compiler")
-
-
-def __getattr__(name: str) -> "Any":
-    from importlib import import_module
-
-    if name in _NAMES:
-        found = globals()[name] = getattr(import_module(_NAMES[name]), name)
-        return found
-    if name in _MODULES:
-        return import_module(f"irc.{name}")
-    raise AttributeError(f"module 'irc' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_MODULES})

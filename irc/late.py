@@ -1,5 +1,12 @@
 """What is imported when it is first needed: layers may need what those above them register, and know nothing of."""
 
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 _MODULES: list[str] = []
 
 
@@ -14,3 +21,24 @@ def complete() -> None:
 
     for module in _MODULES:  # again, if another thread has only begun: it is waited for
         import_module(module)
+
+
+def looked_up(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    """The ``__getattr__`` and ``__dir__`` of a package whose names are found when they are first asked for.
+
+    Args:
+        package: its name.
+        names: each with the module in which it is found; "" for the package's own modules.
+    """
+
+    def find(name: str) -> "Any":
+        from importlib import import_module
+
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if not names[name]:
+            return import_module(f"{package}.{name}")
+        found = vars(sys.modules[package])[name] = getattr(import_module(names[name]), name)
+        return found
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *names})

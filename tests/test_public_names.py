@@ -37,7 +37,8 @@ for name in {sorted(names())}:
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
-@pytest.mark.parametrize("module", [irc, irc.frontend])
+@pytest.mark.parametrize("module", [irc, irc.frontend, irc.demo])
 def test_names_that_are_not_there(module: object) -> None:
     assert not hasattr(module, "nonsense")
     assert {"frontend", "check"} <= set(dir(irc)) and {"onnx", "torchscript"} <= set(dir(irc.frontend))
+    assert set(irc.demo.__all__) <= set(dir(irc.demo))

@@ -7,7 +7,19 @@ for every input. `randomize_weights` makes them real functions again.
 ``python -m irc.demo`` compiles one of them and runs it.
 """
 
-from irc.demo.models import BUNDLED, bundled_model, seeded_inputs
-from irc.demo.weights import randomize_weights
+from irc.late import looked_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irc.demo.models import BUNDLED, bundled_model, seeded_inputs
+    from irc.demo.weights import randomize_weights
 
 __all__ = ["BUNDLED", "bundled_model", "randomize_weights", "seeded_inputs"]
+
+__getattr__, __dir__ = looked_up(
+    __name__,
+    {
+        **dict.fromkeys(("BUNDLED", "bundled_model", "seeded_inputs"), "irc.demo.models"),
+        "randomize_weights": "irc.demo.weights",
+    },
+)

@@ -189,9 +189,12 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
     assert os.listdir() == ["m.onnx"]
 
 
-def test_little_is_imported_before_the_command_can_be_interrupted() -> None:
-    code = "import sys; before = {*sys.modules}; import irc.cli; print(*sorted(sys.modules.keys() - before))"
-    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli", "irc.cli.process", "irc.late"}
+@pytest.mark.parametrize(
+    ("program", "own"), [("irc.cli", {"irc.cli"}), ("irc.demo.__main__", {"irc.cli", "irc.demo", "irc.demo.__main__"})]
+)
+def test_little_is_imported_before_a_program_can_be_interrupted(program: str, own: set[str]) -> None:
+    code = f"import sys; before = {{*sys.modules}}; import {program}; print(*sorted(sys.modules.keys() - before))"
+    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli.process", "irc.late", *own}
 
 
 def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
