@@ -18,6 +18,9 @@ ENTRY_POINT_GROUP = "irc.passes"
 
 _PASSES: dict[str, type[Pass]] = {}
 
+_LATE = {"fuse": "irc.fuser.fuse.Fuse"}
+"""Passes of layers above, which enter them when they are imported: the names are theirs from the beginning."""
+
 PIPELINES = {
     "none": "",
     "default": "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable,fuse,dce",
@@ -32,11 +35,12 @@ def register(pass_class: P) -> P:
     wrong = fault(pass_class)
     if wrong:
         raise Error("IRC304", f"this cannot be registered as a pass: {wrong}", getattr(pass_class, "__qualname__", ""))
-    name = pass_class.name
+    name, path = pass_class.name, _path(pass_class)
     if name in PIPELINES:
-        raise Error("IRC304", f"a pass cannot be called {name!r}: a pipeline is", _path(pass_class))
-    if _PASSES.setdefault(name, pass_class) is not pass_class:
-        raise Error("IRC304", f"two passes are called {name!r}: {_path(_PASSES[name])} and {_path(pass_class)}", name)
+        raise Error("IRC304", f"a pass cannot be called {name!r}: a pipeline is", path)
+    if _LATE.get(name, path) != path or _PASSES.setdefault(name, pass_class) is not pass_class:
+        first = _LATE.get(name) or _path(_PASSES[name])
+        raise Error("IRC304", f"two passes are called {name!r}: {first} and {path}", name)
     return pass_class
 
 

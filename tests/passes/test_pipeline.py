@@ -175,6 +175,17 @@ def made(name: object = "test-made", hint: object = int, frozen: bool = True) ->
     return dataclass(frozen=frozen)(type("Made", (), members))
 
 
+def test_the_name_of_a_pass_that_is_entered_late_is_taken_from_the_beginning(monkeypatch):
+    for name, path in registry._LATE.items():
+        assert registry._path(type(create(name))) == path
+        with monkeypatch.context() as before:
+            before.delitem(registry._PASSES, name)
+            with pytest.raises(Error, match=rf"IRC304.*two passes are called '{name}': {path} and {__name__}.Made"):
+                register(made(name))
+        with pytest.raises(Error, match=rf"IRC304.*two passes are called '{name}': {path} and {__name__}.Made"):
+            register(made(name))
+
+
 @pytest.mark.parametrize("name", ["none", "default"])
 def test_a_pass_that_would_hide_a_pipeline_is_refused(name):
     with pytest.raises(Error, match=rf"IRC304: .*Made: a pass cannot be called '{name}': a pipeline is"):
