@@ -93,8 +93,7 @@ def scripted() -> str:
             node.output.replace_all_uses_with(graph.add_input(node.output.type, f"attribute{number}"))
     for node in reversed(reads):
         node.erase()
-    for value in [value for value in graph.inputs if isinstance(value.type, ClassType)]:
-        graph.block.erase_param(value.index)
+    graph.block.erase_params([value.index for value in graph.inputs if isinstance(value.type, ClassType)])
     return str(graph)
 
 

@@ -94,12 +94,8 @@ class Block:
             self.graph.name_value(value, names[i] if i < len(names) else "")
         return added
 
-    def erase_param(self, index: int) -> None:
-        """Remove a parameter that nothing uses; later ones move down."""
-        self.erase_params([index])
-
     def erase_params(self, indices: Iterable[int]) -> None:
-        """Remove several parameters at once."""
+        """Remove parameters that nothing uses; later ones move down."""
         self.params = self.graph.without(self.params, indices)
 
     def append(self, node: Node) -> Node:

@@ -164,7 +164,8 @@ class Graph:
 
     def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
         """Outputs or parameters without those at ``indices``, which leave the graph unused; later ones move down."""
-        gone = set(indices)
+        positions = range(len(values))
+        gone = {positions[index] for index in indices}
         for value in [values[index] for index in gone]:
             if value.has_uses:
                 raise ValueError(f"%{value.name} still has uses")

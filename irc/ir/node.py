@@ -96,12 +96,8 @@ class Node:
             self.graph.name_value(value, names[i] if i < len(names) else "")
         return added
 
-    def erase_output(self, index: int) -> None:
-        """Remove an output that nothing uses; later ones move down."""
-        self.erase_outputs([index])
-
     def erase_outputs(self, indices: Iterable[int]) -> None:
-        """Remove several outputs at once."""
+        """Remove outputs that nothing uses; later ones move down."""
         self.outputs = self.graph.without(self.outputs, indices)
 
     @property
@@ -144,13 +140,10 @@ class Node:
         self._add_use(value)
         self.inputs = (*self.inputs[:index], value, *self.inputs[index:])
 
-    def erase_input(self, index: int) -> None:
-        """Remove input ``index``; later ones move down."""
-        self.erase_inputs([index])
-
     def erase_inputs(self, indices: Iterable[int]) -> None:
-        """Remove several inputs at once."""
-        gone = set(indices)
+        """Remove inputs; later ones move down."""
+        positions = range(len(self.inputs))
+        gone = {positions[index] for index in indices}
         for index in gone:
             self._drop_use(self.inputs[index])
         self.inputs = tuple([value for i, value in enumerate(self.inputs) if i not in gone])

@@ -57,8 +57,7 @@ def without_classes(graph: Graph) -> dict[Value, Value]:
             node.output.replace_all_uses_with(inputs[attribute])
     for node in reversed(reads):
         node.erase()
-    for value in [v for v in graph.inputs if isinstance(v.type, ClassType)]:
-        graph.block.erase_param(value.index)
+    graph.block.erase_params([value.index for value in graph.inputs if isinstance(value.type, ClassType)])
     return found
 
 

@@ -247,7 +247,7 @@ def test_uses_are_those_of_the_inputs(steps: list[tuple[int, int, int, int]]) ->
         elif what == 3:
             node.insert_input(j % (len(node.inputs) + 1), value_before)
         elif what == 4 and node.inputs:
-            node.erase_input(j % len(node.inputs))
+            node.erase_inputs([j % len(node.inputs)])
         elif what == 5:
             node.set_inputs([value_before, value_before])
         elif what == 6:
@@ -312,9 +312,9 @@ def test_what_is_used_cannot_be_erased() -> None:
     with pytest.raises(ValueError, match="%a is used by aten::relu"):
         graph.value("a").node.erase()
     with pytest.raises(ValueError, match="%a still has uses"):
-        graph.value("a").node.erase_output(0)
+        graph.value("a").node.erase_outputs([0])
     with pytest.raises(ValueError, match="%x still has uses"):
-        graph.block.erase_param(0)
+        graph.block.erase_params([0])
     graph.verify()
 
 
@@ -328,12 +328,15 @@ def test_erasing_a_node_erases_what_is_nested_in_it() -> None:
     graph.verify()
 
 
-def test_erased_parameters_and_outputs_move_the_later_ones_down() -> None:
+@pytest.mark.parametrize(("middle", "first"), [(1, 0), (-2, -3)])
+def test_erased_parameters_and_outputs_move_the_later_ones_down(middle: int, first: int) -> None:
     graph = Graph()
     params = [graph.add_input(types.INT, name) for name in "abc"]
-    node = Builder(graph).node("my::op", outputs=[types.INT] * 3, names="def")
-    graph.block.erase_param(1)
-    node.erase_output(0)
+    node = Builder(graph).node("my::op", [params[0], params[2], params[2]], outputs=[types.INT] * 3, names="def")
+    graph.block.erase_params([middle])
+    node.erase_outputs([first])
+    node.erase_inputs([first, middle])
+    assert node.inputs == (params[2],) and (params[0].use_count, params[2].use_count) == (0, 1)
     assert graph.inputs == (params[0], params[2])
     assert [v.index for v in (*graph.inputs, *node.outputs)] == [0, 1, 0, 1]
     assert not graph.has_value("b")
