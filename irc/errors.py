@@ -69,11 +69,7 @@ def nonsense(error: Exception) -> str:
             return f"{value!r} is none of the possible values"
         case IndexError():
             return "an operand has fewer dimensions, or an attribute fewer numbers, than it needs"
-        case ValueError() if "zip()" in str(error):
-            return "not all of them are for the same number of dimensions"
         case OverflowError() | MemoryError():
-            return "a number is too large"
-        case ValueError() if "too big" in str(error) or "maximum allowed" in str(error):  # NumPy's
             return "a number is too large"
         case _:
             return repr(error)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_ELEMENTS
 from irc.runtime.kernels.ml_features import as_rows
 from irc.runtime.kernels.ml_scores import TRANSFORMS, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
@@ -34,6 +35,8 @@ def linear_regressor(node: Node) -> Kernel:
     if targets < 1 or coefficients.size % targets or intercepts.size not in (1, targets):
         given = f"{coefficients.size} coefficients and {intercepts.size} intercepts"
         raise Error("IRC320", f"{given} do not fit {targets} targets")
+    if targets > MAX_ELEMENTS:  # which go with no coefficients at all
+        raise Error("IRC324", f"a number is too large, that of targets: {targets}")
     weights = coefficients.reshape(targets, -1).T
     transform = TRANSFORMS[post_transform(node)]
 
