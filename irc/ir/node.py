@@ -121,15 +121,19 @@ class Node:
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Make every input that is ``old`` be ``new``. To replace all of very many, one by one, is O(inputs) too."""
+        if self._redirect(old, new):
+            if len(self.inputs) < WIDE:
+                self.inputs = tuple([new if value is old else value for value in self.inputs])
+            else:
+                _INPUTS.__set__(self, _Replaced(self.inputs, [(old, new)]))
+                self.__class__ = _Wide  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _redirect(self, old: Value, new: Value) -> bool:
+        """Count uses of ``old`` as uses of ``new``; whether there are any."""
         if new is old or self not in old._users:
-            return
-        uses = old._users.pop(self)
-        new._users[self] = new._users.get(self, 0) + uses
-        if len(self.inputs) < WIDE:
-            self.inputs = tuple([new if value is old else value for value in self.inputs])
-        else:
-            _INPUTS.__set__(self, _Replaced(self.inputs, {old: new}, uses))
-            self.__class__ = _Wide
+            return False
+        new._users[self] = new._users.get(self, 0) + old._users.pop(self)
+        return True
 
     def append_input(self, value: Value) -> None:
         """Append an input."""
@@ -309,27 +313,17 @@ class _Replaced(NamedTuple):
 
     Attributes:
         inputs: what they were.
-        instead: what has taken whose place; none that does was a key already.
-        uses: how many were the first that was replaced.
+        instead: what has been replaced by what since, in that order.
     """
 
     inputs: tuple[Value, ...]
-    instead: dict[Value, Value]
-    uses: int
+    instead: list[tuple[Value, Value]]
 
     def by_now(self) -> tuple[Value, ...]:
-        instead = self.instead
-        if len(instead) == 1:  # who replaces one and then asks, again and again, need not wait for Python each time
-            ((old, new),) = instead.items()
-            inputs, at = list(self.inputs), -1
-            for _ in range(self.uses):
-                at = inputs.index(old, at + 1)
-                inputs[at] = new
-            return tuple(inputs)
-        for old in reversed(instead):  # what has replaced it was replaced after it, if at all
-            new = instead[old]
-            instead[old] = instead.get(new, new)
-        return tuple([instead.get(value, value) for value in self.inputs])
+        found: dict[Value, Value] = {}
+        for old, new in reversed(self.instead):
+            found[old] = found.get(new, new)  # what has become of ``new`` afterwards
+        return tuple(map(found.get, self.inputs, self.inputs))
 
 
 class _Wide(Node):
@@ -337,26 +331,18 @@ class _Wide(Node):
 
     __slots__ = ()
 
-    def _read(self) -> tuple[Value, ...]:
+    def _put_together(self) -> tuple[Value, ...]:
         inputs = _INPUTS.__get__(self)
         if isinstance(inputs, _Replaced):
-            self._write(inputs.by_now())
+            _INPUTS.__set__(self, inputs.by_now())  # first: another thread may ask meanwhile
+            self.__class__ = Node  # pyright: ignore[reportAttributeAccessIssue]
         return _INPUTS.__get__(self)
 
-    def _write(self, values: tuple[Value, ...]) -> None:
-        _INPUTS.__set__(self, values)  # first: another thread may ask meanwhile
-        self.__class__ = Node  # pyright: ignore[reportAttributeAccessIssue]
-
-    inputs: Any = property(_read, _write)
+    inputs: Any = property(_put_together)
 
     def replace_uses(self, old: Value, new: Value) -> None:
-        instead = _INPUTS.__get__(self).instead
-        if new in instead:  # it comes back
-            self._write(self._read())
-            self.replace_uses(old, new)
-        elif new is not old and self in old._users:
-            new._users[self] = new._users.get(self, 0) + old._users.pop(self)
-            instead[old] = new
+        if self._redirect(old, new):
+            _INPUTS.__get__(self).instead.append((old, new))
 
 
 _INPUTS: Any = Node.__dict__["inputs"]
