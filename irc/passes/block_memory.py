@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind
+from irc.alias.classes import Classes
 from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir.types import PrimType, TensorType, Type
 
@@ -86,7 +87,7 @@ class BlockMemory:
 
     def __init__(self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], db: AliasDb) -> None:
         self._db = db
-        self._parents: list[int] = []
+        self._joined = Classes()
         self._foreign: list[bool] = []
         self._storages: dict[Value, int] = {}
         self._outer: dict[int, int] = {}  # location -> the storage of what is defined outside
@@ -111,7 +112,7 @@ class BlockMemory:
 
     def storage(self, value: Value) -> int:
         """The storage of a value that the nodes use or make."""
-        return self._root(self._storages[value])
+        return self._joined.of(self._storages[value])
 
     def may_be_taken(self, storage: int) -> bool:
         """Whether all that may be in ``storage`` is the graph's to write, or the caller's to give up."""
@@ -149,21 +150,14 @@ class BlockMemory:
     # -- storages --------------------------------------------------------
 
     def _new(self) -> int:
-        self._parents.append(len(self._parents))
         self._foreign.append(False)
-        return len(self._parents) - 1
-
-    def _root(self, storage: int) -> int:
-        parents = self._parents
-        while parents[storage] != storage:
-            parents[storage] = storage = parents[parents[storage]]
-        return storage
+        return self._joined.new()
 
     def _join(self, a: int, b: int) -> int:
-        a, b = self._root(a), self._root(b)
-        self._parents[b] = a
-        self._foreign[a] |= self._foreign[b]
-        return a
+        foreign = self._foreign[self._joined.of(a)] or self._foreign[self._joined.of(b)]
+        storage = self._joined.join(a, b)
+        self._foreign[storage] = foreign
+        return storage
 
     def _from_outside(self, value: Value) -> int:
         """The storage of a value that none of the nodes makes."""

@@ -338,17 +338,10 @@ def _block(c: NodeTypes) -> int:
     return size
 
 
-@shape_rule("DepthToSpace")
-def depth_to_space(c: NodeTypes) -> Type:
+@shape_rule("DepthToSpace", "SpaceToDepth")
+def depth_and_space(c: NodeTypes) -> Type:
     x, block = c.shape(0), _block(c)
     if x is None or len(x) != 4:
         return TensorType(c.dtype(0))
-    return TensorType(c.dtype(0), (x[0], _over(x[1], block * block), _times(x[2], block), _times(x[3], block)))
-
-
-@shape_rule("SpaceToDepth")
-def space_to_depth(c: NodeTypes) -> Type:
-    x, block = c.shape(0), _block(c)
-    if x is None or len(x) != 4:
-        return TensorType(c.dtype(0))
-    return TensorType(c.dtype(0), (x[0], _times(x[1], block * block), _over(x[2], block), _over(x[3], block)))
+    depth, space = (_over, _times) if c.node.kind == "onnx::DepthToSpace" else (_times, _over)
+    return TensorType(c.dtype(0), (x[0], depth(x[1], block * block), space(x[2], block), space(x[3], block)))

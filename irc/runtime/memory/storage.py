@@ -9,10 +9,11 @@ never soundness: values of different classes share nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind, analyze
+from irc.alias.classes import Classes
 from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS
@@ -45,7 +46,8 @@ class Storage:
     def __init__(self, db: AliasDb) -> None:
         self.written: set[Value] = set()
         self.lasting = lasting_nodes(db)
-        self._parents: list[int] = [FOREIGN]
+        self._joined = Classes()
+        self._joined.new()  # FOREIGN, which swallows any other
         self._classes: dict[Value, int] = {}
         self._groups: set[Graph] = set()
         self._add(db)
@@ -55,7 +57,7 @@ class Storage:
 
     def of(self, value: Value) -> int:
         """The class of ``value``, a number; `FOREIGN` for memory that must not be written."""
-        return self._root(self._classes.get(value, FOREIGN))
+        return self._joined.of(self._classes.get(value, FOREIGN))
 
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of that class again in every trip."""
@@ -63,7 +65,8 @@ class Storage:
 
     def _add(self, db: AliasDb) -> None:
         values = db.values_in_order()
-        _Classes(self, db).assign(values)
+        places = _Places(self._joined, db, values)
+        self._classes.update((value, places.class_of(db.reach_set(value))) for value in values)
         if db.any_writes():
             self.written.update(v for v in values if isinstance(db.reach_set(v), BigSet) or db.has_writers(v))
         for node in db.graph.walk():
@@ -73,27 +76,7 @@ class Storage:
                     self._groups.add(group)
                     self._add(analyze(group, noalias=group.inputs))
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
-                    self.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
-
-    def new(self) -> int:
-        """A class of its own."""
-        self._parents.append(len(self._parents))
-        return len(self._parents) - 1
-
-    def join(self, a: int, b: int) -> None:
-        """Make two classes one; that of foreign memory swallows any other."""
-        a, b = self._root(a), self._root(b)
-        self._parents[max(a, b)] = min(a, b)
-
-    def assign(self, value: Value, storage: int) -> None:
-        """``value`` is memory of class ``storage``."""
-        self._classes[value] = storage
-
-    def _root(self, storage: int) -> int:
-        parents = self._parents
-        while parents[storage] != storage:
-            parents[storage] = storage = parents[parents[storage]]
-        return storage
+                    self._joined.join(self._classes.get(outer, FOREIGN), self._classes.get(inner, FOREIGN))
 
     def _find_captors(self, value: Value) -> None:
         storage = self.of(value)
@@ -107,30 +90,24 @@ class Storage:
                 self._captors[storage].update(user.blocks)
 
 
-class _Classes:
-    """Joins the locations that one database tells apart, for the values of its graph."""
+class _Places:
+    """Joins the locations that one database tells apart, where values of its graph may be at several."""
 
-    def __init__(self, storage: Storage, db: AliasDb) -> None:
-        self._storage = storage
+    def __init__(self, joined: Classes, db: AliasDb, values: Iterable[Value]) -> None:
+        self._joined = joined
         self._db = db
         self._by_set: dict[LocationSet, int] = {EMPTY: FOREIGN}
-        self._by_location: dict[int, int] = {}
-
-    def assign(self, values: Sequence[Value]) -> None:
-        """Tell the storage the class of each of ``values``, all that the graph has."""
-        db = self._db
         crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]
         # What values of very many locations may be is not worth telling apart.
-        self._by_location.update(dict.fromkeys(members(db.reach_set(crowds)), FOREIGN))
-        for value in values:
-            self._storage.assign(value, self._class_of(db.reach_set(value)))
+        self._by_location = dict.fromkeys(members(db.reach_set(crowds)), FOREIGN)
 
-    def _class_of(self, reach: LocationSet) -> int:
+    def class_of(self, reach: LocationSet) -> int:
+        """The class of what may be at any of these locations."""
         found = self._by_set.get(reach)
         if found is None:
-            found = FOREIGN if isinstance(reach, BigSet) else self._storage.new()
+            found = FOREIGN if isinstance(reach, BigSet) else self._joined.new()
             for location in () if found == FOREIGN else members(reach):
-                self._storage.join(found, self._location(location))
+                self._joined.join(found, self._location(location))
             self._by_set[reach] = found
         return found
 
@@ -138,7 +115,7 @@ class _Classes:
         found = self._by_location.get(location)
         if found is None:
             ours = self._db.describe(location).kind in _OURS
-            found = self._by_location[location] = self._storage.new() if ours else FOREIGN
+            found = self._by_location[location] = self._joined.new() if ours else FOREIGN
         return found
 
 
