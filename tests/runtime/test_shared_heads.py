@@ -169,6 +169,17 @@ def test_a_shape_that_means_something_else_where_there_are_no_keys(new):
     same(irc.compile(model).run(given_), irc.compile(model, "none").run(given_))
 
 
+def test_a_cache_without_positions_has_any_width():
+    """``Concat`` takes it, and ``Expand`` widens what is new."""
+    model = decoder(2, 2, "constant", None, 1)
+    given_ = feeds(model, 1, 3, 0)
+    for value in model.graph.input:
+        if value.name.startswith("new"):
+            value.type.tensor_type.shape.dim[3].dim_param = "width"
+            given_[value.name] = given_[value.name][..., :1]
+    same(irc.compile(model).run(given_), irc.compile(model, "none").run(given_))
+
+
 def test_a_batch_of_none_and_of_one_for_all():
     model = decoder(2, 2, "computed", 0.25)
     same(irc.compile(model).run(feeds(model, 0, 2, 3)), irc.compile(model, "none").run(feeds(model, 0, 2, 3)))

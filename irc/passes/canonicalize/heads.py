@@ -15,12 +15,12 @@ import numpy as np
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.canonicalize.match import Match, rewrite
-from irc.passes.canonicalize.sizes import Sizes, as_number, number
+from irc.passes.canonicalize.sizes import as_number, number
 from irc.passes.constants import constant_tensor, is_constant
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.passes.canonicalize.sizes import Size
+    from irc.passes.canonicalize.sizes import Size, Sizes
 
 _ONE_SIZE = TensorType(DType.INT64, (1,))
 
@@ -45,7 +45,7 @@ def product_of_shared_heads(m: Match) -> Value | None:
         return None
     chain = _chain(m, right)
     found = _repeated(m, chain[-1][1] if chain else right)
-    if found is None or Sizes(m).axis(m.input(0), 1) != number(found.heads):
+    if found is None or m.sizes.axis(m.input(0), 1) != number(found.heads):
         return None
     if not all(m.still_holds(node) for node in (*(node for node, _ in chain), *found.made_by)):
         return None
@@ -107,7 +107,7 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
     source, expanded = unsqueeze.inputs[0], expand.output
     if (_rank(source), _rank(expanded), _rank(value)) != (4, 5, 4) or is_constant(source):
         return None
-    sizes = Sizes(m)
+    sizes = m.sizes
     target, axes = sizes.types(reshape), sizes.types(unsqueeze).axes(1)
     shared, group = as_number(sizes.axis(source, 1)), as_number(sizes.axis(expanded, 2))
     if axes not in ([2], [-3]) or target.version < 5 or not shared or group is None or group < 2:
@@ -172,7 +172,7 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
     if nodes is None or m.types.version < 5 or nodes[0].attributes.get("perm") != [0, 2, 1]:
         return None
     transpose, merge = nodes
-    x, sizes = merge.inputs[0], Sizes(m)
+    x, sizes = merge.inputs[0], m.sizes
     own, rank = _rank(x), _rank(m.output)
     if own is None or rank is None or min(own, rank) < 4 or (merge.version or 5) < 5:
         return None

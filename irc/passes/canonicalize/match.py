@@ -12,6 +12,7 @@ from irc.passes.shapes.context import NodeTypes, constant_tensor
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.passes.base import PassContext
+    from irc.passes.canonicalize.sizes import Sizes
     from irc.passes.rewriter import Rewriter
     from irc.passes.shapes.infer import Inference
 
@@ -35,12 +36,15 @@ def rewrite(*names: str) -> Callable[[RewriteRule], RewriteRule]:
 class Match:
     """A node that a rule may rewrite, with what is known of types, contents and aliasing."""
 
-    __slots__ = ("context", "created", "inference", "node", "rewriter", "types")
+    __slots__ = ("context", "created", "inference", "node", "rewriter", "sizes", "types")
 
-    def __init__(self, node: Node, inference: Inference, rewriter: Rewriter, context: PassContext) -> None:
+    def __init__(
+        self, node: Node, inference: Inference, rewriter: Rewriter, sizes: Sizes, context: PassContext
+    ) -> None:
         self.node = node
         self.inference = inference
         self.rewriter = rewriter
+        self.sizes = sizes
         self.context = context
         self.types = NodeTypes(node, inference.contents)
         self.created: list[Node] = []

@@ -14,16 +14,16 @@ from irc.passes.shapes.context import NodeTypes
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.passes.canonicalize.match import Match
+    from irc.passes.shapes.infer import Inference
 
 Size = frozenset[tuple[Any, int]]
 """How often each term occurs in a sum: 1, a name, or an axis of a value."""
 
-_MOST_STEPS = 200
-"""How many operators are looked at for one match."""
-
 _DEEPEST = 24
-"""How many operators are looked at, one behind the other."""
+"""How many operators are looked at, one behind the other; what is behind them is a term of its own."""
+
+_MOST_TERMS = 16
+"""Longer sums are terms of their own: they would be copied for each that has one term more."""
 
 
 def number(n: int) -> Size:
@@ -47,7 +47,8 @@ def _sum(sizes: Iterable[Size | None]) -> Size | None:
         if size is None:
             return None
         total.update(dict(size))
-    return frozenset((term, n) for term, n in total.items() if n) or number(0)
+    found = frozenset((term, n) for term, n in total.items() if n) or number(0)
+    return found if len(found) <= _MOST_TERMS else None
 
 
 def _is_size(size: Size | None) -> bool:
@@ -60,50 +61,57 @@ def _is_negative(size: Size | None) -> bool:
 
 
 class Sizes:
-    """What a match can tell of sizes and of the elements of target shapes: those that are equal surely are."""
+    """What can be told of sizes and of the elements of target shapes: those that are equal surely are.
 
-    def __init__(self, m: Match) -> None:
-        self.m = m
-        self._known: dict[tuple[Value, int], Size] = {}
-        self._left = _MOST_STEPS
+    What has been found stays true whatever is rewritten, and is found once: in deep models, each layer is looked at as
+    if it were the first one.
+    """
+
+    def __init__(self, inference: Inference) -> None:
+        self._inference = inference
+        self._known: dict[tuple[_Rule, Value, int], Size | None] = {}
         self._depth = 0
+
+    def forget(self) -> None:
+        """Find all anew: types may say more than they did."""
+        self._known.clear()
 
     def types(self, node: Node) -> NodeTypes:
         """What is known of a node's inputs."""
-        return NodeTypes(node, self.m.inference.contents)
+        return NodeTypes(node, self._inference.contents)
 
     def axis(self, value: Value, axis: int) -> Size | None:
         """The size of ``value`` along ``axis``, which is not negative; None if even its rank is not known."""
         type = value.type
-        if not isinstance(type, TensorType) or type.shape is None or not self.m.is_fixed(value):
+        if not isinstance(type, TensorType) or type.shape is None or not self._inference.is_fixed(value):
             return None
         dim = type.shape[axis]
         if dim is not None:
             return _of_dim(dim)
-        found = self._known.get((value, axis))
-        if found is None:
-            found = self._followed(_AXES, value, axis) or frozenset({((value, axis), 1)})
-            self._known[value, axis] = found
-        return found
+        return self._followed(_AXES, value, axis) or frozenset({((value, axis), 1)})
 
     def element(self, c: NodeTypes, operand: int, index: int) -> Size | None:
         """Element ``index`` of input ``operand``, integers of at most one dimension."""
         contents, value = c.contents_of(operand), c.node.inputs[operand]
         if contents is not None and contents.flat[index] is not None:
             return _of_dim(contents.flat[index])
-        return self._followed(_ELEMENTS, value, index) if self.m.is_fixed(value) else None
+        return self._followed(_ELEMENTS, value, index) if self._inference.is_fixed(value) else None
 
     def _followed(self, rules: Mapping[str, _Rule], value: Value, index: int) -> Size | None:
         """What follows from how ``value`` is made."""
         rule = None if value.node is None else rules.get(value.node.kind)
-        if rule is None or value.node is None or not self._left or self._depth == _DEEPEST:
+        if rule is None or value.node is None:
             return None
-        self._left -= 1
-        self._depth += 1
-        try:
-            return rule(self, self.types(value.node), index)
-        finally:
-            self._depth -= 1
+        key = (rule, value, index)
+        if key not in self._known:
+            self._known[key] = None  # also where there are too many before it: all that asks is told the same
+            if self._depth < _DEEPEST:
+                self._depth += 1
+                try:
+                    self._known[key] = rule(self, self.types(value.node), index)
+                finally:
+                    self._depth -= 1
+        return self._known[key]
 
 
 _Rule = Callable[[Sizes, NodeTypes, int], "Size | None"]
@@ -206,10 +214,16 @@ def _of_unsqueeze(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
 
 
 def _of_joined(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
-    rank = c.tensor(0).rank
-    if rank is None or axis != c.axis(c.attr("axis"), rank):
-        return s.axis(c.node.inputs[0], axis)
-    return _sum(s.axis(value, axis) for value in c.node.inputs)
+    rank, values = c.tensor(0).rank, c.node.inputs
+    if rank is None:
+        return None
+    joined = c.axis(c.attr("axis", 1), rank)
+    if axis == joined:
+        return _sum(s.axis(value, axis) for value in values)
+    # What turns out to have no positions need not fit.
+    sure = [value for value in values if as_number(s.axis(value, joined))]
+    found = {s.axis(value, axis) for value in sure[:1] or values}
+    return found.pop() if len(found) == 1 else None
 
 
 def _of_expand(s: Sizes, c: NodeTypes, axis: int) -> Size | None:

@@ -64,13 +64,13 @@ class Inference:
         rule = find_rule(node.kind)
         if rule is None:
             return
-        context = NodeTypes(node, self.contents, self._trusted, self._is_fixed)
+        context = NodeTypes(node, self.contents, self._trusted, self.is_fixed)
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
             self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
             contents = apply(contents_rule, context)
-            if contents is not None and fit(contents, node.outputs[0].type) and self._is_fixed(node.outputs[0]):
+            if contents is not None and fit(contents, node.outputs[0].type) and self.is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
@@ -99,8 +99,8 @@ class Inference:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
         value.type = refine(type, self._declared.setdefault(value, value.type))
 
-    def _is_fixed(self, value: Value) -> bool:
-        """Whether nothing writes into ``value``."""
+    def is_fixed(self, value: Value) -> bool:
+        """Whether nothing writes into ``value`` itself: looking at how it is made tells its contents."""
         if self._pure:
             return True
         if self._is_written is None:

@@ -1,0 +1,40 @@
+"""Sizes as sums of others."""
+
+from __future__ import annotations
+
+from irc.ir import Graph, parse_graph
+from irc.passes.canonicalize.sizes import Size, Sizes, number
+from irc.passes.shapes import Inference
+
+
+def sizes_of(text: str) -> tuple[Sizes, Graph]:
+    graph = parse_graph(text)
+    return Sizes(Inference(graph).run()), graph
+
+
+def axis_of_join(first: str, second: str, axis: int) -> Size | None:
+    sizes, graph = sizes_of(f"""graph(%a : Float({first}), %b : Float({second})):
+      %y = onnx::Concat[axis=1](%a, %b)
+      return (%y)""")
+    return sizes.axis(graph.value("y"), axis)
+
+
+def test_what_is_joined_fits_unless_it_has_no_positions() -> None:
+    unknown = axis_of_join("N, P, 3", "M, Q, 4", 0)
+    assert unknown not in (None, number(1))
+    assert "N" not in dict(unknown)
+    assert axis_of_join("N, P", "N, Q", 0) == frozenset({("N", 1)})
+    assert axis_of_join("N, P", "M, 2", 0) == frozenset({("M", 1)})
+    assert axis_of_join("N, 0", "M, 2", 0) == frozenset({("M", 1)})
+    assert axis_of_join("N, P", "M, 2", 1) == frozenset({("P", 1), (1, 2)})
+
+
+def test_long_sums_are_terms_of_their_own() -> None:
+    """Else each of a chain of joins would copy all terms of those before it."""
+    count = 100
+    inputs = ", ".join(f"%x{i} : Float(P{i})" for i in range(count))
+    nodes = "\n".join(f"%y{i} = onnx::Concat[axis=0](%{'y' if i > 1 else 'x'}{i - 1}, %x{i})" for i in range(1, count))
+    sizes, graph = sizes_of(f"graph({inputs}):\n{nodes}\nreturn (%y{count - 1})")
+    found = [sizes.axis(graph.value(f"y{i}"), 0) for i in range(1, count)]
+    assert all(size is not None and len(size) <= 20 for size in found)
+    assert len(set(found)) == len(found)
