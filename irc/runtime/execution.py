@@ -99,6 +99,9 @@ class Watch:
     def lend(self, memory: Any) -> None:
         """The run may make results in this array, which was there before it and stays."""
 
+    def leave(self, made: Any) -> None:
+        """The run has made this array, and leaves it to the model: it stays."""
+
     def enter(self) -> None:
         """A block is about to run: that of a graph, a branch, or one trip of a loop."""
 

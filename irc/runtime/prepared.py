@@ -1,6 +1,6 @@
-"""Constants in the form that operators compute with, made by the first run that needs it and kept for all others.
+"""What runs make of constants alone, made by the first one that needs it and kept for all others.
 
-Weights of 8 or 16 bits stay what they are in graphs and files. Operators compute
+Weights of 8 or 16 bits stay what they are in graphs and files, and those of 4 bits are packed. Operators compute
 with floats of 32 bits, and to make these anew takes longer than most products
 with them. What is kept is read-only, like the constants themselves.
 """
@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.graph import Graph
+from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
 from irc.runtime.binding import binder_of_others, takes_out
 from irc.runtime.guards.bounds import CURRENT
-from irc.runtime.kernels.support import Array, is_half, widened
+from irc.runtime.kernels.support import Array, is_array, is_half, widened
+from irc.runtime.memory.live import owner
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -23,11 +26,13 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
 
-_ITEM = 4
-"""Bytes of an element that is kept, of a constant whose elements have less: at most so many times its size."""
+_CONSTANT = "prim::Constant"
 
-_COMPUTED = "onnx::DequantizeLinear"
-"""Its results are kept."""
+_COMPUTED, _GROUP = "onnx::DequantizeLinear", "prim::FusionGroup"
+"""Their results are kept: groups of pointwise operators are how packed numbers are taken apart."""
+
+_LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
+"""What may lie between, and takes runs no time."""
 
 _WIDENED = {
     "onnx::MatMul": (1,),
@@ -37,32 +42,65 @@ _WIDENED = {
 }
 """Operators that sum products of halves in float32, and which operands they take as float32, too."""
 
+_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+_COMPUTED_WIDE = {
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::matmul", "aten::mv"), ((0, 1), 2)),
+    **dict.fromkeys(("aten::addmm", "aten::baddbmm"), ((0, 1, 2), 5)),
+    **dict.fromkeys(("aten::linear", "aten::bilinear"), ((1, 2, 3), 4)),
+    **dict.fromkeys(("aten::convolution", "aten::_convolution", "aten::_convolution_mode"), ((1, 2), 13)),
+    **{f"aten::{name}": ((1, 2), 13) for name in _CONVOLUTIONS},
+}
+"""Operators on halves of one type that are to be computed in float32 as a whole: which operands are worth keeping so,
+and how many there are at the most; with more, the last ones name another type of the result."""
+
 
 class Kept:
-    """A function of constants that is called once.
+    """What is made of constants once.
 
-    Runs whose memory is limited keep nothing: what they make is theirs, and counts. Threads that call it at the same
-    time for the first time each make it, and one of them keeps it.
+    Threads that need it at the same time for the first time each make it, and one of them keeps it.
+
+    Attributes:
+        made: the arrays, if a run has made them, and they were kept.
     """
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_room", "made")
 
-    def __init__(self, make: Kernel) -> None:
-        self._make = make
-        self._made: Any = None
+    def __init__(self, room: Preparations) -> None:
+        self._room = room
+        self.made: Sequence[Array] | None = None
 
-    def __call__(self, *constants: Any) -> Any:
-        made = self._made
-        if made is None:
-            made = self._make(*constants)
-            if CURRENT.guard is None or not CURRENT.guard.counts_bytes:
-                made.flags.writeable = False
-                self._made = made  # last: whole, or, after an interrupt, not at all
+    def keep(self, made: Sequence[Array]) -> bool:
+        """Keep ``made`` if there is room; whether it is."""
+        if not self._room.admits(_nbytes(made)):
+            return False
+        for array in made:
+            array.flags.writeable = False
+        self.made = made  # last: whole, or, after an interrupt, not at all
+        return True
+
+
+def _once(make: Kernel, kept: Kept) -> Kernel:
+    """``make``, which is called until its result is kept."""
+
+    def run(*constants: Any) -> Any:
+        if kept.made is not None:
+            return kept.made[0]
+        made = make(*constants)
+        kept.keep([made])
         return made
+
+    return run
+
+
+def _nbytes(arrays: Sequence[Array]) -> int:
+    return sum(owner(array).nbytes for array in arrays)
 
 
 class Preparations:
     """What is kept for one graph, shared by all of its plans: of each constant no more than one thing.
+
+    It counts as weights do, in no run: so all of it together is no more than the bytes that the run may use which
+    makes it.
 
     Attributes:
         lasting: nodes whose results may be kept: see `lasting_nodes`.
@@ -71,8 +109,18 @@ class Preparations:
     def __init__(self) -> None:
         self.lasting: set[Node] = set()
         self._used: set[int] = set()  # by identity, of tensors that the graph keeps
-        self._wide: dict[int, Kept] = {}  # likewise
-        self._left = MOST_BYTES
+        self._wide: dict[int, Kernel] = {}  # likewise
+        self._kept: list[Kept] = []
+
+    def admits(self, size: int) -> bool:
+        """Whether so many bytes more may be kept."""
+        guard = CURRENT.guard
+        most = MOST_BYTES if guard is None else min(MOST_BYTES, guard.most_bytes)
+        return size + sum(_nbytes(kept.made) for kept in self._kept if kept.made) <= most
+
+    def group(self, node: Node) -> Kept | None:
+        """Where the results of the fusion group ``node`` are kept, if they are."""
+        return self._place() if node in self.lasting else None
 
     def kernel(self, node: Node, kernel: Kernel) -> Kernel:
         """``kernel`` of ``node``, or one that keeps what it makes of constants."""
@@ -80,47 +128,69 @@ class Preparations:
             return kernel
         if node in self.lasting:
             tensor = _constant(node.inputs[0])
-            return Kept(kernel) if tensor is not None and self._take(tensor) else kernel
-        operands = [i for i in _WIDENED.get(node.kind, ()) if i < len(node.inputs)]
-        wide = {i: kept for i in operands if (kept := self._widened(node.inputs[i])) is not None}
+            return _once(kernel, self._place()) if tensor is None or self._take(tensor) else kernel
+        if node.kind in _COMPUTED_WIDE:
+            operands, most = _COMPUTED_WIDE[node.kind]
+            wide = self._wide_operands(node, operands) if len(node.inputs) <= most else {}
+            return _computed_wide(wide, kernel) if wide else kernel
+        wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
         return _with(wide, kernel) if wide else kernel
 
-    def _widened(self, value: Value) -> Kept | None:
+    def _wide_operands(self, node: Node, operands: Sequence[int]) -> dict[int, Kernel]:
+        """How to make those of ``operands`` wide that are constants."""
+        given = [i for i in operands if i < len(node.inputs)]
+        return {i: kept for i in given if (kept := self._widened(node.inputs[i])) is not None}
+
+    def _widened(self, value: Value) -> Kernel | None:
         tensor = _constant(value)
         if tensor is None or not is_half(tensor.dtype.numpy):
             return None
         if id(tensor) not in self._wide and self._take(tensor):
-            self._wide[id(tensor)] = Kept(widened)
+            self._wide[id(tensor)] = _once(widened, self._place())
         return self._wide.get(id(tensor))
 
     def _take(self, tensor: Tensor) -> bool:
-        """Whether something may be made of ``tensor``: nothing has been yet, and there is room."""
-        size = tensor.numel * _ITEM
-        if tensor.is_splat or id(tensor) in self._used or size > self._left:
+        """Whether something may be made of ``tensor``: nothing has been yet."""
+        if tensor.is_splat or id(tensor) in self._used:
             return False
         self._used.add(id(tensor))
-        self._left -= size
         return True
+
+    def _place(self) -> Kept:
+        self._kept.append(Kept(self))
+        return self._kept[-1]
 
 
 def lasting_nodes(db: AliasDb) -> list[Node]:
     """The nodes whose results are the same in each run, and known to nobody who writes them."""
-    return [
-        node
-        for node in db.graph.walk()
-        if node.kind == _COMPUTED
-        and all(value.node is not None and value.node.kind == "prim::Constant" for value in node.inputs)
-        and not db.has_writers(node.outputs)
-        and not db.escapes(node.outputs)
-    ]
+    found: list[Node] = []
+    same: set[Value] = set()
+    for node in db.graph.walk():
+        if node.kind == _CONSTANT:
+            same.update(node.outputs)
+        elif not same.issuperset(node.inputs):
+            continue
+        elif node.kind in _LAID_OUT:
+            same.update(node.outputs)
+        elif _is_computed(node) and not db.has_writers(node.outputs) and not db.escapes(node.outputs):
+            same.update(node.outputs)
+            found.append(node)
+    return found
+
+
+def _is_computed(node: Node) -> bool:
+    group = node.attributes.get("Subgraph") if node.kind == _GROUP else None
+    if isinstance(group, Graph):
+        return all(n.kind == _CONSTANT or is_pointwise(n) for n in group.walk())
+    return node.kind == _COMPUTED
 
 
 def _constant(value: Value) -> Tensor | None:
-    content = value.node.attributes.get("value") if value.node and value.node.kind == "prim::Constant" else None
+    content = value.node.attributes.get("value") if value.node and value.node.kind == _CONSTANT else None
     return content if isinstance(content, Tensor) else None
 
 
-def _with(wide: Mapping[int, Kept], kernel: Kernel) -> Kernel:
+def _with(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
     """``kernel`` on operands of which some are made wide once."""
 
     def operands(inputs: Sequence[Any]) -> list[Any]:
@@ -133,3 +203,17 @@ def _with(wide: Mapping[int, Kept], kernel: Kernel) -> Kernel:
         return kernel(*operands(inputs), out=out)
 
     return run_into if takes_out(kernel) else run
+
+
+def _computed_wide(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
+    """``kernel`` in float32, of operands of which some are made wide once."""
+    some = next(iter(wide))
+
+    def run(*inputs: Any) -> Any:
+        dtype = inputs[some].dtype
+        if any(is_array(x) and x.dtype != dtype for x in inputs):
+            return kernel(*inputs)  # which says what does not fit
+        operands = [wide[i](x) if i in wide else widened(x) if is_array(x) else x for i, x in enumerate(inputs)]
+        return kernel(*operands).astype(dtype)
+
+    return run

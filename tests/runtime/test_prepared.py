@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -26,6 +27,7 @@ SCALE, ZERO = RNG.uniform(0.01, 0.02, SIZE).astype(np.float32), RNG.integers(-9,
 WEIGHTS = (Q.astype(np.float32) - ZERO.astype(np.float32)) * SCALE
 X = RNG.standard_normal((3, SIZE)).astype(np.float32)
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
+NAMES = {**dict(zip(HALVES, ("Half", "BFloat16"), strict=True)), np.dtype(np.float32): "Float"}
 
 CONSTANTS = f"""  %q : Char({SIZE}, {SIZE}) = prim::Constant[value=@"q"]()
   %s : Float({SIZE}) = prim::Constant[value=@"s"]()
@@ -34,14 +36,19 @@ CONSTANTS = f"""  %q : Char({SIZE}, {SIZE}) = prim::Constant[value=@"q"]()
 """
 
 
-def quantised(rest: str = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y)", **more: Any) -> CompiledModel:
-    weights = {name: Tensor.of(array, name) for name, array in {"q": Q, "s": SCALE, "z": ZERO}.items()}
+def quantised(
+    rest: str = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y)",
+    weights: Mapping[str, np.ndarray[Any, Any]] = {},
+    **more: Any,
+) -> CompiledModel:
+    named = {"q": Q, "s": SCALE, "z": ZERO, **weights}
     text = f"graph(%x : Float(n, {SIZE})):\n{CONSTANTS}{rest}\n"
-    return irc.compile(parse_graph(text, weights=weights), **more)
+    tensors = {name: Tensor.of(array, name) for name, array in named.items()}
+    return irc.compile(parse_graph(text, weights=tensors), **more)
 
 
 def half(dtype: np.dtype[Any], rest: str, weight: np.ndarray[Any, Any], shape: str) -> CompiledModel:
-    name = "Half" if dtype == np.float16 else "BFloat16"
+    name = NAMES[dtype]
     sizes = ", ".join(map(str, weight.shape))
     text = (
         f'graph(%x : {name}({shape})):\n  %w : {name}({sizes}) = prim::Constant[value=@"w"]()\n{rest}\n  return (%y)\n'
@@ -120,6 +127,58 @@ def test_halves_are_widened_once(
         np.testing.assert_array_equal(array.view(np.int16), expected.view(np.int16))
 
 
+ATEN = [
+    ("aten::mm(%x, %w)", (70, 80), (3, 70)),
+    ("aten::matmul(%x, %w)", (70, 80), (2, 3, 70)),
+    ("aten::matmul(%w, %x)", (80, 70), (70, 3)),
+    ("aten::linear(%x, %w, %none)", (80, 70), (3, 70)),
+    ("aten::linear(%x, %w, %bias)", (9, 70), (4, 70)),
+    ("aten::addmm(%bias, %x, %w, %one, %two)", (70, 9), (3, 70)),
+    ("aten::bmm(%x, %w)", (4, 70, 9), (4, 3, 70)),
+    ("aten::conv2d(%x, %w, %none, %ones, %ones, %ones, %one)", (8, 4, 3, 3), (1, 4, 9, 9)),
+    ("aten::conv1d(%x, %w, %bias, %ones, %ones, %ones, %one)", (9, 4, 3), (1, 4, 9)),
+    ("aten::conv_transpose1d(%x, %w, %bias, %ones, %ones, %zeros, %one, %ones)", (4, 9, 3), (1, 4, 9)),
+]
+
+
+def torch_half(dtype: np.dtype[Any], call: str, weight: np.ndarray[Any, Any]) -> CompiledModel:
+    rank = 2 if "2d" in call else 1
+    constants = {"none": ("NoneType", None), "one": ("int", 1), "two": ("int", 2)}
+    constants |= {"ones": ("int[]", [1] * rank), "zeros": ("int[]", [0] * rank)}
+    lines = [
+        f"  %{name} : {kind} = prim::Constant[value={value}]()\n"
+        for name, (kind, value) in constants.items()
+        if f"%{name}" in call
+    ]
+    bias = f'  %bias : {NAMES[dtype]}(9) = prim::Constant[value=@"bias"]()\n'
+    rest = "".join(lines) + (bias if "%bias" in call else "") + f"  %y : Tensor = {call}\n  return (%y)\n"
+    sizes = ", ".join(map(str, weight.shape))
+    text = f'graph(%x : Tensor):\n  %w : {NAMES[dtype]}({sizes}) = prim::Constant[value=@"w"]()\n{rest}'
+    weights = {"w": weight, "bias": np.linspace(-1, 1, 9).astype(dtype)}
+    return irc.compile(parse_graph(text, weights={name: Tensor.of(array, name) for name, array in weights.items()}))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize(("call", "shape", "sizes"), ATEN)
+def test_halves_of_torchscript_are_widened_once(
+    call: str, shape: tuple[int, ...], sizes: tuple[int, ...], dtype: np.dtype[Any], made: list[int]
+) -> None:
+    weight, x = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(sizes).astype(dtype)
+    model = torch_half(dtype, call, weight)
+    made.clear()
+    results = [model.run({"x": x})["y"] for _ in range(3)]
+    assert made.count(weight.size) == 1
+    expected = torch_half(np.dtype(np.float32), call, weight.astype(np.float32)).run({"x": x.astype(np.float32)})["y"]
+    for found in results:
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.astype(np.float32), expected, rtol=1e-2, atol=5e-2)
+        np.testing.assert_array_equal(found.view(np.int16), results[0].view(np.int16))
+    other = HALVES[dtype == HALVES[0]]
+    for wrong in (np.dtype(np.float32), other) if "addmm" not in call else ():
+        with pytest.raises(Error, match="convert one"):
+            model.run({"x": x.astype(wrong)})
+
+
 def test_one_weight_of_two_products_is_widened_once(made: list[int]) -> None:
     weight = RNG.standard_normal((SIZE, SIZE)).astype(np.float16)
     rest = "  %p : Half(*) = onnx::MatMul(%x, %w)\n  %y : Half(*) = onnx::MatMul(%p, %w)"
@@ -128,17 +187,86 @@ def test_one_weight_of_two_products_is_widened_once(made: list[int]) -> None:
     assert made == [weight.size]
 
 
-def test_runs_of_limited_memory_keep_nothing(made: list[int]) -> None:
+def test_runs_of_limited_memory_keep_no_more_than_they_may_use(made: list[int]) -> None:
     model, needed = quantised(), WEIGHTS.nbytes
     for _ in range(2):
         with pytest.raises(Error, match="IRC442"):
-            model.run({"x": X}, limits=irc.Limits(bytes=needed // 2))
-    for _ in range(2):
-        model.run({"x": X}, limits=irc.Limits(bytes=2 * needed))
+            model.run({"x": X}, limits=irc.Limits(bytes=needed - 1))
+    assert len(made) == 2
+    for most in (needed + X.nbytes, needed // 2):  # which are the model's, and count no more
+        model.run({"x": X}, limits=irc.Limits(bytes=most))
+    assert len(made) == 3
+
+
+def test_all_that_is_kept_counts_for_a_limit(made: list[int]) -> None:
+    other = (
+        '  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %u : Char(64, 64) = prim::Constant[value=@"u"]()\n'
+    )
+    sum_of = (
+        "  %v : Float(*) = onnx::DequantizeLinear(%u, %t)\n  %p : Float(*) = onnx::MatMul(%x, %w)\n"
+        "  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
+    )
+    model = quantised(other + sum_of, weights={"u": -Q})
+    for times in (3, 4):  # the second of them anew, for so much may be used, but not kept
+        model.run({"x": X}, limits=irc.Limits(bytes=2 * WEIGHTS.nbytes - 1))
+        assert len(made) == times - 1
+    model.run({"x": X}, limits=irc.Limits(bytes=2 * WEIGHTS.nbytes))
+    model.run({"x": X}, limits=irc.Limits(bytes=2 * X.nbytes))
     assert len(made) == 4
-    model.run({"x": X}, limits=irc.Limits(seconds=60))
-    model.run({"x": X}, limits=irc.Limits(bytes=needed // 2))  # which are the model's now
-    assert len(made) == 5
+
+
+PACKED = RNG.integers(0, 256, (SIZE, 2, 16, 1)).astype(np.uint8)
+SCALES = RNG.uniform(0.01, 0.02, (SIZE, 2, 1, 1)).astype(np.float32)
+UNPACKED = """graph(%x : Float(n, 64)):
+  %q : Byte(64, 2, 16, 1) = prim::Constant[value=@"q"]()
+  %by : Byte(2) = prim::Constant[value=tensor([0, 4])]()
+  %low : Byte() = prim::Constant[value=tensor([15])]()
+  %s : Float(64, 2, 1, 1) = prim::Constant[value=@"s"]()
+  %square : Long(2) = prim::Constant[value=tensor([64, 64])]()
+  %a : Byte(*) = onnx::BitShift[direction="RIGHT"](%q, %by)
+  %b : Byte(*) = onnx::BitwiseAnd(%a, %low)
+  %c : Float(*) = onnx::Cast[to=1](%b)
+  %d : Float(64, 2, 16, 2) = onnx::Mul(%c, %s)
+  %e : Float(64, 64) = onnx::Reshape(%d, %square)
+"""
+
+
+def unpacked(rest: str) -> CompiledModel:
+    weights = {name: Tensor.of(array, name) for name, array in {"q": PACKED, "s": SCALES}.items()}
+    return irc.compile(parse_graph(UNPACKED + rest, weights=weights), passes="fuse")
+
+
+NUMBERS = (np.concatenate([PACKED & 15, PACKED >> 4], -1) * SCALES).reshape(SIZE, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ("  %y : Float(*) = onnx::MatMul(%x, %e)\n  return (%y)", X @ NUMBERS),
+        ("  %f : Float(*) = onnx::Transpose(%e)\n  %y : Float(*) = onnx::MatMul(%x, %f)\n  return (%y)", X @ NUMBERS.T),
+        ("  return (%e)", NUMBERS),
+        ("  %y : Float(*) = onnx::MatMul(%x, %e)\n  %z : Float(*) = onnx::Neg_(%e)\n  return (%y)", X @ NUMBERS),
+    ],
+)
+def test_packed_weights_are_unpacked_once(rest: str, expected: np.ndarray[Any, Any]) -> None:
+    model = unpacked(rest)
+    assert "BitShift" in str(model.graph)
+    for _ in range(4):
+        (found,) = model.run({"x": X}).values()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        assert found.flags.writeable
+        found[:] = 7
+    kernels = [model.profile({"x": X}).counters.kernels for _ in range(2)]
+    assert kernels[0] == kernels[1] < (4 if "MatMul" in rest and "Neg_" not in rest else 9)
+
+
+def test_packed_weights_and_limits() -> None:
+    model = unpacked("  %y : Float(*) = onnx::MatMul(%x, %e)\n  return (%y)")
+    few = irc.Limits(bytes=NUMBERS.nbytes // 2)
+    with pytest.raises(Error, match="IRC442"):
+        model.run({"x": X}, limits=few)
+    first = model.run({"x": X}, limits=irc.Limits(bytes=3 * NUMBERS.nbytes))["y"]
+    np.testing.assert_array_equal(model.run({"x": X}, limits=few)["y"], first)
 
 
 @pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])

@@ -14,6 +14,7 @@ from irc.runtime.fused.tiles import Operation, Tail
 if TYPE_CHECKING:
     from irc.ir import Node
     from irc.runtime.lowering import Bound, FillIn, Lowering
+    from irc.runtime.prepared import Kept
 
 
 def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
@@ -31,6 +32,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
         run = _run_in_tiles(code, start, find_tail(lowering, code, start))
 
     given, made = tuple(zip(code.params, ins)), tuple(zip(outs, code.returns))
+    kept = lowering.bound.prepared.group(node)
 
     def fill_in(dead: Slots) -> Step:
         emptied = (*code.owned, *dead)
@@ -44,9 +46,26 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
             for s in emptied:
                 frame[s] = None
 
-        return step
+        return step if kept is None or not set(outs).isdisjoint(dead) else _once(step, kept, outs, dead)
 
     return fill_in
+
+
+def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
+    """``step``, whose results are kept."""
+
+    def run(frame: Frame) -> None:
+        if kept.made is not None:
+            put(frame, outs, kept.made, dead)
+            return
+        step(frame)
+        made = [frame[s] for s in outs]
+        watch = frame[0].watch
+        if kept.keep(made) and watch is not None:
+            for array in made:
+                watch.leave(array)
+
+    return run
 
 
 def _run_whole(code: Code) -> Step:

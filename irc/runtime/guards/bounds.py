@@ -14,10 +14,10 @@ class Guard(Protocol):
     """Decides what a run may still use; each method raises an Error if that is too much.
 
     Attributes:
-        counts_bytes: whether memory is limited, so that all that the run makes must be its own.
+        most_bytes: what the run may use; infinite without a limit.
     """
 
-    counts_bytes: bool
+    most_bytes: float
 
     def allocate(self, size: int) -> None:
         """``size`` bytes are about to be allocated."""

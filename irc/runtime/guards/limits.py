@@ -42,8 +42,8 @@ class Limits:
         steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
             such as a trip of a loop, is a step too.
         bytes: memory of the arrays, strings, lists and dictionaries that the run makes and that are alive at one
-            time. Inputs and weights do not count. Work memory of single kernels does not count either, it is a small
-            multiple of their operands.
+            time. Inputs and weights do not count, nor does what is made of weights once and kept: no more than so many
+            bytes again. Work memory of single kernels does not count either, it is a small multiple of their operands.
         seconds: of real time. Looked at before each node, in trips of loops, and between the parts of long kernels;
             what cannot be interrupted is refused before it starts if it would take `RATE` and more to be in time.
 
@@ -96,15 +96,14 @@ class Warden(Watch):
         inputs: what the run is given; it does not count.
 
     Attributes:
-        counts_bytes: whether memory is limited.
+        most_bytes: of memory; infinite without a limit.
     """
 
     def __init__(self, limits: Limits, inputs: Iterable[Any] = ()) -> None:
         self._limits = limits
         self._steps_left = math.inf if limits.steps is None else limits.steps
         self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
-        self._bytes = math.inf if limits.bytes is None else limits.bytes
-        self.counts_bytes = limits.bytes is not None
+        self.most_bytes = math.inf if limits.bytes is None else limits.bytes
         inputs = list(inputs)
         self._live, self._held = LiveBytes(inputs), HeldBytes(inputs)
         self._changing: Sequence[Any] = ()
@@ -112,14 +111,14 @@ class Warden(Watch):
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Count a step; refuse a result that would be too large."""
         self.enter()
-        if self._bytes is not math.inf:
+        if self.most_bytes is not math.inf:
             inputs = [frame[s] for s in ins]
             self._changing = [x for x in inputs if isinstance(x, (list, dict))]
             self.allocate(expected_bytes(node, inputs))
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """Count the memory of the results."""
-        if self._bytes is math.inf:
+        if self.most_bytes is math.inf:
             return
         changing, self._changing = self._changing, ()
         for container in changing:  # what it holds has been counted where that was made
@@ -129,8 +128,12 @@ class Warden(Watch):
         self._live.count(made)
         del changing, made
         in_use = self._in_use(0)
-        if in_use > self._bytes:
+        if in_use > self.most_bytes:
             raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use")
+
+    def leave(self, made: Any) -> None:
+        """Count that no more."""
+        self._live.disown([made])
 
     def enter(self) -> None:
         """Count a step."""
@@ -144,12 +147,12 @@ class Warden(Watch):
     def allocate(self, size: int) -> None:
         """Error IRC442 if ``size`` bytes more are too much."""
         in_use = self._in_use(size)
-        if in_use + size > self._bytes:
+        if in_use + size > self.most_bytes:
             raise self._too_large(f"{count(size, 'byte')} needed, {in_use:,} in use")
 
     def _in_use(self, more: int) -> int:
         """The bytes that are alive, counted exactly if there may be no room for so many ``more``."""
-        if self._live.now + self._held.now + more > self._bytes:
+        if self._live.now + self._held.now + more > self.most_bytes:
             self._held.let_go()
         return self._live.now + self._held.now
 

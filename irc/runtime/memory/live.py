@@ -46,6 +46,15 @@ class LiveBytes:
                 self.arrays += 1
         return made
 
+    def disown(self, values: Iterable[Any]) -> None:
+        """Memory of ``values`` is the run's no more."""
+        for array in arrays_once(values):
+            root = owner(array)
+            with self._lock:
+                if self._known.pop(id(root), None) is not None:
+                    self.now -= root.nbytes + text_bytes(root)
+            self._enter(root, 0)
+
     def _enter(self, root: Array, size: int) -> int:
         key = id(root)
 

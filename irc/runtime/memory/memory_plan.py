@@ -159,7 +159,8 @@ class Planner:
         self._groups = own_groups(graph)
         self._fixed = fixed_shapes(graph, self._groups, storage.written)
         self._turns = list(self._run(graph))
-        self._kept = {FOREIGN, *map(storage.of, graph.outputs)}
+        lasting = [value for node in storage.lasting for value in node.outputs]
+        self._kept = {FOREIGN, *map(storage.of, (*graph.outputs, *lasting))}
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
         self._last: dict[int, int] = {}  # class -> the index of its last use
         for index, (node, _, _) in enumerate(self._turns):

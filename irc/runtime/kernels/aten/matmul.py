@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.support import Array, broadcast_shape
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half, widened
 
 
 def _checked(rank_a: int, rank_b: int) -> Any:
@@ -40,6 +40,8 @@ def product(a: Array, b: Array) -> Array:
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """``x @ weight.T + bias``."""
+    if bias is not None and is_half(x.dtype) and x.dtype == weight.dtype == bias.dtype:
+        return linear(widened(x), widened(weight), widened(bias)).astype(x.dtype)
     found = product(x, weight.T)
     if bias is not None:
         found = np.add(found, bias.astype(found.dtype, copy=False), out=found if found.ndim else None)
@@ -49,7 +51,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """``beta * x + alpha * (a @ b)``; x broadcasts."""
     dtype = wide(a.dtype)
-    found = matrix_product(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
+    found = matrix_product(widened(a), widened(b).astype(dtype, copy=False))
     if alpha != 1:
         found = found * tensor(alpha, dtype)
     if beta != 0:
