@@ -15,7 +15,7 @@ from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
 from irc.runtime.binding import binder_of_others, takes_out
 from irc.runtime.guards.bounds import CURRENT
-from irc.runtime.kernels.support import Array, is_array, is_half, widened
+from irc.runtime.kernels.support import Array, is_array, is_half, narrowed, widened
 from irc.runtime.memory.live import owner
 
 if TYPE_CHECKING:
@@ -214,6 +214,6 @@ def _computed_wide(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
         if any(is_array(x) and x.dtype != dtype for x in inputs):
             return kernel(*inputs)  # which says what does not fit
         operands = [wide[i](x) if i in wide else widened(x) if is_array(x) else x for i, x in enumerate(inputs)]
-        return kernel(*operands).astype(dtype)
+        return narrowed(kernel(*operands), dtype)
 
     return run

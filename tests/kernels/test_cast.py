@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from irc.errors import Error
 from irc.ir.types import DType
-from irc.runtime.kernels.support import widened
+from irc.runtime.kernels.support import narrowed, widened
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -202,3 +204,39 @@ def test_only_halves_are_widened() -> None:
         assert widened(x) is x
     for dtype in (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
         assert widened(np.ones(3, dtype)).dtype == np.float32
+
+
+def _floats() -> np.ndarray[Any, Any]:
+    """About every number of float16, all that lie on and next to where rounding changes, and all of a kind apart."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    halves = bits.view(np.float16).astype(np.float32)
+    between = (
+        (halves.view(np.uint32) & ~np.uint32(0xFFF))[:, None] + np.arange(-2, 0x2000, 0x3FF).astype(np.uint32)
+    ).ravel()
+    everything = np.random.default_rng(0).integers(0, 1 << 32, 1 << 18, dtype=np.uint32)
+    units = np.ldexp(np.arange(4096, dtype=np.float32), -26)
+    return np.concatenate([x.view(np.float32) for x in (halves, between, everything, units, -units)])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_narrowing_rounds_as_numpy_does(order: str) -> None:
+    found = _floats()
+    finite = found[np.isfinite(found)]
+    for values in (finite, found):
+        x = np.array(values[: values.size // 64 * 64].reshape(-1, 64), order=order)
+        with np.errstate(all="ignore"):
+            expected = x.astype(np.float16)
+            for y in (
+                narrowed(x, np.dtype(np.float16)),
+                narrowed(x, np.dtype(np.float16), np.empty(x.shape, np.float16)),
+            ):
+                np.testing.assert_array_equal(y.view(np.uint16), expected.view(np.uint16))
+            parts = narrowed(x[::2, ::-3], np.dtype(np.float16))
+        np.testing.assert_array_equal(parts.view(np.uint16), expected[::2, ::-3].view(np.uint16))
+
+
+def test_only_float32_is_narrowed_by_bits() -> None:
+    for dtype in (np.float64, np.float16, ml_dtypes.bfloat16):
+        x = np.linspace(-9, 9, 9999).astype(dtype)
+        assert narrowed(x, x.dtype) is x
+        np.testing.assert_array_equal(narrowed(x, np.dtype(np.float16)), x.astype(np.float16))

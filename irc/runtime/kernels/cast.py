@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, numpy_dtype
+from irc.runtime.kernels.support import AnyDType, Array, c_order, narrowed, numpy_dtype, widened
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -87,7 +87,7 @@ def conversion(dtype: AnyDType, saturate: bool = True, round_mode: str = "up") -
         largest = _largest(dtype)
         numeric = lambda x: np.asarray(np.clip(_wide(x), -largest, largest)).astype(dtype, order="C")  # noqa: E731
     else:
-        numeric = lambda x: _native(x, dtype).astype(dtype, order="C")  # noqa: E731
+        numeric = lambda x: _between_floats(x, dtype)  # noqa: E731
     return lambda x: numeric(x if x.dtype.kind not in "OUST" else _parse(x, target))
 
 
@@ -95,6 +95,14 @@ def _largest(dtype: AnyDType) -> float:
     """The largest finite number of an 8-bit type."""
     numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     return float(numbers[np.isfinite(numbers)].max())
+
+
+def _between_floats(x: Array, dtype: AnyDType) -> Array:
+    if x.dtype == np.float32 and dtype == np.float16:
+        return narrowed(c_order(x), dtype)
+    if x.dtype == np.float16 and dtype == np.float32:
+        return c_order(widened(x))
+    return _native(x, dtype).astype(dtype, order="C")
 
 
 def _native(x: Array, dtype: AnyDType) -> Array:

@@ -13,7 +13,7 @@ from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, TAP_BYTES, check_operands, share
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half, widened
+from irc.runtime.kernels.support import Array, check_size, is_half, narrowed, widened
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, split_padding
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
     """
     if is_half(x.dtype):
         bias = None if b is None else widened(b)
-        return transpose_convolve(widened(x), widened(w), bias, group, axes).astype(x.dtype)
+        return narrowed(transpose_convolve(widened(x), widened(w), bias, group, axes), x.dtype)
     images, channels, features = x.shape[0], x.shape[1], w.shape[1] * group
     result = np.zeros(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
     check_work(x.size * math.prod(w.shape[1:]))

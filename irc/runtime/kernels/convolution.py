@@ -29,7 +29,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half, widened
+from irc.runtime.kernels.support import Array, check_size, is_half, narrowed, widened
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19
@@ -171,7 +171,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     check_work(out.size * math.prod(w.shape[1:]))
     if is_half(x.dtype):
         bias = None if b is None else widened(b)
-        np.copyto(out, convolve(widened(x), widened(w), bias, group, axes), casting="same_kind")
+        narrowed(convolve(widened(x), widened(w), bias, group, axes), x.dtype, out)
     elif group == 1 and _repeats_one_filter(w):
         # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))

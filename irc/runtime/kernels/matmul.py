@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, widened
+from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, narrowed, widened
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -42,11 +42,7 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     float16 and smaller floats are multiplied and summed in float32, as which ``b`` may be given, too.
     """
     if is_half(a.dtype):
-        result = matrix_product(widened(a), widened(b)).astype(a.dtype)
-        if out is None:
-            return result
-        np.copyto(out, result)
-        return out
+        return narrowed(matrix_product(widened(a), widened(b)), a.dtype, out)
     if CURRENT.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
         shape = check_size(_product_shape(a, b), a.dtype)
         if CURRENT.guard is not None:
@@ -174,12 +170,7 @@ def gemm(node: Node) -> Kernel:
                 raise Error(
                     "IRC421", f"C has shape {list(c.shape)}, which does not broadcast to {list(result.shape)}"
                 ) from None
-        if not half:
-            return result
-        if out is None:
-            return result.astype(a.dtype)
-        np.copyto(out, result, casting="same_kind")
-        return out
+        return narrowed(result, a.dtype, out) if half else result
 
     return run
 
@@ -202,7 +193,7 @@ def einsum(node: Node) -> Kernel:
         if CURRENT.guard is not None:
             _check_contraction(equation, wide)
         result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
-        return fresh(result.astype(dtype, copy=False), *operands)
+        return fresh(narrowed(result, dtype), *operands)
 
     return run
 

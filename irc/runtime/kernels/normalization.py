@@ -14,7 +14,17 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, converted, is_half, numpy_dtype
+from irc.runtime.kernels.support import (
+    Array,
+    axes_in,
+    axis_in,
+    c_order,
+    converted,
+    is_half,
+    narrowed,
+    numpy_dtype,
+    widened,
+)
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
 
 def _wide(x: Array) -> Array:
     """``x`` in at least float32, in C order."""
-    return x.astype(np.float32, order="C") if is_half(x.dtype) else np.ascontiguousarray(x)
+    return c_order(widened(x))
 
 
 def _is_wide(x: Array, scale: Array, b: Array) -> bool:
@@ -66,7 +76,7 @@ def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Ar
     except ValueError:
         shapes = [list(v.shape) for v in (scale, b) if v is not None]
         raise Error("IRC421", f"scale and bias of shapes {shapes} do not broadcast to {list(x.shape)}") from None
-    return x.astype(dtype, copy=False)
+    return narrowed(x, dtype)
 
 
 def _by_channel(x: Array, parameters: tuple[Array, ...], count: int, repeat: int = 1) -> list[Array]:
@@ -172,7 +182,7 @@ def mean_variance_normalization(node: Node) -> Kernel:
         result = wide - np.sum(wide, axis=over, keepdims=True) / count
         deviation = np.sqrt(np.sum(np.square(result), axis=over, keepdims=True) / count)
         result /= deviation + wide.dtype.type(1e-9)  # as in the function body that defines the operator
-        return result.astype(x.dtype, copy=False)
+        return narrowed(result, x.dtype)
 
     return run
 
@@ -190,7 +200,7 @@ def lp_normalization(node: Node) -> Kernel:
         else:
             norm = np.sqrt(np.sum(np.square(wide), axis=along, keepdims=True))
         norm[norm == 0] = 1  # all elements are 0 then, and 0 is their result
-        return (wide / norm).astype(x.dtype, copy=False)
+        return narrowed(wide / norm, x.dtype)
 
     return run
 

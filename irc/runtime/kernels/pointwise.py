@@ -20,7 +20,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.numerics import WORTH_FILLING, Function, bounded
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half, narrowed, widened
 
 _NDARRAY = np.ndarray  # looked up at each call
 
@@ -108,9 +108,9 @@ def of_function(function: Function) -> Kernel:
         if x.dtype.char in "fd":
             _blockwise(function, x, out)
         else:
-            wide = x.astype(wide_dtype(x))
+            wide = _widely(x, wide_dtype(x))
             _blockwise(function, wide, wide)
-            np.copyto(out, wide, casting="unsafe")
+            narrowed(wide, out.dtype, out)
         return out
 
     return run
@@ -127,8 +127,8 @@ def of_function_of_two(function: Callable[[Array, Array, Array], Any]) -> Kernel
                 function(x, y, out)
             else:
                 wide = np.empty(out.shape, wide_dtype(x))
-                function(x.astype(wide.dtype), y.astype(wide.dtype), wide)
-                np.copyto(out, wide, casting="unsafe")
+                function(_widely(x, wide.dtype), _widely(y, wide.dtype), wide)
+                narrowed(wide, out.dtype, out)
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
         return out
@@ -147,6 +147,10 @@ def copy(x: Array, out: Array | None) -> Array:
 def wide_dtype(x: Array) -> np.dtype[Any]:
     """The element type to compute in, for functions of several steps: float32 for small floats, else float64."""
     return np.dtype(np.float32 if is_half(x.dtype) else np.float64)
+
+
+def _widely(x: Array, dtype: np.dtype[Any]) -> Array:
+    return widened(x) if is_half(x.dtype) else x.astype(dtype)
 
 
 def shapes_differ(error: ValueError, *inputs: Array) -> Error:

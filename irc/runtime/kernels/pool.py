@@ -17,7 +17,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, converted, is_half
+from irc.runtime.kernels.support import Array, check_size, converted, is_half, widened
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def average_pool(node: Node) -> Kernel:
     def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
         axes = resolve(x.shape[2:], None)
-        sums = reduce_windows(x.astype(np.float32) if is_half(x.dtype) else x, axes, np.add, 0)
+        sums = reduce_windows(widened(x), axes, np.add, 0)
         counts = np.array(1, sums.dtype)
         for axis in axes:
             counts = np.multiply.outer(counts, count_taps(axis, include).astype(sums.dtype))
@@ -164,7 +164,7 @@ def _order(node: Node) -> float:
 
 def _powers(x: Array, p: float) -> Array:
     """``|x| ** p``, in at least float32."""
-    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    wide = widened(x)
     if p == 2:
         return np.square(wide)
     return np.abs(wide) if p == 1 else np.abs(wide) ** wide.dtype.type(p)

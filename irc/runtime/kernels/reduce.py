@@ -14,7 +14,18 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
+from irc.runtime.kernels.support import (
+    AnyDType,
+    Array,
+    axes_in,
+    axis_in,
+    c_order,
+    ints,
+    is_half,
+    narrowed,
+    scalar,
+    widened,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -100,13 +111,12 @@ _SELECTING = (_max, _min)  # these round nothing, so that small floats need no w
 def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) -> Array:
     """``function`` of ``x`` over ``axes``, computed in a type that is wide enough, as a new array of its dtype."""
     if is_half(x.dtype) and function not in _SELECTING:
-        wide = x.astype(np.float32)
+        wide = widened(x)
     elif real and x.dtype.kind in "iu":
         wide = x.astype(np.float64)
     else:
         wide = x
-    result = c_order(function(wide, axes, keep))
-    return result.astype(x.dtype, copy=False)
+    return narrowed(c_order(function(wide, axes, keep)), x.dtype)
 
 
 def _register(name: str, function: Reduction, real: bool) -> None:

@@ -1,8 +1,8 @@
 """Softmax, LogSoftmax, Hardmax.
 
 Up to opset 12 the input is taken for a matrix, whose columns are all axes from
-``axis`` on; since 13 the operators work along the one axis. Each step rounds to
-the element type, as the operators' function bodies have it.
+``axis`` on; since 13 the operators work along the one axis. Small floats are
+computed in float32, and rounded once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, is_half
+from irc.runtime.kernels.support import Array, axis_in, is_half, narrowed, widened
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -25,24 +25,21 @@ _Compute = Callable[[Array, int, Array | None], Array]
 
 def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
+    if is_half(x.dtype):
+        return narrowed(softmax(widened(x), axis), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
-    result /= _sum(result, axis)
+    result /= np.add.reduce(result, axis=axis, keepdims=True)
     return result
 
 
 def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
+    if is_half(x.dtype):
+        return narrowed(log_softmax(widened(x), axis), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
-    result -= np.log(_sum(np.exp(result), axis))
+    result -= np.log(np.add.reduce(np.exp(result), axis=axis, keepdims=True))
     return result
-
-
-def _sum(x: Array, axis: int) -> Array:
-    """Sums of ``x``'s type that were added up in float32 at least."""
-    if not is_half(x.dtype):
-        return np.add.reduce(x, axis=axis, keepdims=True)
-    return np.sum(x, axis=axis, keepdims=True, dtype=np.float32).astype(x.dtype)
 
 
 def hardmax(x: Array, axis: int, out: Array | None = None) -> Array:

@@ -135,11 +135,9 @@ def is_array(value: Any) -> TypeGuard[Array]:
 
 def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
     """``x`` with elements of type ``dtype``, in ``out`` if that is given; it may be ``x`` itself."""
-    if out is None:
-        return x.astype(dtype, copy=False)
-    if x is not out:
-        np.copyto(out, x, casting="unsafe")
-    return out
+    if x is out:
+        return x
+    return narrowed(x, dtype, out)
 
 
 def comparable(x: Array) -> Array:
@@ -164,21 +162,80 @@ def widened(x: Array) -> Array:
         return x
     if x.dtype != np.float16 or x.size < _BY_BITS:
         return x.astype(np.float32)
-    bits: Array = x.view(np.int16)
-    if (
-        bits.max() >= _INFINITY or x.view(np.uint16).max() >= _MINUS_INFINITY
-    ):  # the exponent of these, and of NaNs, grows
-        return x.astype(np.float32)
-    wide = bits.astype(np.int32)
-    wide <<= 13
-    wide &= _SIGN_AND_NUMBER
-    found: Array = wide.view(np.float32)
-    found *= _RAISE
+    found: Array = np.empty_like(x, np.float32)
+    source, target = x.ravel("K"), found.ravel("K")  # the latter is dense, and so a view
+    for start in range(0, x.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        _widen(source[part], target[part])
     return found
 
 
+def _widen(x: Array, out: Array) -> None:
+    bits: Array = x.view(np.int16)
+    if bits.max() >= _INFINITY or x.view(np.uint16).max() >= _MINUS_INFINITY:
+        np.copyto(out, x)  # the exponent of these, and of NaNs, grows
+        return
+    wide: Array = out.view(np.int32)
+    np.copyto(wide, bits)
+    wide <<= _DROPPED
+    wide &= _SIGN_AND_NUMBER
+    out *= _RAISE
+
+
+def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
+    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it has such.
+
+    Of float32 to float16, by bits: NumPy takes twice as long, and fifty times wherever a number leaves the range of
+    normal ones, for each of these raises a flag.
+    """
+    by_bits = x.dtype == np.float32 and dtype == np.float16 and x.size >= _BY_BITS
+    if not by_bits or (out is not None and not (x.flags.c_contiguous and out.flags.c_contiguous)):
+        if out is None:
+            return x.astype(dtype, copy=False)
+        np.copyto(out, x, casting="unsafe")
+        return out
+    found: Array = np.empty_like(x, dtype) if out is None else out
+    source, target = x.ravel("K"), found.ravel("K")  # the latter is dense, and so a view
+    for start in range(0, x.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        _narrow(source[part], target[part])
+    return found
+
+
+def _narrow(x: Array, out: Array) -> None:
+    bits: Array = x.view(np.int32)
+    size = bits & _WITHOUT_SIGN
+    if size.max() > _INFINITE:
+        np.copyto(out, x, casting="unsafe")  # as NumPy does, NaNs keep their bits
+        return
+    # Half a unit in the last place less a bit, and the bit that is the last one then: ties go to even numbers.
+    found = size >> _DROPPED
+    found &= 1
+    found += _REBASED
+    found += size
+    found >>= _DROPPED
+    np.minimum(found, _INFINITY, out=found)
+    # Next to 0 the result counts units of 2**-24, to which adding 1/2 rounds. Beyond, the count is no less than 0x400.
+    units: Array = (size.view(np.float32) + _HALF).view(np.int32)
+    units -= _HALF.view(np.int32)
+    np.minimum(units, _LEAST_NORMAL, out=units)
+    np.maximum(found, units, out=found)
+    bits = bits >> 16
+    bits &= _SIGN
+    found |= bits
+    np.copyto(out.view(np.int16), found, casting="unsafe")
+
+
+_BLOCK = 1 << 15
+"""Elements that are narrowed at once, and stay in the cache meanwhile."""
+
 _BY_BITS = 4096
-"""Smaller arrays of float16 are left to NumPy: a few calls take as long."""
+"""Smaller arrays are left to NumPy: a few calls take as long."""
+
+_WITHOUT_SIGN, _INFINITE, _SIGN = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x8000)
+_DROPPED, _LEAST_NORMAL, _HALF = np.int32(13), np.int32(0x400), np.float32(0.5)
+_REBASED = np.int32(0xFFF - (112 << 23))
+"""Exponents of float32 are larger by 112."""
 
 _INFINITY, _MINUS_INFINITY = 0x7C00, 0xFC00
 _SIGN_AND_NUMBER = np.int32(~0x70000000)  # the sign was repeated in between
