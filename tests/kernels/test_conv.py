@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -382,6 +383,29 @@ BAD = {
     "negative result": ("ConvTranspose", [values(1, 1, 2), values(1, 1, 1)], {"pads": [2, 2]}, "negative"),
     "offset": ("DeformConv", [values(1, 1, 3, 3), values(1, 1, 2, 2), values(1, 8, 2, 3)], {}, "offset"),
 }
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attrs"),
+    [
+        ((2, 3, 5, 4), (3, 1, 16, 16), {"strides": [16, 16]}),
+        ((1, 3, 5, 4), (3, 2, 32, 17), {"strides": [16, 8], "pads": [8, 1, 3, 9]}),
+        ((1, 4, 5, 4), (4, 3, 20, 9), {"strides": [17, 10], "group": 2, "output_padding": [3, 9]}),
+        ((1, 2, 4, 5), (2, 3, 9, 9), {"strides": [1, 9], "output_padding": [0, 8]}),
+        ((1, 2, 3, 2), (2, 3, 8, 8), {"strides": [8, 8], "pads": [20, 0, 0, 0]}),
+        ((1, 3, 300), (3, 40, 16), {"strides": [8], "pads": [4, 4]}),
+        ((1, 2, 3, 4, 5), (2, 3, 2, 3, 8), {"strides": [2, 1, 8]}),
+        ((2, 6, 9, 8), (6, 1, 3, 3), {"strides": [2, 2], "group": 6, "pads": [1, 1, 1, 1]}),
+    ],
+)
+def test_conv_transpose_by_tiles_and_of_single_channels(
+    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = [values(*x), values(*w), values(w[1] * attrs.get("group", 1))]
+    (whole,) = check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
+    monkeypatch.setattr(conv_transpose, "COLUMN_ELEMENTS", 1)
+    (parts,) = run_kernel("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
+    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", BAD)

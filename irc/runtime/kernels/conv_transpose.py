@@ -60,6 +60,10 @@ def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, 
     return tuple(axes)
 
 
+_TILE = 8
+"""Positions of a stride, and taps of a kernel, from which on results are added tile by tile."""
+
+
 def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
     """The transpose of the convolution with ``w`` (C, O / group, kernel...) on ``x`` (N, C, spatial...), plus ``b``.
 
@@ -75,6 +79,11 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
         result += b.reshape(-1, *(1,) * len(axes))
     if not x.size or not result.size:
         return result  # sums of nothing
+    counts = _tiles(axes)
+    if counts is not None:
+        for image, sums in zip(x, result, strict=True):
+            _add_tiles(image, w, group, axes, counts, sums)
+        return result
     check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
     taps = list(itertools.product(*(range(a.kernel) for a in axes)))
     # (group, O / group * taps, C / group): each block of columns is one batched product
@@ -86,7 +95,8 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
             pace()
             part = image[:, start : start + step]
             columns = scratch("columns", (features, len(taps), *part.shape[1:]), x.dtype)
-            np.matmul(
+            product = np.multiply if channels == group else np.matmul  # of one row with one column
+            product(
                 weights,
                 part.reshape(group, channels // group, -1),
                 out=columns.reshape(*weights.shape[:2], -1),
@@ -97,3 +107,46 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
                 pairs = [a.writes(i) for i, a in zip(tap, (block, *axes[1:]), strict=True)]
                 sums[(slice(None), *(to for _, to in pairs))] += columns[(slice(None), t, *(of for of, _ in pairs))]
     return result
+
+
+def _tiles(axes: Axes) -> Sizes | None:
+    """How many tiles of the size of the strides the results are, padding included, if it pays to add tile by tile."""
+    if any(a.dilation > 1 for a in axes) or min(axes[-1].kernel, axes[-1].stride) < _TILE:
+        return None
+    counts = tuple([max(a.size - 1 + -(-a.kernel // a.stride), -(-(a.begin + a.out) // a.stride)) for a in axes])
+    padded = math.prod(n * a.stride for n, a in zip(counts, axes, strict=True))
+    return counts if padded <= 2 * math.prod(outputs(axes)) else None
+
+
+def _add_tiles(image: Array, w: Array, group: int, axes: Axes, counts: Sizes, sums: Array) -> None:
+    """Add the transposed convolution of one ``image`` (C, spatial...) to ``sums`` (O, out...).
+
+    What an input adds to is cut into tiles, so that whole rows of taps are added at once.
+    """
+    rank, features, channels = len(axes), len(sums), len(image)
+    across = [-(-a.kernel // a.stride) for a in axes]
+    sizes = [n * a.stride for n, a in zip(counts, axes, strict=True)]
+    is_whole = sizes == list(sums.shape[1:]) and not any(a.begin for a in axes)
+    whole = sums if is_whole else scratch("whole", (features, *sizes), sums.dtype)
+    if not is_whole:
+        whole.fill(0)
+    apart = [n for a, count in zip(axes, counts, strict=True) for n in (count, a.stride)]
+    tiles = whole.reshape(group, features // group, *apart)
+    weights = w.reshape(group, channels // group, -1)
+    order = (0, rank + 1, *(i for a in range(rank) for i in (1 + a, rank + 2 + a)))
+    step = share(axes[0].size, COLUMN_ELEMENTS // max(1, features * math.prod((*w.shape[2:], *image.shape[2:]))))
+    for start in range(0, axes[0].size, step):
+        pace()
+        part = image[:, start : start + step]
+        product = np.matmul(part.reshape(group, channels // group, -1).swapaxes(1, 2), weights)
+        columns = product.reshape(group, *part.shape[1:], features // group, *w.shape[2:]).transpose(order)
+        for tile in itertools.product(*map(range, across)):
+            source: list[slice] = [slice(None)] * 2
+            target: list[slice] = [slice(None)] * 2
+            for n, a, number, first in zip(tile, axes, part.shape[1:], (start, *[0] * (rank - 1)), strict=True):
+                taps = slice(n * a.stride, min((n + 1) * a.stride, a.kernel))
+                source += [slice(None), taps]
+                target += [slice(first + n, first + n + number), slice(taps.stop - taps.start)]
+            tiles[tuple(target)] += columns[tuple(source)]
+    if not is_whole:
+        sums += whole[(slice(None), *(slice(a.begin, a.begin + a.out) for a in axes))]

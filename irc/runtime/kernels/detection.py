@@ -179,6 +179,7 @@ def roi_align(node: Node) -> Kernel:
         number = wide.dtype.type
         regions = rois.astype(wide.dtype) * number(spatial_scale) - number(0.5 if half_pixel else 0)
         _check_finite(regions)
+        images = wide if mode == "avg" else _channels_last(wide)
         for i, (left, top, right, bottom) in enumerate(regions):
             height, width = bottom - top, right - left
             if not half_pixel:
@@ -192,10 +193,15 @@ def roi_align(node: Node) -> Kernel:
                 samples = rows.samples(part)
                 for other in columns.slices(most):
                     pace()
-                    pool(wide[batch_indices[i]], samples, columns.samples(other), out[i, :, part, other])
+                    pool(images[batch_indices[i]], samples, columns.samples(other), out[i, :, part, other])
         return out.astype(x.dtype, copy=False)
 
     return run
+
+
+def _channels_last(x: Array) -> Array:
+    """``x`` (N, C, H, W) as (N, H, W, C): the largest of many vectors are found at many times the pace of numbers."""
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
 
 
 def _check_finite(regions: Array) -> None:
@@ -224,15 +230,21 @@ def _averaging(samples: _Samples, dtype: np.dtype[np.generic]) -> tuple[int, Arr
 
 
 def _largest(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
-    bins, points = rows.before.shape, columns.before.shape
-    shape = check_size((x.shape[0], rows.before.size, columns.before.size), x.dtype)
-    largest = np.full(shape, -np.inf, x.dtype)
-    for row, row_weight in ((rows.before, rows.weight_before), (rows.after, rows.weight_after)):
-        for column, weight in ((columns.before, columns.weight_before), (columns.after, columns.weight_after)):
-            term = x[:, row.reshape(-1, 1), column.reshape(1, -1)]
-            scaled = term * (row_weight.reshape(-1, 1) * weight.reshape(1, -1)).astype(x.dtype)
-            np.maximum(largest, scaled, out=largest)
-    np.max(largest.reshape(-1, *bins, *points), axis=(2, 4), out=out)
+    """The largest term of a bin is that of the largest ones in its columns, for no weight is negative."""
+    check_size((rows.before.size, columns.before.size, x.shape[2]), x.dtype)  # as it is for all samples of a bin
+    top, left = int(rows.before.min()), int(columns.before.min())
+    part = x[top : int(rows.after.max()) + 1, left : int(columns.after.max()) + 1]
+    np.copyto(out, _largest_along(_largest_along(part, 1, columns, left), 0, rows, top).transpose(2, 0, 1))
+
+
+def _largest_along(x: Array, axis: int, samples: _Samples, first: int) -> Array:
+    """The largest term of the samples of each bin along ``axis`` of ``x``, which begins with the cell ``first``."""
+    cells = np.concatenate([samples.before, samples.after], 1) - first
+    weights = np.concatenate([samples.weight_before, samples.weight_after], 1).astype(x.dtype)
+    shape = check_size((*x.shape[:axis], *cells.shape, *x.shape[axis + 1 :]), x.dtype)
+    terms = x.take(cells.reshape(-1), axis).reshape(shape)
+    terms *= weights.reshape(*weights.shape, *(1,) * (x.ndim - axis - 1))
+    return terms.max(axis + 1)
 
 
 @kernel("onnx::MaxRoiPool")
@@ -248,21 +260,26 @@ def max_roi_pool(node: Node) -> Kernel:
         if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
             shapes = f"{list(x.shape)} and {list(rois.shape)}"
             raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes}")
-        images = rois[:, 0].astype(np.int64)
-        if ((images < 0) | (images >= x.shape[0])).any():
+        numbers = rois[:, 0].astype(np.int64)
+        if ((numbers < 0) | (numbers >= x.shape[0])).any():
             raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
         scaled = rois[:, 1:].astype(np.float64) * spatial_scale
         _check_finite(scaled)
         corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
         out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
+        images = _channels_last(x)
         for i, (left, top, right, bottom) in enumerate(corners.tolist()):
             columns = _whole_bins(left, right, x.shape[3], bins[1])
             for r, row in enumerate(_whole_bins(top, bottom, x.shape[2], bins[0])):
+                strip = images[numbers[i], slice(*row)]
+                if not strip.size:
+                    continue
+                strip = strip.max(axis=0)
                 for c, column in enumerate(columns):
                     pace()
-                    part = x[images[i], :, slice(*row), slice(*column)]
+                    part = strip[slice(*column)]
                     if part.size:
-                        out[i, :, r, c] = part.max(axis=(1, 2))
+                        out[i, :, r, c] = part.max(axis=0)
         return out
 
     return run
