@@ -15,6 +15,7 @@ from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
 from irc.runtime.binding import binder_of_others, takes_out
 from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.kernels.registry import PREPARES
 from irc.runtime.kernels.support import Array, is_array, is_half, narrowed, widened
 from irc.runtime.memory.live import owner
 
@@ -60,21 +61,25 @@ class Kept:
     Threads that need it at the same time for the first time each make it, and one of them keeps it.
 
     Attributes:
-        made: the arrays, if a run has made them, and they were kept.
+        made: that, if a run has made it, and it was kept.
+        nbytes: what it takes.
     """
 
-    __slots__ = ("_room", "made")
+    __slots__ = ("_room", "made", "nbytes")
 
     def __init__(self, room: Preparations) -> None:
         self._room = room
-        self.made: Sequence[Array] | None = None
+        self.made: Any = None
+        self.nbytes = 0
 
-    def keep(self, made: Sequence[Array]) -> bool:
-        """Keep ``made`` if there is room; whether it is."""
-        if not self._room.admits(_nbytes(made)):
+    def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
+        """Keep ``made``, which consists of ``arrays``, if there is room; whether it is."""
+        size = sum(owner(array).nbytes for array in arrays)
+        if not self._room.admits(size):
             return False
-        for array in made:
+        for array in arrays:
             array.flags.writeable = False
+        self.nbytes = size
         self.made = made  # last: whole, or, after an interrupt, not at all
         return True
 
@@ -83,17 +88,13 @@ def _once(make: Kernel, kept: Kept) -> Kernel:
     """``make``, which is called until its result is kept."""
 
     def run(*constants: Any) -> Any:
-        if kept.made is not None:
-            return kept.made[0]
-        made = make(*constants)
-        kept.keep([made])
+        made = kept.made
+        if made is None:
+            made = make(*constants)
+            kept.keep(made, [made] if is_array(made) else made)
         return made
 
     return run
-
-
-def _nbytes(arrays: Sequence[Array]) -> int:
-    return sum(owner(array).nbytes for array in arrays)
 
 
 class Preparations:
@@ -116,7 +117,7 @@ class Preparations:
         """Whether so many bytes more may be kept."""
         guard = CURRENT.guard
         most = MOST_BYTES if guard is None else min(MOST_BYTES, guard.most_bytes)
-        return size + sum(_nbytes(kept.made) for kept in self._kept if kept.made) <= most
+        return size + sum(kept.nbytes for kept in self._kept if kept.made is not None) <= most
 
     def group(self, node: Node) -> Kept | None:
         """Where the results of the fusion group ``node`` are kept, if they are."""
@@ -133,6 +134,13 @@ class Preparations:
             operands, most = _COMPUTED_WIDE[node.kind]
             wide = self._wide_operands(node, operands) if len(node.inputs) <= most else {}
             return _computed_wide(wide, kernel) if wide else kernel
+        spec: tuple[Sequence[int], Kernel] | None = getattr(kernel, PREPARES, None)
+        if spec is not None:
+            numbers, make = spec
+            operands = [node.inputs[i] for i in numbers if i < len(node.inputs)]
+            tensor = _constant(operands[0])
+            is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
+            return _given(_once(make, self._place()), numbers[: len(operands)], kernel) if is_made else kernel
         wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
         return _with(wide, kernel) if wide else kernel
 
@@ -188,6 +196,20 @@ def _is_computed(node: Node) -> bool:
 def _constant(value: Value) -> Tensor | None:
     content = value.node.attributes.get("value") if value.node and value.node.kind == _CONSTANT else None
     return content if isinstance(content, Tensor) else None
+
+
+def _is_constant(value: Value) -> bool:
+    return value.node is not None and value.node.kind == _CONSTANT
+
+
+def _given(make: Kernel, numbers: Sequence[int], kernel: Kernel) -> Kernel:
+    """``kernel`` on what ``make`` makes of the operands of these numbers, instead of the first of them."""
+    first = numbers[0]
+
+    def run(*inputs: Any) -> Any:
+        return kernel(*inputs[:first], make(*[inputs[i] for i in numbers]), *inputs[first + 1 :])
+
+    return run
 
 
 def _with(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:

@@ -157,3 +157,30 @@ def test_bad_operands_are_errors(case):
     op_type, inputs, message = BAD[case]
     with pytest.raises(Error, match=message):
         run_kernel(op_type, inputs, {}, 10)
+
+
+@pytest.mark.parametrize("depth", [257, 258, 259, 516, 518, 1030, 70000])
+@pytest.mark.parametrize(("x", "w"), [(255, 255), (254, 255), (255, 1), (0, 255), (128, 254)])
+@pytest.mark.parametrize("zero", [0, 128, 255])
+def test_sums_are_exact_however_long(depth: int, x: int, w: int, zero: int) -> None:
+    """Whether float32 is enough is decided by the weights that are there."""
+    a, b = np.full((2, depth), x, np.uint8), np.full((depth, 3), w, np.uint8)
+    a[1, ::2], b[::3, 1], b[5:, 2] = 1, 254, 1
+    zeros = [np.array(zero, np.uint8), np.array(zero, np.uint8)]
+    (found,) = run_kernel("MatMulInteger", [a, b, *zeros], {}, 10)
+    expected = (a.astype(np.int64) - zero) @ (b.astype(np.int64) - zero)
+    np.testing.assert_array_equal(found, expected.astype(np.int32))
+    (found,) = run_kernel("ConvInteger", [a[:1, :, None], b.T[:, :, None], *zeros], {}, 10)
+    np.testing.assert_array_equal(found.ravel(), expected[0].astype(np.int32))
+
+
+def test_a_large_bias_is_added_exactly() -> None:
+    x, w = np.full((1, 300, 1), 255, np.uint8), np.full((2, 300, 1), 127, np.int8)
+    scale, zeros = np.array(1, np.float32), (np.array(0, np.uint8), np.array(0, np.int8))
+    sums = 300 * 255 * 127
+    bias = np.array([5 - sums, (1 << 24) + 1 - sums], np.int32)
+    inputs = [x, scale, zeros[0], w, scale, zeros[1], scale, zeros[0], bias]
+    assert run_kernel("QLinearConv", inputs, {}, 10)[0].ravel().tolist() == [5, 255]
+    bias = np.array([-(1 << 24) - 1, -(1 << 24) - 3], np.int32)
+    inputs = [x, scale, zeros[0], np.zeros_like(w), scale, zeros[1], scale, np.array(255, np.uint8), bias]
+    assert run_kernel("QLinearConv", inputs, {}, 10)[0].ravel().tolist() == [0, 0]

@@ -17,6 +17,7 @@ from irc.errors import Error
 from irc.ir import Tensor, parse_graph, parse_module
 from irc.runtime import lowering, prepared
 from irc.runtime.binding import bind
+from irc.runtime.kernels import quantized
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import interrupted
 
@@ -267,6 +268,51 @@ def test_packed_weights_and_limits() -> None:
         model.run({"x": X}, limits=few)
     first = model.run({"x": X}, limits=irc.Limits(bytes=3 * NUMBERS.nbytes))["y"]
     np.testing.assert_array_equal(model.run({"x": X}, limits=few)["y"], first)
+
+
+INTEGER = [
+    ("onnx::MatMulInteger(%x, %w, %one, %z)", (64, 64), (3, 64)),
+    ("onnx::MatMulInteger(%x, %w)", (64, 64), (3, 64)),
+    ("onnx::ConvInteger(%x, %w, %one)", (4, 2, 3, 3), (1, 2, 9, 9)),
+    ("onnx::QLinearMatMul(%x, %f, %one, %w, %f, %z, %f, %one)", (64, 64), (3, 64)),
+    ("onnx::QLinearConv(%x, %f, %one, %w, %f, %zero, %f, %one)", (4, 2, 3, 3), (1, 2, 9, 9)),
+]
+
+
+@pytest.mark.parametrize(("call", "shape", "sizes"), INTEGER)
+def test_integer_weights_are_made_floats_once(
+    call: str, shape: tuple[int, ...], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    weights = quantized._weights  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(quantized, "_weights", lambda w, *more: made.append(w.size) or weights(w, *more))
+    constants = {
+        "w": RNG.integers(-128, 128, shape).astype(np.int8),
+        "z": ZERO,
+        "zero": np.array(3, np.int8),
+        "one": np.array(7, np.uint8),
+        "f": np.array(0.25, np.float32),
+    }
+    names = {"int8": "Char", "uint8": "Byte", "float32": "Float"}
+    used = {name: array for name, array in constants.items() if f"%{name}," in call or f"%{name})" in call}
+    types = {name: f"{names[x.dtype.name]}({', '.join(map(str, x.shape))})" for name, x in used.items()}
+    lines = [f'  %{name} : {type} = prim::Constant[value=@"{name}"]()\n' for name, type in types.items()]
+    text = (
+        f"graph(%x : Byte({', '.join('abcd'[: len(sizes)])})):\n{''.join(lines)}  %y : Tensor = {call}\n  return (%y)\n"
+    )
+
+    def compiled() -> CompiledModel:
+        return irc.compile(parse_graph(text, weights={name: Tensor.of(array, name) for name, array in used.items()}))
+
+    model, x = compiled(), RNG.integers(0, 256, sizes).astype(np.uint8)
+    results = [model.run({"x": x})["y"] for _ in range(3)]
+    assert made == [constants["w"].size]
+    few = irc.Limits(bytes=1 << 13)
+    other = compiled()
+    for _ in range(2):
+        np.testing.assert_array_equal(other.run({"x": x}, limits=few)["y"], results[0])
+    assert len(made) == (3 if constants["w"].size > 1000 else 2)
+    np.testing.assert_array_equal(results[0], results[2])
 
 
 @pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])

@@ -61,7 +61,7 @@ def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
         step(frame)
         made = [frame[s] for s in outs]
         watch = frame[0].watch
-        if kept.keep(made) and watch is not None:
+        if kept.keep(made, made) and watch is not None:
             for array in made:
                 watch.leave(array)
 

@@ -1,13 +1,14 @@
 """Products of quantized tensors: ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul.
 
 BLAS multiplies floats only, and is many times faster than NumPy's integer
-arithmetic: 8-bit integers are multiplied as floats that hold every sum exactly.
+arithmetic: 8-bit integers are multiplied as floats that hold every sum exactly,
+which float32 does more often than not: weights are mostly small.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,22 +16,56 @@ from irc.errors import Error
 from irc.runtime.kernels.cast import conversion
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.numerics import at_least, at_most, constant
+from irc.runtime.kernels.registry import PREPARES, Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array
-from irc.runtime.kernels.windows import Axes, Window, resolver
+from irc.runtime.kernels.windows import Axes, Sizes, Window, resolver
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 
-def exact_float(terms: int, *dtypes: AnyDType) -> AnyDType:
-    """The float type in which a sum of ``terms`` products of two centred 8-bit integers is exact.
+_EXACT = 1 << 24
+"""Integers up to this are exact in float32."""
 
-    A product is at most 255 * 255; float32 holds integers up to 2**24 exactly, float64 up to 2**53.
+
+class Weights(NamedTuple):
+    """The second operand of products, less its zero point.
+
+    Attributes:
+        values: as float32.
+        most: the largest sum of magnitudes over what one output adds up: times the first operand's largest one, it
+            bounds all sums on the way.
+    """
+
+    values: Array
+    most: Array
+
+
+def _filters(w: Array, zero: Array | None = None) -> Weights:
+    return _weights(w, None if zero is None else _column(zero, w.ndim), tuple(range(1, w.ndim)))
+
+
+def _columns(b: Array, zero: Array | None = None) -> Weights:
+    return _weights(b, zero, -2 if b.ndim > 1 else 0)
+
+
+def _weights(w: Array, zero: Array | None, axes: int | tuple[int, ...]) -> Weights:
+    values = centred(w, zero, np.dtype(np.float32))
+    return Weights(values, np.asarray(np.abs(values).sum(axis=axes, dtype=np.float64).max(initial=0)))
+
+
+def _operands(x: Array, zero: Array | None, weights: Weights) -> tuple[Array, Array]:
+    """Both as floats whose products have exact sums.
+
     Float8 operands have no exact sums; float32 is the best there is to promise.
     """
-    small = terms * 255 * 255 <= 1 << 24 or any(t.kind not in "iu" for t in dtypes)
-    return np.dtype(np.float32 if small else np.float64)
+    dtype = np.dtype(np.float32)
+    if x.dtype.kind in "iu":
+        limits, zeros = np.iinfo(x.dtype), [0] if zero is None or not zero.size else [int(zero.min()), int(zero.max())]
+        if float(weights.most) * max(limits.max - zeros[0], zeros[-1] - limits.min) > _EXACT:
+            dtype = np.dtype(np.float64)
+    return centred(x, zero, dtype), weights.values.astype(dtype, copy=False)
 
 
 def centred(x: Array, zero: Array | None, dtype: AnyDType) -> Array:
@@ -52,30 +87,50 @@ def _column(value: Array, rank: int) -> Array:
 
 def _int32(sums: Array) -> Array:
     """Exact sums as int32, which overflows as in 32 bits."""
-    return sums.astype(np.int64).astype(np.int32)
+    return sums.astype(np.int32) if sums.dtype == np.float32 else sums.astype(np.int64).astype(np.int32)
 
 
 def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero: Array) -> Array:
     """``saturate(round(sums * scales / y_scale) + zero)`` in the type of ``zero``, rounding half to even."""
     try:
         factor = scales[0].astype(np.float32) * scales[1].astype(np.float32) / y_scale.astype(np.float32)
-        scaled = sums.astype(np.float32) * factor
-        if scaled.shape != sums.shape:
-            raise ValueError
-        offset = np.broadcast_to(zero, scaled.shape).astype(np.float32)
+        scaled: Array = sums.astype(np.float32, copy=False)
+        scaled *= factor
+        if zero.dtype.kind in "iu":
+            np.rint(scaled, out=scaled)
+        scaled += zero.astype(np.float32)
     except ValueError:
         shapes = ", ".join(str(list(v.shape)) for v in (*scales, y_scale, zero))
         raise Error("IRC421", f"scales and zero point of shapes {shapes} do not fit {list(sums.shape)}") from None
     if zero.dtype.kind not in "iu":
-        return conversion(zero.dtype, True)(scaled + offset)
+        return conversion(zero.dtype, True)(scaled)
     limits = np.iinfo(zero.dtype)
-    return np.asarray(np.clip(np.rint(scaled) + offset, limits.min, limits.max)).astype(zero.dtype)
+    at_least(scaled, constant(limits.min), scaled)
+    at_most(scaled, constant(limits.max), scaled)
+    return scaled.astype(zero.dtype)
 
 
-def _conv_sums(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, group: int, axes: Axes) -> Array:
-    kind = exact_float(math.prod(w.shape[1:]))
-    zero = None if w_zero is None else _column(w_zero, w.ndim)
-    return convolve(centred(x, x_zero, kind), centred(w, zero, kind), None, group, axes)
+def _conv_sums(
+    x: Array,
+    w: Array | Weights,
+    x_zero: Array | None,
+    w_zero: Array | None,
+    group: int,
+    resolve: Callable[[Sizes, Sizes], Axes],
+    b: Array | None = None,
+) -> Array:
+    weights = w if isinstance(w, Weights) else _filters(w, w_zero)
+    values, filters = _operands(x, x_zero, weights)
+    if b is not None and not np.array_equal(b.astype(values.dtype), b):
+        values, filters = values.astype(np.float64), filters.astype(np.float64)
+    bias = None if b is None else b.astype(values.dtype)
+    return convolve(values, filters, bias, group, resolve(x.shape[2:], filters.shape[2:]))
+
+
+def _preparing(run: Kernel, weights: int, make: Kernel) -> Kernel:
+    """``run``, which takes what ``make`` makes of operand ``weights`` and its zero point, two further on."""
+    setattr(run, PREPARES, ((weights, weights + 2), make))
+    return run
 
 
 @kernel("onnx::ConvInteger", since=10)
@@ -83,10 +138,10 @@ def conv_integer(node: Node) -> Kernel:
     resolve = resolver(Window.of(node))
     group = int(node.attributes.get("group", 1))
 
-    def run(x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None) -> Array:
-        return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve(x.shape[2:], w.shape[2:])))
+    def run(x: Array, w: Array | Weights, x_zero: Array | None = None, w_zero: Array | None = None) -> Array:
+        return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve))
 
-    return run
+    return _preparing(run, 1, _filters)
 
 
 @kernel("onnx::QLinearConv", since=10)
@@ -98,35 +153,30 @@ def qlinear_conv(node: Node) -> Kernel:
         x: Array,
         x_scale: Array,
         x_zero: Array,
-        w: Array,
+        w: Array | Weights,
         w_scale: Array,
         w_zero: Array,
         y_scale: Array,
         y_zero: Array,
         b: Array | None = None,
     ) -> Array:
-        sums = _conv_sums(x, w, x_zero, w_zero, group, resolve(x.shape[2:], w.shape[2:]))
-        if b is not None:
-            if b.shape != w.shape[:1]:
-                raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected {list(w.shape[:1])}")
-            sums = sums + b.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
+        sums = _conv_sums(x, w, x_zero, w_zero, group, resolve, b)
         return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
 
-    return run
+    return _preparing(run, 3, _filters)
 
 
-def _matmul_sums(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
-    kind = exact_float(a.shape[-1] if a.ndim else 0, a.dtype, b.dtype)
-    zero = None if a_zero is None else _column(a_zero, 2)
-    return matrix_product(centred(a, zero, kind), centred(b, b_zero, kind))
+def _matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None) -> Array:
+    weights = b if isinstance(b, Weights) else _columns(b, b_zero)
+    return matrix_product(*_operands(a, None if a_zero is None else _column(a_zero, 2), weights))
 
 
 @kernel("onnx::MatMulInteger", since=10)
 def matmul_integer(node: Node) -> Kernel:
-    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+    def run(a: Array, b: Array | Weights, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
         return _int32(_matmul_sums(a, b, a_zero, b_zero))
 
-    return run
+    return _preparing(run, 1, _columns)
 
 
 @kernel("onnx::QLinearMatMul", since=10)
@@ -135,7 +185,7 @@ def qlinear_matmul(node: Node) -> Kernel:
         a: Array,
         a_scale: Array,
         a_zero: Array,
-        b: Array,
+        b: Array | Weights,
         b_scale: Array,
         b_zero: Array,
         y_scale: Array,
@@ -143,4 +193,4 @@ def qlinear_matmul(node: Node) -> Kernel:
     ) -> Array:
         return _requantized(_matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)
 
-    return run
+    return _preparing(run, 3, _columns)

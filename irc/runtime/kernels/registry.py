@@ -29,6 +29,11 @@ _BINDERS: dict[str, tuple[list[int], list[Binder]]] = {}
 _LOADED: set[str] = set()
 
 
+PREPARES = "prepares"
+"""Attribute of kernels that can be given something made of several operands instead of the first of these: the numbers
+of those operands, and a function of them that makes it, an array or several. It is called once for constants."""
+
+
 def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
     """Register a binder for ``kind``, for operator versions from ``since`` on.
 
