@@ -159,6 +159,23 @@ def test_other_names_of_operators(passes: str) -> None:
     assert not {node.kind for node in model.graph.walk()} & {"aten::greater", "aten::absolute_", "aten::special_expit"}
 
 
+def sums_and_numbers(x: Any) -> Any:
+    """Python's numbers, beside tensors without dimensions: a trace holds them as tensors of 64 bits."""
+    total = x.sum()
+    half = total.half()
+    whole = x.long().sum()
+    return -0.5 * total, 1.5 + half, total - 2, 3 / total, half / 7, whole * 1.5, whole * 2, total * 1j, x * 0.1
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+def test_numbers_in_traces_do_not_decide_element_types(passes: str, tmp_path: Path) -> None:
+    x = torch.randn(3)
+    script = torch.jit.trace(sums_and_numbers, x)
+    script.save(str(tmp_path / "traced.pt"))
+    check(script, [x], passes)
+    check(torch.jit.load(str(tmp_path / "traced.pt")), [x], passes)
+
+
 def test_other_names_are_those_that_torch_replaces() -> None:
     replaced = {}
     for schema in torch._C._jit_get_all_schemas():

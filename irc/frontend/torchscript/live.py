@@ -16,6 +16,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.torchscript.attributes import Read
+from irc.frontend.torchscript.numbers import use_numbers
 from irc.ir import Graph, Module, Node
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
@@ -167,6 +168,7 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
     """
     module = parse_module(str(graph), filename=filename)
     _complete(module.main, graph)
+    use_numbers(module.main)
     _forget_futures(module.main)
     if of_example:
         inputs = {value: rebuilt(value.type, _without_sizes) for value in module.main.inputs}

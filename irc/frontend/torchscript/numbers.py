@@ -1,0 +1,40 @@
+"""Numbers that traces hold as tensors without dimensions.
+
+Of ``2 * x`` a trace keeps a constant tensor of int64, marked as a number: it does not decide the element type of the
+product. Files lose the mark, but PyTorch's optimizer takes such operands for numbers whatever they were.
+"""
+
+from __future__ import annotations
+
+from irc.ir import Graph, Value, types
+from irc.ir.tensor import Tensor
+from irc.ir.types import TensorType, Type
+
+_WITH_NUMBERS = frozenset({"aten::add", "aten::sub", "aten::mul", "aten::div"})
+"""Operators whose second operand may be a number, and is one in PyTorch where it is such a constant."""
+
+_KINDS: dict[str, Type] = {"i": types.INT, "u": types.INT, "f": types.FLOAT, "c": types.COMPLEX}
+
+
+def use_numbers(graph: Graph) -> None:
+    """Make numbers of the constants in ``graph`` that are tensors without dimensions and stand for numbers."""
+    numbers: dict[Value, Value] = {}
+    for node in list(graph.walk()):
+        if node.kind in _WITH_NUMBERS and len(node.inputs) > 1 and isinstance(node.inputs[0].type, TensorType):
+            constant = node.inputs[1]
+            tensor = None if constant.node is None else constant.node.attributes.get("value")
+            if isinstance(tensor, Tensor) and not tensor.shape and tensor.numpy().dtype.kind in _KINDS:
+                if constant not in numbers:
+                    numbers[constant] = _number(constant, tensor)
+                node.replace_input(1, numbers[constant])
+
+
+def _number(constant: Value, tensor: Tensor) -> Value:
+    assert constant.node is not None
+    array = tensor.numpy()
+    graph, attributes = constant.node.graph, {"value": array.item()}
+    return (
+        graph.create("prim::Constant", (), (_KINDS[array.dtype.kind],), attributes=attributes)
+        .insert_after(constant.node)
+        .output
+    )

@@ -1,0 +1,30 @@
+"""Constants of traces that are tensors without dimensions, and numbers to PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irc
+from irc.frontend.torchscript.numbers import use_numbers
+from irc.ir import parse_module
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize(
+    ("constant", "of_half"), [("Double()", "float16"), ("Long()", "float16"), ("Double(1)", "float64")]
+)
+def test_numbers_do_not_decide_element_types(operator: str, constant: str, of_half: str) -> None:
+    module = parse_module(f"""
+graph(%x : Tensor):
+  %c : {constant} = prim::Constant[value=splat(2)]()
+  %y : Tensor = aten::{operator}(%x, %c)
+  %z : Tensor = aten::{operator}(%y, %c)
+  %w : Tensor = aten::relu(%c)
+  return (%z, %w)
+""")
+    use_numbers(module.main)
+    module.verify()
+    found = irc.compile(module).run({"x": np.array(6, np.float16)})
+    assert found["z"].dtype == of_half
+    assert found["w"].dtype != np.float16  # as a tensor it stays what it is
