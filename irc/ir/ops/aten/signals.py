@@ -40,4 +40,5 @@ ROWS = """
     aten::polar.int_float(int a, float b) -> complex
     aten::polar.float_int(float a, int b) -> complex
     aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar
+    aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor
     """

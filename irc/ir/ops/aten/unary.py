@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row is one line
 """Functions of one tensor (or number), element by element."""
 
 from __future__ import annotations
@@ -227,4 +228,18 @@ ROWS = """
     aten::special_sinc(Tensor self) -> Tensor
     aten::i0(Tensor self) -> Tensor
     aten::special_entr(Tensor self) -> Tensor
+    aten::digamma_(Tensor(a!) self) -> Tensor(a!)
+    aten::lgamma_(Tensor(a!) self) -> Tensor(a!)
+    aten::erfc_(Tensor(a!) self) -> Tensor(a!)
+    aten::erfinv_(Tensor(a!) self) -> Tensor(a!)
+    aten::i0_(Tensor(a!) self) -> Tensor(a!)
+    aten::fix_(Tensor(a!) self) -> Tensor(a!)
+    aten::special_i0e(Tensor self) -> Tensor
+    aten::special_i1(Tensor self) -> Tensor
+    aten::special_i1e(Tensor self) -> Tensor
+    aten::polygamma(int n, Tensor self) -> Tensor
+    aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)
+    aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor
+    aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor
+    aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor
     """

@@ -49,10 +49,24 @@ def _leaky_relu(slope: float = 0.01) -> Function:
     return function
 
 
-def _mean_slope(lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Function:
-    if training:
-        raise Error("IRC423", "rrelu draws slopes at random in training; irc has its evaluation only")
-    return _leaky_relu((lower + upper) / 2)
+_RANDOM: Any = np.random.default_rng()
+
+
+def _random_slopes(
+    lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Function:
+    """One slope for all negative numbers, the mean; in training one for each, drawn evenly between the bounds."""
+    if not training:
+        return _leaky_relu((lower + upper) / 2)
+    if not lower <= upper:
+        raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
+
+    def function(x: Array, out: Array) -> None:
+        drawn: Array = _RANDOM.random(x.shape)
+        slopes = (lower + (upper - lower) * drawn).astype(x.dtype)
+        np.copyto(out, np.where(x > 0, x, x * slopes))
+
+    return function
 
 
 def _elu(alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Function:
@@ -181,17 +195,17 @@ def _glu(x: Array, dim: int = -1) -> Plan:
     return Plan(compute, (value, gate), as_float(x.dtype))
 
 
-_with_mean_slope = of_parameters(_mean_slope)
+_with_slopes = of_parameters(_random_slopes)
 
 
 @aten("rrelu")
 def _random_relu(x: Array, *parameters: Any) -> Array:
-    return np.asarray(run(_with_mean_slope(x, *parameters)), order="C")
+    return np.asarray(run(_with_slopes(x, *parameters)), order="C")
 
 
 @aten("rrelu_")
 def _random_relu_in_place(x: Array, *parameters: Any) -> Array:
-    return run(_with_mean_slope(x, *parameters), into=x)
+    return run(_with_slopes(x, *parameters), into=x)
 
 
 register("relu", of_one(_relu))

@@ -268,12 +268,12 @@ for _name, _planner in (
     ("minimum", of_two(np.minimum)),
     ("fmax", of_two(np.fmax)),
     ("fmin", of_two(np.fmin)),
-    ("hypot", of_two(np.hypot)),
     ("logaddexp", of_two(np.logaddexp)),
     ("logaddexp2", of_two(np.logaddexp2)),
-    ("xlogy", of_two(_xlogy, to_float=True)),
 ):
     register(_name, _planner, in_place=False)
+register("hypot", of_two(np.hypot))
+register("xlogy", of_two(_xlogy, to_float=True))
 
 
 def _common_divisor(x: int, y: int) -> int:

@@ -20,7 +20,7 @@ def _eigenvalues(x: Array) -> Array:
     return found.astype(np.result_type(x.dtype, np.complex64))
 
 
-def _of_many(factors: Sequence[Array]) -> Array:
+def of_many(factors: Sequence[Array]) -> Array:
     """The product of matrices, of which the first may be a row and the last a column, in the cheapest order."""
     if len(factors) < 2:
         raise Error("IRC421", f"multi_dot takes two tensors or more, not {len(factors)}")
@@ -130,7 +130,7 @@ def _pseudo_inverse_by_ratio(x: Array, rcond: float = 1e-15) -> Array:
 table(
     {
         "linalg_eigvals": _eigenvalues,
-        "linalg_multi_dot": _of_many,
+        "linalg_multi_dot": of_many,
         "linalg_solve_triangular": _solve_triangular,
         "triangular_solve": _triangular_solve,
         "linalg_pinv": _pseudo_inverse,

@@ -1,4 +1,4 @@
-"""Special functions that NumPy lacks: erfc, the inverse of erf, the logarithm of gamma and its derivative.
+"""Special functions that NumPy lacks: erfc, the inverse of erf, the logarithm of gamma and its derivatives, Bessel's.
 
 Each takes ``(x, out)`` as the functions of `numerics` do. They are computed in
 float64, element by element where Python's ``math`` has them: they are rare.
@@ -89,3 +89,81 @@ def _entropy(x: Array) -> Array:
 
 entropy = _in_double(_entropy)
 i0 = _in_double(np.i0)
+
+
+# -- Bessel's functions of imaginary arguments -----------------------------------
+
+_FAR = 30.0
+"""From here on the asymptotic series is exact to the last digit (Abramowitz and Stegun, 9.7.1)."""
+
+
+def _bessel(order: int) -> Callable[[Array], Array]:
+    """``exp(-|x|) I(x)`` of order 0 or 1."""
+
+    def compute(x: Array) -> Array:
+        size = np.abs(x)
+        near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)
+        square = np.square(near / 2)
+        term = found = np.ones_like(near) if order == 0 else near / 2
+        for k in range(1, 80):
+            term = term * square / (k * (k + order))
+            found = found + term
+        tail = total = np.ones_like(far)
+        for k in range(1, 30):
+            tail = tail * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k * far)
+            total = total + tail
+        scaled = np.where(size < _FAR, found * np.exp(-near), total / np.sqrt(2 * math.pi * far))
+        return np.where(np.isnan(x), x, np.copysign(scaled, x) if order else scaled)
+
+    return compute
+
+
+def _i1(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.where(x == 0, x, _bessel(1)(x) * np.exp(np.abs(x)))
+
+
+i0e = _in_double(_bessel(0))
+i1e = _in_double(_bessel(1))
+i1 = _in_double(_i1)
+
+
+# -- derivatives of digamma ------------------------------------------------------
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+
+
+def _zeta(s: int, x: Array) -> Array:
+    """Hurwitz's function of positive ``x``: the first terms, and Euler's and Maclaurin's formula for the others."""
+    found = np.zeros_like(x)
+    for i in range(12):
+        found += (x + i) ** -s
+    far = x + 12
+    found += far ** (1 - s) / (s - 1) + 0.5 * far**-s
+    factor, power = float(s), far ** (-s - 1)
+    for k, number in enumerate(_BERNOULLI, 1):
+        found += number * factor / math.factorial(2 * k) * power
+        factor *= (s + 2 * k - 1) * (s + 2 * k)
+        power = power / np.square(far)
+    return found
+
+
+def _trigamma(x: Array) -> Array:
+    """Reflected below one half."""
+    positive = _zeta(2, np.where(x < 0.5, 1 - x, x))
+    return np.where(x < 0.5, np.square(math.pi / np.sin(math.pi * x)) - positive, positive)
+
+
+def polygamma(n: int) -> Function:
+    """The ``n`` th derivative of digamma; from the second on, of positive numbers alone."""
+    if n == 0:
+        return digamma
+    if n == 1:
+        return _in_double(_trigamma)
+
+    def compute(x: Array) -> Array:
+        found = (-1) ** (n + 1) * math.gamma(n + 1) * _zeta(n + 1, np.where(x > 0, x, 1.0))
+        pole = np.where(x == np.floor(x), (-1) ** (n + 1) * np.inf, np.nan)
+        return np.where(x > 0, np.where(np.isinf(x), np.nan, found), pole)
+
+    return _in_double(compute)

@@ -97,48 +97,6 @@ def _correlation(x: Array) -> Array:
     return np.asarray(np.clip(found.real, -1, 1) + 1j * np.clip(found.imag, -1, 1)).astype(found.dtype)
 
 
-def _stft(
-    x: Array,
-    n_fft: int,
-    hop: int | None = None,
-    length: int | None = None,
-    window: Array | None = None,
-    normalized: bool = False,
-    onesided: Any = None,
-    return_complex: bool | None = None,
-    *others: Any,
-) -> Array:
-    """The spectra of ``n_fft`` elements each, from every ``hop`` th on."""
-    if isinstance(onesided, str) or any(o is not None for o in others):
-        raise Error("IRC423", "stft neither pads nor aligns to its window here: torch.stft in Python pads before")
-    hop, length = n_fft // 4 if hop is None else hop, n_fft if length is None else length
-    size = x.shape[-1] if x.ndim in (1, 2) else 0
-    if x.dtype.char not in "fdFD" or not 0 < n_fft <= size or hop < 1 or not 0 < length <= n_fft:
-        raise Error("IRC421", f"no stft of {n_fft} elements, by {hop}, of {x.dtype.name}{list(x.shape)}")
-    if window is not None and (window.ndim != 1 or window.size != length):
-        raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
-    is_complex = x.dtype.kind == "c" or (window is not None and window.dtype.kind == "c")
-    if return_complex is None and not is_complex:
-        raise Error("IRC423", "stft needs return_complex of real numbers")
-    onesided = not is_complex if onesided is None else onesided
-    if onesided and is_complex:
-        raise Error("IRC424", "one side of a spectrum is enough of real numbers only")
-    factors = np.zeros(n_fft, x.dtype if window is None else window.dtype)
-    start = (n_fft - length) // 2
-    factors[start : start + length] = 1 if window is None else window
-    check_size((*x.shape[:-1], (size - n_fft) // hop + 1, n_fft), np.dtype(np.complex128))
-    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[..., ::hop, :] * factors
-    transform = np.fft.rfft if onesided else np.fft.fft
-    single = frames.dtype.char in "fF"
-    found: Array = transform(frames, norm="ortho" if normalized else None).astype(
-        np.complex64 if single else np.complex128
-    )
-    turned = np.swapaxes(found, -1, -2)
-    if return_complex or return_complex is None:
-        return turned
-    return found.view(np.float32 if single else np.float64).reshape(*found.shape, 2).swapaxes(-2, -3)
-
-
 table(
     {
         "cartesian_prod": _products,
@@ -148,6 +106,5 @@ table(
         "vander": _powers,
         "cov": _covariance,
         "corrcoef": _correlation,
-        "stft": _stft,
     }
 )

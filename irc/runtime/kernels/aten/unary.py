@@ -29,9 +29,22 @@ from irc.runtime.kernels.aten.pointwise import (
     of_parameters,
     on_numbers,
     register,
+    run,
 )
 from irc.runtime.kernels.aten.registering import aten, one, two
-from irc.runtime.kernels.aten.special import digamma, entropy, erfc, erfinv, i0, lgamma, safely
+from irc.runtime.kernels.aten.special import (
+    digamma,
+    entropy,
+    erfc,
+    erfinv,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    lgamma,
+    polygamma,
+    safely,
+)
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array
@@ -208,8 +221,9 @@ for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
 register("isreal", _to_bool(_is_real), in_place=False)
 register("sinc", of_one(_sinc, to_float=True))
 register("special_sinc", of_one(_sinc, to_float=True), in_place=False)
-register("i0", _on_floats(i0), in_place=False)
-register("special_entr", _on_floats(entropy), in_place=False)
+register("i0", _on_floats(i0))
+for _name, _function in (("entr", entropy), ("i0e", i0e), ("i1", i1), ("i1e", i1e)):
+    register(f"special_{_name}", _on_floats(_function), in_place=False)
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
@@ -219,16 +233,25 @@ register("frac", of_one(_frac))
 register("ceil", _keeping_integers(np.ceil), python=_whole(np.ceil))
 register("floor", _keeping_integers(np.floor), python=_whole(np.floor))
 register("trunc", _keeping_integers(np.trunc))
-register("fix", _keeping_integers(np.trunc), in_place=False)
+register("fix", _keeping_integers(np.trunc))
 register("round", _round, python=on_numbers(np.rint))
 
 for _name, _function, _ufunc in (("erf", numerics.erf, math.erf), ("erfc", erfc, math.erfc)):
-    register(_name, _on_floats(_function), python=_ufunc, in_place=_name == "erf")
-register("erfinv", _on_floats(erfinv), in_place=False)
-register("lgamma", _on_floats(lgamma), python=safely(math.lgamma), in_place=False)
-register("digamma", _on_floats(digamma), in_place=False)
+    register(_name, _on_floats(_function), python=_ufunc)
+register("erfinv", _on_floats(erfinv))
+register("lgamma", _on_floats(lgamma), python=safely(math.lgamma))
+register("digamma", _on_floats(digamma))
 
-register("bitwise_not", of_one(np.invert), in_place=False)
+
+def _derivative(x: Array, n: int) -> Plan:
+    if n < 0:
+        raise Error("IRC424", f"polygamma takes derivatives from the 0th on, not the {n}th")
+    return of_parameters(polygamma)(x, n)
+
+
+aten("polygamma")(two(lambda n, x: run(_derivative(x, n))))
+aten("polygamma_")(two(lambda x, n: run(_derivative(x, n), into=x)))
+register("bitwise_not", of_one(np.invert))
 register("logical_not", _to_bool(np.logical_not))
 for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
     register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool), in_place=False)
