@@ -86,6 +86,10 @@ APPLIES = [
     ("shape_and_type_kept", "%y = onnx::CastLike(%n, %x)", ""),
     ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y = onnx::Tile(%x, %s)", ""),
     ("shape_and_type_kept", "%y = onnx::Squeeze(%x)", ""),
+    ("conjugate", "%y = aten::conj(%x)", "conj_physical"),
+    ("conjugate", "%y = aten::_conj(%x)", "conj_physical"),
+    ("adjoint", "%y = aten::mH(%x)", "conj_physical mT"),
+    ("adjoint", "%y = aten::adjoint(%x)", "conj_physical mT"),
     ("single_operand", "%y = onnx::Concat[axis=0](%x)", ""),
     ("single_operand", "%y = onnx::Sum(%n)", ""),
     ("single_operand", "%y = onnx::Max(%x)", ""),
@@ -260,6 +264,8 @@ def test_rule_applies(rule: str, body: str, left: str) -> None:
 
 # (rule, body): the rule looks at %y and leaves it
 REFUSES = [
+    ("conjugate", "%w = onnx::Neg_(%x)\n%y = aten::conj(%x)"),
+    ("adjoint", "%y = aten::adjoint(%x)\n%w = onnx::Neg_(%y)"),
     (
         "dropout_at_inference",  # it trains
         """%r : Float() = prim::Constant[value=tensor([0.])]()
@@ -744,3 +750,23 @@ def test_weights_are_not_scaled_in_place_of_what_is_given(weight):
     PassManager("canonicalize").run(graph)
     (product,) = [node for node in graph.nodes if node.kind == "onnx::Mul"]
     assert product.inputs[0] is graph.inputs[0]
+
+
+@pytest.mark.parametrize("kind", ["conj", "_conj", "mH", "adjoint"])
+@pytest.mark.parametrize("written", [False, True])
+def test_conjugates_that_nothing_writes_are_copies(kind, written):
+    write = "%w : Tensor = aten::add_(%y, %x, %one)" if written else ""
+    module = parse_module(f"""
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::{kind}(%x)
+  {write}
+  return (%y)
+""")
+    model = irc.compile(module, "canonicalize,dce")
+    kinds = {node.kind for node in model.graph.walk()}
+    assert ("aten::conj_physical" in kinds) == (not written)
+    if not written:
+        x = np.array([[1, 2 + 1j], [3j, 4]], np.complex64)
+        expected = x.conj() if "conj" in kind else x.conj().T
+        np.testing.assert_array_equal(model.run({"x": x})[model.outputs[0].name], expected)

@@ -38,6 +38,16 @@ TURN = np.array([1j, 2], np.complex64)
 BFLOATS = np.array([[1, 2, 3], [4, 5, 6]], ml_dtypes.bfloat16)
 
 CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("_pack_padded_sequence", (np.array([[1.0, 2], [3, 4]]), index(2, 1), True), ([1, 3, 2], [2, 1])),
+    ("_pad_packed_sequence", (f32(1, 3, 2), index(2, 1), True, 9.0, 3), ([[1, 2, 9], [3, 9, 9]], [2, 1])),
+    ("segment_reduce", (f32(1, 2, 3), "mean", index(2, 0, 1), None, None, 0, False, None), f32(1.5, NAN, 3)),
+    ("segment_reduce", (f32(1, 2, 3), "max", index(2, 1), None, None, 0, False, 2.5), f32(2.5, 3)),
+    ("index_reduce", (f32(1, 2), 0, index(1, 1), f32(4, 6), "mean", True), f32(1, 4)),
+    ("index_reduce", (f32(1, 2), 0, index(1, 1), f32(4, 6), "amin", False), f32(1, 4)),
+    ("embedding_renorm_", (np.array([[3.0, 4], [3, 4]]), index(1), 1.0, 2.0), [[3, 4], [0.6, 0.8]]),
+    ("multilabel_margin_loss", (f32(1, 0, 2), index(0, -1, 1), 1), 2 / 3),
+    ("feature_alpha_dropout", (f32(1, 2), 0.5, False), f32(1, 2)),
+    ("conj_physical", (np.array([1 + 2j]),), [1 - 2j]),
     ("special_i0e", (f32(0, 1, -40),), f32(1, 0.46575961, 0.06327828)),
     ("special_i1", (f32(0, 1, -1),), f32(0, 0.5651591, -0.5651591)),
     ("special_i1e", (f32(40, -1),), f32(0.06248223, -0.20791042)),
@@ -339,6 +349,11 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("rsub", (index(1), index(1), 2.5), "alpha is 2.5"),
     ("add", (f32(1), f32(1), 2j), "alpha is 2j"),
     ("topk", (number(2), 2, -1, True, True), "k is 2"),
+    ("_pack_padded_sequence", (np.ones((2, 2)), index(1, 2), True), "longer ones first"),
+    ("_pad_packed_sequence", (f32(1, 3, 2), index(2, 1), True, 9.0, 1), "to length 1"),
+    ("segment_reduce", (f32(1, 2, 3), "sum", index(2, 2), None, None, 0, False, None), "amount to 3"),
+    ("index_reduce", (f32(1, 2), 0, index(1), f32(4), "sum", True), "reduce is 'sum'"),
+    ("multilabel_margin_loss", (f32(1, 0), index(0, 2), 1), "not below 2"),
     ("polygamma", (-1, f32(1)), "from the 0th on"),
     ("rrelu", (f32(-1), 0.5, 0.25, True, None), "cannot draw slopes"),
     ("matrix_exp", (f32(1, 2),), "square matrices"),
@@ -504,10 +519,15 @@ def test_refusals(kind: str, arguments: tuple[Any, ...], message: str) -> None:
         op(kind, *copies(arguments))
 
 
-def test_projections_of_an_lstm_are_refused_by_name() -> None:
-    x, hidden, cell = (np.zeros(shape, np.float32) for shape in ((2, 1, 3), (1, 1, 2), (1, 1, 4)))
-    with pytest.raises(Error, match="projections"):
-        op("lstm", x, [hidden, cell], [x] * 5, True, 1, 0.0, False, False, False)
+def test_projections_of_an_lstm() -> None:
+    x, hidden, cell = (np.ones(shape, np.float32) for shape in ((2, 1, 3), (1, 1, 1), (1, 1, 4)))
+    params = [np.zeros(shape, np.float32) for shape in ((16, 3), (16, 1), (16,), (16,))]
+    y, last, cells = op("lstm", x, [hidden, cell], [*params, np.ones((1, 4), np.float32)], True, 1, 0.0, *[False] * 3)
+    np.testing.assert_allclose(cells, np.full((1, 1, 4), 0.25))
+    np.testing.assert_allclose(last, [[[4 * 0.5 * np.tanh(0.25)]]], rtol=1e-6)
+    np.testing.assert_allclose(y[:, 0, 0], 2 * np.tanh([0.5, 0.25]), rtol=1e-6)
+    with pytest.raises(Error, match="of a projected LSTM"):
+        op("lstm", x, [hidden, cell], [*params, params[0]], True, 1, 0.0, *[False] * 3)
 
 
 def test_strides_of_empty_tensors_are_those_of_dense_ones() -> None:

@@ -37,6 +37,20 @@ _CASTS = ("onnx::Cast", "onnx::CastLike")
 """They keep the shape, known or not."""
 
 
+@rewrite("aten::conj", "aten::_conj")
+def conjugate(m: Match) -> Value | None:
+    """A copy in place of a view that NumPy does not have, where nothing writes into one of them."""
+    return m.new("aten::conj_physical", [m.input()], m.output.type) if m.is_fixed(m.output) else None
+
+
+@rewrite("aten::adjoint", "aten::mH")
+def adjoint(m: Match) -> Value | None:
+    """Likewise, transposed."""
+    if not m.is_fixed(m.output):
+        return None
+    return m.new("aten::mT", [m.new("aten::conj_physical", [m.input()], m.output.type)], m.output.type)
+
+
 @rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast", "CastLike", "Tile")
 def shape_and_type_kept(m: Match) -> Value | None:
     """These do nothing at all if shape and element type stay as they are."""

@@ -39,11 +39,12 @@ BEYOND = (
     Beyond("aten::type_as", _SHARES, "a tensor that has the type already is returned itself"),
     Beyond("aten::data", _SHARES, "the tensor without its gradient, but with its memory"),
     Beyond(
-        "aten::dropout aten::feature_dropout aten::alpha_dropout",
+        "aten::dropout aten::feature_dropout aten::alpha_dropout aten::feature_alpha_dropout",
         _SHARES,
         "in evaluation, or with p = 0, the input is returned itself",
     ),
     Beyond("aten::einsum", _SHARES, "of one operand it is a permutation or a diagonal, a view"),
+    Beyond("aten::conj_physical", _SHARES, "real numbers are their own conjugates"),
     Beyond("aten::cartesian_prod", _SHARES, "of one operand it is that operand"),
     Beyond("aten::unsafe_*", _SHARES, "'unsafe' means that PyTorch does not track that results are views; they are"),
     # -- tensors taken apart: PyTorch lets the source escape --------------

@@ -207,6 +207,12 @@ ROWS = """
     aten::linalg_matrix_exp(Tensor self) -> Tensor
     aten::chain_matmul(Tensor[] matrices) -> Tensor
     aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)
+    aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)
+    aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)
+    aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
+    aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
+    aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
+    aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
     """
 
 RANDOM_UNLESS_FALSE = {
@@ -215,6 +221,9 @@ RANDOM_UNLESS_FALSE = {
     "aten::feature_dropout": "train",
     "aten::feature_dropout_": "train",
     "aten::alpha_dropout": "train",
+    "aten::alpha_dropout_": "train",
+    "aten::feature_alpha_dropout": "train",
+    "aten::feature_alpha_dropout_": "train",
     "aten::native_dropout": "train",
     "aten::lstm": "train",
     "aten::gru": "train",

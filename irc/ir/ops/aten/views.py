@@ -111,4 +111,5 @@ ROWS = """
     aten::cuda(Tensor(a) self) -> Tensor(b|a)
     aten::values(Tensor(a) self) -> Tensor(a)
     aten::indices(Tensor(a) self) -> Tensor(a)
+    aten::_conj(Tensor(a) self) -> Tensor(a=)
     """

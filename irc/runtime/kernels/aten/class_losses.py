@@ -37,6 +37,21 @@ def _multi_margin(
     return reduced(loss.reshape(target.shape), reduction, x.dtype)
 
 
+def _multi_label_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
+    """``sum max(0, 1 - x[label] + x[other])`` over labels, those before -1, and other classes, divided by all."""
+    scores, labels = np.atleast_2d(x).astype(np.float64), np.atleast_2d(target)
+    if x.ndim > 2 or target.shape != x.shape or not scores.shape[1] or target.dtype != INT64:
+        raise Error("IRC421", f"labels {target.dtype.name}{list(target.shape)} do not fit scores {list(x.shape)}")
+    if labels.size and not -1 <= labels.min() <= labels.max() < scores.shape[1]:
+        raise Error("IRC420", f"a class is not below {scores.shape[1]}")
+    loss: Array = np.zeros(len(scores))
+    for i, (row, given) in enumerate(zip(scores, labels)):
+        own = given[: int(np.argmin(np.append(given, -1)))]
+        others = np.delete(row, own)
+        loss[i] = np.maximum(0, 1 - row[own][:, None] + others).sum() / len(row)
+    return reduced(loss.reshape(x.shape[:-1]), reduction, x.dtype)
+
+
 def _ctc(
     logs: Array,
     targets: Array,
@@ -107,4 +122,4 @@ def _chance(logs: Array, word: Array, blank: int) -> Any:
     return np.logaddexp.reduce(ways[-2:])
 
 
-table({"multi_margin_loss": _multi_margin, "ctc_loss": _ctc})
+table({"multi_margin_loss": _multi_margin, "multilabel_margin_loss": _multi_label_margin, "ctc_loss": _ctc})

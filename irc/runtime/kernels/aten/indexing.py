@@ -223,6 +223,30 @@ def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str
     return x
 
 
+def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
+    """As `_scatter_reduce`, whole slices of ``source``."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise Error("IRC423", f"reduce is {reduce!r}; it must be 'prod', 'mean', 'amax' or 'amin'")
+    at = axis_in(dim, x.ndim)
+    target, given = _vector(x), _vector(source)
+    _slices(target, dim, index, given)  # which refuses what does not fit
+    places = np.expand_dims(index.reshape(-1), [i for i in range(target.ndim) if i != at])
+    _scatter_reduce(target, dim, np.broadcast_to(places, given.shape), given, reduce, include_self)
+    return x
+
+
+def _renormalise(x: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+    """The rows that indices name are made no longer than ``max_norm``."""
+    check_writable(x)
+    if x.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() < len(x)):
+        raise Error("IRC420", f"indices name no rows of a tensor of shape {list(x.shape)}")
+    rows = np.unique(indices)
+    lengths = np.linalg.norm(x[rows].astype(np.float64), norm_type, 1)
+    is_long = lengths > max_norm
+    x[rows[is_long]] *= (max_norm / (lengths[is_long, None] + 1e-7)).astype(x.dtype)
+    return x
+
+
 def _least(x: Array) -> Any:
     if x.dtype.kind == "b":
         return False
@@ -375,6 +399,9 @@ table(
         "scatter_add": copying(_scatter_add, in_order=True),
         "scatter_reduce_": _scatter_reduce,
         "scatter_reduce": copying(_scatter_reduce, in_order=True),
+        "index_reduce_": _index_reduce,
+        "index_reduce": copying(_index_reduce, in_order=True),
+        "embedding_renorm_": _renormalise,
         "take": _take_flat,
         "take_along_dim": _take_along,
         "nonzero": _nonzero,

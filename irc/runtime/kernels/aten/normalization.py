@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, overwrite, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
@@ -222,10 +222,14 @@ def _kept(shape: tuple[int, ...], p: float) -> Array:
     return np.asarray(_RANDOM.random(shape) >= p)
 
 
+def _dropped_together(x: Array) -> tuple[int, ...]:
+    """The shape of what is dropped or kept as a whole: channels."""
+    return (*x.shape[:2], *(1,) * (x.ndim - 2))
+
+
 def _mask(x: Array, p: float, features: bool) -> Array:
     """What to multiply by: 0 where something is dropped, 1 / (1 - p) elsewhere."""
-    shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
-    return np.asarray(_kept(shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
+    return np.asarray(_kept(_dropped_together(x) if features else x.shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
 
 
 def _dropout(features: bool) -> Callable[..., Array]:
@@ -252,14 +256,26 @@ def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Arra
     return np.asarray(x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
 
 
-def _alpha_dropout(x: Array, p: float, train: bool) -> Array:
+def _alpha_dropout(features: bool) -> Callable[..., Array]:
     """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
-    if not train or p == 0:
-        return x
-    saturation = -1.7580993408473766
-    kept = _kept(x.shape, p)
-    scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
-    return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
+
+    def run(x: Array, p: float, train: bool) -> Array:
+        if not train or p == 0:
+            return x
+        saturation = -1.7580993408473766
+        kept = _kept(_dropped_together(x) if features else x.shape, p)
+        scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
+        return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
+
+    return run
+
+
+def _written(run: Callable[..., Array]) -> Callable[..., Array]:
+    def writing(x: Array, p: float, train: bool) -> Array:
+        found = run(x, p, train)
+        return x if found is x else overwrite(x, found)
+
+    return writing
 
 
 _softmax, _log_softmax = _along(softmax), _along(log_softmax)
@@ -281,6 +297,9 @@ table(
         "feature_dropout": _dropout(True),
         "feature_dropout_": _dropout_in_place(True),
         "native_dropout": _native_dropout,
-        "alpha_dropout": _alpha_dropout,
+        "alpha_dropout": _alpha_dropout(False),
+        "alpha_dropout_": _written(_alpha_dropout(False)),
+        "feature_alpha_dropout": _alpha_dropout(True),
+        "feature_alpha_dropout_": _written(_alpha_dropout(True)),
     }
 )

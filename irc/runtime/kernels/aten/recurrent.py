@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels import recurrent
+from irc.runtime.kernels import numerics, recurrent
+from irc.runtime.kernels.aten.packed import alive
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, counting
+from irc.runtime.kernels.support import Array
 from irc.runtime.values import is_array
 
 
@@ -41,6 +42,8 @@ class _Cell(NamedTuple):
     attributes: dict[str, Any]
 
 
+_RANDOM: Any = np.random.default_rng()
+
 CELLS = {
     "lstm": _Cell(recurrent.lstm, (0, 3, 1, 2), 2, {}),  # i f g o -> i o f c
     "gru": _Cell(recurrent.gru, (1, 0, 2), 1, {"linear_before_reset": 1}),  # r z n -> z r h
@@ -57,11 +60,14 @@ def _run(
     biased: bool,
     both: bool,
     lengths: Array | None,
+    dropout: float = 0.0,
 ) -> tuple[Array, list[Array]]:
-    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Gives outputs and last states."""
-    if len({s.shape[-1] for s in states}) > 1:
-        raise Error("IRC424", "an LSTM with projections (proj_size) is not supported")
-    directions, each = 2 if both else 1, 4 if biased else 2
+    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Gives outputs and last states.
+
+    Where an LSTM's two states differ in size, what it gives is projected to that of the first.
+    """
+    projects = len({s.shape[-1] for s in states}) > 1
+    directions, each = 2 if both else 1, (4 if biased else 2) + projects
     layers, rest = divmod(len(params), directions * each)
     if rest or not layers or any(s.shape[0] != layers * directions for s in states):
         raise Error("IRC421", f"{len(params)} parameters do not fit {directions} direction(s) of layers, {each} each")
@@ -72,7 +78,20 @@ def _run(
     kernel = cell.bind(_Layer(attributes, (None,) * (1 + cell.states)))
     last: list[list[Array]] = [[] for _ in states]
     for layer in range(layers):
+        if layer and dropout:
+            x = x * (_RANDOM.random(x.shape) >= dropout) / max(1 - dropout, np.finfo(x.dtype).tiny)
+            x = x.astype(states[0].dtype)
         own = [params[(layer * directions + d) * each :][:each] for d in range(directions)]
+        if projects:
+            outputs: list[Array] = []
+            for d, parameters in enumerate(own):
+                h, c = (s[layer * directions + d] for s in states)
+                y, h, c = _projected(x, parameters, h, c, lengths, d > 0)
+                outputs.append(y)
+                last[0].append(h[None])
+                last[1].append(c[None])
+            x = np.concatenate(outputs, -1)
+            continue
         w, r = (np.stack([_reordered(p[i], cell.gates) for p in own]) for i in (0, 1))
         b = np.stack([np.concatenate([_reordered(v, cell.gates) for v in p[2:]]) for p in own]) if biased else None
         first = [s[layer * directions :][:directions] for s in states]
@@ -81,6 +100,29 @@ def _run(
             kept.append(state)
         x = np.ascontiguousarray(np.moveaxis(y, 1, 2)).reshape(*y.shape[:1], y.shape[2], -1)
     return x, [np.concatenate(kept) for kept in last]
+
+
+def _projected(
+    x: Array, params: Sequence[Array], h: Array, c: Array, lengths: Array | None, backward: bool
+) -> tuple[Array, Array, Array]:
+    """One direction of an LSTM of which each state ``h`` is projected to a smaller one."""
+    w, r, *biases, projection = params
+    wide = 4 * c.shape[-1]
+    shapes = [(wide, x.shape[-1]), (wide, h.shape[-1]), *[(wide,)] * len(biases), (h.shape[-1], c.shape[-1])]
+    if [p.shape for p in params] != shapes:
+        raise Error("IRC421", f"parameters of a projected LSTM are of shapes {shapes}, not {[p.shape for p in params]}")
+    fixed = x @ w.T + (sum(biases) if biases else 0)
+    out = np.zeros((*x.shape[:2], projection.shape[0]), x.dtype)
+    for t in reversed(range(len(x))) if backward else range(len(x)):
+        into, kept, new, given = np.split(fixed[t] + h @ r.T, 4, -1)
+        for gate in (into, kept, given):
+            numerics.sigmoid(gate, gate)
+        cell = kept * c + into * np.tanh(new)
+        state = (given * np.tanh(cell)) @ projection.T
+        goes_on = True if lengths is None else (t < lengths)[:, None]
+        c, h = np.where(goes_on, cell, c), np.where(goes_on, state, h)
+        out[t] = np.where(goes_on, state, 0)
+    return out, h, c
 
 
 def _reordered(w: Array, gates: tuple[int, ...]) -> Array:
@@ -93,9 +135,9 @@ def _layer_of(cell: _Cell) -> Kernel:
     def of_input(
         x: Array, hx: Any, params: Any, biased: bool, layers: int, dropout: float, train: bool, both: bool, first: bool
     ) -> tuple[Array, ...]:
-        _no_dropout(dropout, train)
         states = list(hx) if cell.states == 2 else [hx]
-        y, last = _run(cell, x.swapaxes(0, 1) if first else x, states, params, biased, both, None)
+        steps = x.swapaxes(0, 1) if first else x
+        y, last = _run(cell, steps, states, params, biased, both, None, dropout if train else 0.0)
         return y.swapaxes(0, 1) if first else y, *last
 
     def of_data(
@@ -109,25 +151,19 @@ def _layer_of(cell: _Cell) -> Kernel:
         train: bool,
         both: bool,
     ) -> tuple[Array, ...]:
-        _no_dropout(dropout, train)
         states = list(hx) if cell.states == 2 else [hx]
-        steps, batch = len(sizes), int(sizes[0])
-        alive = counting(batch) < sizes[:, None]  # [T, B]: packed sequences come longest first
-        padded = np.zeros((steps, batch, data.shape[1]), data.dtype)
-        padded[alive] = data
-        y, last = _run(cell, padded, states, params, biased, both, alive.sum(0))
-        return y[alive], *last
+        goes_on = alive(sizes, int(sizes[0]))
+        padded = np.zeros((*goes_on.shape, data.shape[1]), data.dtype)
+        padded[goes_on] = data
+        lengths, rate = goes_on.sum(0), dropout if train else 0.0
+        y, last = _run(cell, padded, states, params, biased, both, lengths, rate)
+        return y[goes_on], *last
 
     def run(x: Array, second: Any, *rest: Any) -> tuple[Array, ...]:
         packed = is_array(second if cell.states == 2 else rest[0])
         return of_data(x, second, *rest) if packed else of_input(x, second, *rest)
 
     return run
-
-
-def _no_dropout(dropout: float, train: bool) -> None:
-    if dropout and train:
-        raise Error("IRC424", "dropout between recurrent layers in training is not supported")
 
 
 def _cell_of(cell: _Cell) -> Kernel:

@@ -338,7 +338,8 @@ def _at_least(rank: int) -> Any:
 def _conjugate(x: Array) -> Array:
     """Of real numbers the tensor itself. Torch's conjugates of complex ones show memory that holds their opposite."""
     if x.dtype.kind == "c":
-        raise Error("IRC423", "NumPy has no conjugate views of complex tensors")
+        view = "NumPy has no conjugate views of complex tensors"
+        raise Error("IRC423", f"{view}; the pass canonicalize makes copies of those that nothing writes")
     return x
 
 
@@ -386,7 +387,8 @@ table(
         "mT": _matrix_transpose,
         **dict.fromkeys(("mH", "matrix_H"), one(lambda x: _matrix_transpose(_conjugate(x)))),
         "adjoint": one(lambda x: _matrix_transpose(_conjugate(x))),
-        "conj": _conjugate,
+        **dict.fromkeys(("conj", "_conj"), _conjugate),
+        "conj_physical": one(lambda x: np.conjugate(x) if x.dtype.kind == "c" else x),
         "movedim": _move,
         "moveaxis": _move,
         "select": _select,
