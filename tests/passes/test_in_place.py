@@ -62,6 +62,8 @@ graph(%x : Float(2, 4)):
         ("onnx::Pow(%a, %two)", "onnx::Pow_(%a, %two)"),
         ("irc::slice_scatter[starts=[0, 1], steps=[1, 2]](%a, %part)", None),
         ("onnx::Sub(%w, %a)", ""),  # not commutative
+        ("onnx::PRelu(%a, %row)", "onnx::PRelu_(%a, %row)"),
+        ("onnx::PRelu(%b, %row)", ""),  # the slope makes the result larger
         ("onnx::Add(%row, %b)", ""),  # the result is larger than either
         ("onnx::Equal(%a, %w)", ""),  # of another type
         ("onnx::Where(%cond, %a, %w)", ""),  # its first input is the condition

@@ -133,6 +133,15 @@ def test_slices_in_shape_arithmetic_are_those_of_the_kernel(bounds):
     assert y.type == tensor(DType.FLOAT, sizes)
 
 
+@pytest.mark.parametrize("kind", ["onnx::PRelu", "onnx::Pow", "onnx::SwiGLU", "onnx::Where"])
+def test_what_broadcasts_is_as_large_as_all_of_it_is(kind):
+    condition = [tensor(DType.BOOL, (2, 1))] if kind == "onnx::Where" else []
+    graph, b, values = _graph(*condition, tensor(DType.FLOAT, ("N", 6)), tensor(DType.FLOAT, (6,)))
+    graph.set_outputs([b.op(kind, *values)])
+    Inference(graph).run()
+    assert graph.outputs[0].type == tensor(DType.FLOAT, (2 if condition else "N", 6))
+
+
 def test_contents_are_not_tracked_through_memory_that_is_written():
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
     shape = b.op("onnx::Shape", x)

@@ -84,7 +84,7 @@ BINARY = frozenset(
         "Xor",
     ]
 )
-"""Two inputs that broadcast as in NumPy (PRelu and SwiGLU: the result has the first one's shape)."""
+"""Two inputs that broadcast as in NumPy. (The standard lets PRelu and SwiGLU broadcast less; kernels do not mind.)"""
 
 VARIADIC = frozenset(["Max", "Mean", "Min", "Sum"])
 """Any number of inputs, at least one, that broadcast as in NumPy."""

@@ -32,7 +32,7 @@ TORCH = _KEEP_TYPE | _KEEP_FLOATS
 
 _SLICE = "irc::slice_scatter"
 
-_BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC) - {"onnx::PRelu", "onnx::SwiGLU"}
+_BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC)
 
 _NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.ops.pointwise import POINTWISE, is_pointwise
+from irc.ir.ops.pointwise import POINTWISE, SHAPED_LIKE_FIRST, is_pointwise
 from irc.ir.ops.slices import bounds
 from irc.ir.types import Dim, DType, TensorType
 from irc.passes.shapes.context import NodeTypes
@@ -318,7 +318,7 @@ def _as_first(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
     return s.axis(c.node.inputs[0], axis)
 
 
-_LIKE_FIRST = ("onnx::Clip", "onnx::PRelu", "onnx::RMSNormalization", "onnx::Softmax", "onnx::SwiGLU")
+_LIKE_FIRST = (*SHAPED_LIKE_FIRST, "onnx::RMSNormalization", "onnx::Softmax")
 
 _AXES: dict[str, _Rule] = {
     **dict.fromkeys(POINTWISE, _of_pointwise),

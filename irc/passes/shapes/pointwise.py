@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.ops.pointwise import BINARY, UNARY, VARIADIC
+from irc.ir.ops.pointwise import BINARY, SHAPED_LIKE_FIRST, UNARY, VARIADIC
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
@@ -15,10 +15,10 @@ _SAME_AS_FIRST = (
 ).split()
 
 _COMPARE = frozenset("And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split())
-_BROADCAST = (BINARY | VARIADIC) - _COMPARE - {"Pow", "PRelu", "SwiGLU"}
+_BROADCAST = (BINARY | VARIADIC) - _COMPARE - {"Pow"}
 
 
-@shape_rule("Clip", *UNARY - {"Cast", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)
+@shape_rule(*SHAPED_LIKE_FIRST, *UNARY - {"Cast", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)
 def same_as_first(c: NodeTypes) -> Type:
     return c.type(0)
 
@@ -41,11 +41,10 @@ def rms_normalization(c: NodeTypes) -> Type:
     return TensorType(c.dtype(1), c.shape(0))
 
 
-@shape_rule("PRelu", "Pow")
-def slope_or_exponent(c: NodeTypes) -> Type:
-    if c.version < 7:
-        return c.type(0)
-    return TensorType(c.dtype(0), c.broadcast([c.shape(0), c.shape(1)]))
+@shape_rule("Pow")
+def power(c: NodeTypes) -> Type:
+    """The exponent may be of another type."""
+    return _broadcast_all(c, c.dtype(0))
 
 
 def _broadcast_all(c: NodeTypes, dtype: DType | None) -> Type:

@@ -14,7 +14,8 @@ from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
 
 _SAME = (
-    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout msort"
+    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout msort "
+    "bitwise_not fix"
 ).split()
 """The result has the type of the input."""
 
@@ -32,10 +33,10 @@ _REAL_FUNCTION = (
 _PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
 
 _ARITHMETIC = (
-    "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2"
+    "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot"
 ).split()
-_BITWISE = "bitwise_and bitwise_or bitwise_xor gcd lcm".split()
-_DIVISION = "div divide true_divide atan2".split()
+_BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm".split()
+_DIVISION = "div divide true_divide atan2 copysign xlogy".split()
 _COMPARISON = "eq ne lt le gt ge not_equal logical_and logical_or logical_xor".split()
 _THREE = "addcmul addcdiv lerp".split()
 
