@@ -25,7 +25,7 @@ _RESHAPES = frozenset(
 )
 """Operators whose first result has all elements of the first input, in their order, each once."""
 
-_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.NAMESPACES))
+_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.DOMAINS))
 """Namespaces of operators whose kernels give fresh results in C order."""
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
+from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.verify.verifier import verify
 from tests.ir.helpers import body, marked, refused
 
@@ -166,7 +167,10 @@ from tests.ir.helpers import body, marked, refused
         (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
         (body("aten::relu(%x)", "%x : Tensor"), "IRC213", "has 1 output, not 0", "aten::relu"),
         # ONNX
-        (body("%y : Tensor = onnx::Ad(%x)", "%x : Tensor"), "IRC217", "knows no operator onnx::Ad", "onnx::Ad"),
+        *(
+            (body(f"%y : Tensor = {kind}(%x)", "%x : Tensor"), "IRC217", f"knows no operator {kind}", kind)
+            for kind in (f"{domain}::Ad" for domain in DOMAINS)
+        ),
         (
             body("%y : Tensor = onnx::Relu[since_version=99999](%x)", "%x : Tensor"),
             "IRC217",

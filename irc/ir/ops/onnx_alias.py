@@ -8,8 +8,13 @@ time, so none of them is a must.
 
 from __future__ import annotations
 
-NAMESPACES = ("onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
-"""Those of the standard. Of others that look like them (``ai.onnx.contrib``) nothing is known."""
+DOMAINS = {"onnx": ""} | {
+    name: name for name in ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
+}
+"""The IR's namespaces of the standard's operators -> ONNX's name of each.
+
+Of others that look like them (``ai.onnx.contrib``) nothing is known.
+"""
 
 ROWS = (
     """

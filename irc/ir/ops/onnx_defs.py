@@ -6,6 +6,7 @@ from functools import cache
 
 from irc.ir import types
 from irc.ir.node import Node
+from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.registry import schemas
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import Type, TypeVar
@@ -24,8 +25,8 @@ def onnx_schema(node: Node) -> Schema | None:
 def _lookup(kind: str, version: int | None) -> Schema | None:
     import onnx.defs
 
-    domain, _, name = kind.rpartition("::")
-    domain = "" if domain == "onnx" else domain
+    namespace, _, name = kind.rpartition("::")
+    domain = DOMAINS.get(namespace, namespace)
     in_place = name.endswith("_")
     rows = schemas(kind)
     try:

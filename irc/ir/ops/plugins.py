@@ -10,7 +10,7 @@ from irc.ir.ops import onnx_alias
 ENTRY_POINT_GROUP = "irc.operators"
 """Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
 
-_OWN = ("aten", "irc", "prim", *onnx_alias.NAMESPACES)
+_OWN = ("aten", "irc", "prim", *onnx_alias.DOMAINS)
 
 _done: set[str] = set(_OWN)
 _loading: set[str] = set()

@@ -16,8 +16,6 @@ _TEXTS: dict[str, list[str]] = {}
 _PARSED: dict[str, tuple[Schema, ...]] = {}
 _EFFECTS: dict[str, Effects] = {}
 _SWITCHES: dict[str, str] = {}
-_FUNCTIONAL_NAMESPACES = frozenset(onnx_alias.NAMESPACES)
-
 
 on_change: list[Callable[[str], None]] = []
 """Called with a kind whose rows have changed: by whoever keeps what follows from them."""
@@ -87,7 +85,7 @@ def random_switch(kind: str) -> str | None:
 
 def functional_by_default(kind: str) -> bool:
     """Whether ``kind`` is of ONNX's own: they write nothing and return fresh memory unless a row says otherwise."""
-    return kind.rpartition("::")[0] in _FUNCTIONAL_NAMESPACES
+    return kind.rpartition("::")[0] in onnx_alias.DOMAINS
 
 
 def kinds() -> Iterable[str]:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.node import Node
+from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 
-_DOMAINS = {"onnx": "", "ai.onnx.ml": "ai.onnx.ml", "ai.onnx.preview.training": "ai.onnx.preview.training"}
 _OWN_FORMS = frozenset({"onnx::Loop", "onnx::Scan"})  # their bodies are blocks here: operator_rules knows them
 _MAX_VERSION = 2**31 - 1
 
@@ -52,7 +52,7 @@ class _Signature(NamedTuple):
 def check_onnx(node: Node) -> bool:
     """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
     namespace, _, name = node.kind.rpartition("::")
-    domain = _DOMAINS.get(namespace)
+    domain = DOMAINS.get(namespace)
     if domain is None:
         return False
     if node.kind in _OWN_FORMS:
@@ -202,7 +202,7 @@ def _has_kind(value: Any, kind: str) -> bool:
 def _signature_of(kind: str, version: int | None) -> _Signature | None:
     """The signature of nodes of a kind, in-place twins too; None if they are not of ONNX, or of a form of their own."""
     namespace, _, name = kind.rpartition("::")
-    domain = _DOMAINS.get(namespace)
+    domain = DOMAINS.get(namespace)
     if domain is None or kind in _OWN_FORMS:
         return None
     return _signature(domain, name, version) or _signature(domain, name.removesuffix("_"), version)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
+from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
@@ -27,9 +28,6 @@ from irc.runtime.operands import onnx_type
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-DOMAINS = {"onnx": ""} | {d: d for d in ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")}
-"""The IR's namespaces whose operators onnx.reference knows, and ONNX's name of each."""
 
 
 def serves(node: Node) -> bool:
