@@ -5,6 +5,22 @@ from __future__ import annotations
 GROUP = "prim::FusionGroup"
 """Runs its attribute ``Subgraph``, whose nodes were fused."""
 
+DIFFERENTIABLE = "prim::DifferentiableGraph"
+"""A group that may return less than its subgraph does: the rest is for a backward pass."""
+
+SUBGRAPHS = frozenset(
+    [
+        GROUP,
+        DIFFERENTIABLE,
+        "prim::CudaFusionGroup",
+        "prim::FallbackGraph",
+        "prim::FunctionalGraph",
+        "prim::StaticSubgraph",
+        "prim::TensorExprGroup",
+    ]
+)
+"""Run the graph in their attribute ``Subgraph`` once, as it stands, on their inputs."""
+
 CALL = "prim::CallFunction"
 """Calls another graph of the module, which its first input names."""
 

@@ -6,13 +6,14 @@ import pytest
 
 from irc.alias import analyze
 from irc.ir import Builder, Graph, Value, types
+from irc.ir.kinds import GROUP, SUBGRAPHS
 from tests.alias.helpers import Case
 
 T = types.TENSOR
 
 
-def group(graph: Graph, inputs: list[Value], kinds: list[str], results: list[int]) -> list[Value]:
-    """A FusionGroup of a chain of operators on its first input.
+def group(graph: Graph, inputs: list[Value], kinds: list[str], results: list[int], of: str = GROUP) -> list[Value]:
+    """A group of a chain of operators on its first input.
 
     ``results`` says which of the chain it returns; -1 is the input.
     """
@@ -22,7 +23,7 @@ def group(graph: Graph, inputs: list[Value], kinds: list[str], results: list[int
     for kind in kinds:
         chain.append(Builder(inner).op(kind, chain[-1]))
     inner.set_outputs([chain[i + 1] for i in results])
-    node = Builder(graph).node("prim::FusionGroup", inputs, [T] * len(results), attributes={"Subgraph": inner})
+    node = Builder(graph).node(of, inputs, [T] * len(results), attributes={"Subgraph": inner})
     return list(node.outputs)
 
 
@@ -44,9 +45,10 @@ def test_a_pure_group_makes_fresh_memory() -> None:
     assert not db.has_writers(a)
 
 
-def test_views_and_writes_inside_reach_outside() -> None:
+@pytest.mark.parametrize("kind", sorted(SUBGRAPHS))
+def test_views_and_writes_inside_reach_outside(kind: str) -> None:
     graph, a, b = made()
-    p, q = group(graph, [a, b], ["aten::t", "aten::relu_", "aten::neg"], [0, 2])
+    p, q = group(graph, [a, b], ["aten::t", "aten::relu_", "aten::neg"], [0, 2], kind)
     graph.set_outputs([p, q])
     db = analyze(graph)
     assert db.may_alias(p, a)

@@ -6,6 +6,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
+from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.verify.verifier import verify
 from tests.ir.helpers import body, marked, refused
@@ -143,6 +144,16 @@ from tests.ir.helpers import body, marked, refused
             "IRC213",
             "2 outputs here, not 1",
             "prim::TupleUnpack",
+        ),
+        *(
+            (
+                body(f"%y : Tensor = {kind}_0(%x)", "%x : Tensor")
+                + f"with {kind}_0 = graph(%x : Tensor, %z : Tensor):\n  return (%x)\n",
+                "IRC213",
+                "2 inputs here, not 1",
+                f"{kind}_0",
+            )
+            for kind in sorted(SUBGRAPHS)
         ),
         (body("prim::Exit(%x, %x)", "%x : __torch__.A"), "IRC213", "must have 1 input here, not 2", "prim::Exit"),
         (body("%y : int = prim::Enter()"), "IRC213", "must have 1 input here, not 0", "prim::Enter"),

@@ -7,6 +7,7 @@ from irc.alias.recorder import Recorder, Rule, Steps, is_functional
 from irc.alias.summaries import call
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
+from irc.ir.kinds import CALL, SUBGRAPHS
 from irc.ir.node import Node
 
 
@@ -69,15 +70,4 @@ def _is_functional(graph: Graph) -> bool:
     )
 
 
-RULES: dict[str, Rule | None] = dict.fromkeys(
-    (
-        "prim::FusionGroup",
-        "prim::TensorExprGroup",
-        "prim::DifferentiableGraph",
-        "prim::FunctionalGraph",
-        "prim::StaticSubgraph",
-        "prim::FallbackGraph",
-    ),
-    subgraph,
-)
-RULES["prim::CallFunction"] = _call_function
+RULES: dict[str, Rule | None] = {**dict.fromkeys(SUBGRAPHS, subgraph), CALL: _call_function}

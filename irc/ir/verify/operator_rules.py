@@ -10,6 +10,7 @@ from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
+from irc.ir.kinds import DIFFERENTIABLE, SUBGRAPHS
 from irc.ir.node import Node
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, scan_states
 from irc.ir.text.type_parser import parse_type
@@ -19,16 +20,6 @@ from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 from irc.wording import count
-
-_GROUPS = frozenset(
-    {
-        "prim::FusionGroup",
-        "prim::TensorExprGroup",
-        "prim::CudaFusionGroup",
-        "prim::FunctionalGraph",
-    }
-)
-"""Operators that run their ``Subgraph`` as it stands."""
 
 
 def check_form(node: Node) -> None:
@@ -171,7 +162,7 @@ def _group(node: Node) -> None:
     subgraph = node.attributes.get("Subgraph")
     if not isinstance(subgraph, Graph):
         raise node_error("IRC215", f"{node.kind} needs an attribute Subgraph that holds a graph", node)
-    if node.kind == "prim::DifferentiableGraph":  # what is left for the backward pass comes after its outputs
+    if node.kind == DIFFERENTIABLE:  # what is left for the backward pass comes after its outputs
         _has(node, inputs=len(subgraph.inputs))
         _require(node, len(node.outputs) <= len(subgraph.outputs), "the subgraph has fewer outputs")
     else:
@@ -274,6 +265,5 @@ _FORMS: dict[str, Callable[[Node], None]] = {
     "prim::Exit": _counts(1, None),
     "prim::GetAttr": _field(1, 1),
     "prim::SetAttr": _field(2, 0),
-    "prim::DifferentiableGraph": _group,
-    **dict.fromkeys(_GROUPS, _group),
+    **dict.fromkeys(SUBGRAPHS, _group),
 }
