@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error, comes_from_outside
 from irc.ir import Node, Tensor, Value
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type
@@ -20,14 +21,6 @@ from irc.passes.shapes.infer import refine
 
 if TYPE_CHECKING:
     from irc.passes.base import Evaluate
-
-MOVERS = frozenset(
-    f"onnx::{name}"
-    for name in (
-        "DepthToSpace Expand Flatten Identity Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze".split()
-    )
-)
-"""Operators whose every result element is some element of the first input."""
 
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
 _NODE_BYTES = 512  # what a node takes itself, about: strings and lists that are smaller make no model larger

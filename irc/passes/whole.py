@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind
 from irc.ir.kinds import GROUP
 from irc.ir.ops import onnx_alias, schemas
+from irc.ir.ops.movers import ORDERED
 from irc.passes.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 _RESHAPES = frozenset(
     [
-        *(f"onnx::{name}" for name in "Dropout Flatten Identity Reshape Squeeze Unsqueeze".split()),
+        *ORDERED,
+        "onnx::Dropout",
         *(
             f"aten::{name}"
             for name in "alias contiguous detach flatten reshape squeeze unflatten unsqueeze view".split()

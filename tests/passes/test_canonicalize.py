@@ -197,6 +197,16 @@ APPLIES = [
         "Transpose Mul MatMul",
     ),
     (
+        "scale_of_the_smaller_operand",
+        """%h : Float() = prim::Constant[value=tensor([0.5])]()
+           %s = onnx::Mul(%x, %h)
+           %t = onnx::Flatten[axis=2](%s)
+           %o : Float(1, 2) = prim::Constant[value=splat(2.)]()
+           %w = onnx::Neg(%o)
+           %y = onnx::MatMul(%t, %w)""",
+        "Neg Flatten Mul MatMul",
+    ),
+    (
         "scale_of_the_smaller_operand",  # what both are multiplied with, at once: a cache is larger
         """%h : Float(1) = prim::Constant[value=splat(0.5)]()
            %t = onnx::Transpose[perm=[1, 0]](%n)

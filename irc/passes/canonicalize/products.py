@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.ops.joins import APPEND, CONCAT
+from irc.ir.ops.movers import MOVERS, ORDERED, PERMUTING
 from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType
@@ -15,17 +16,14 @@ from irc.passes.constants import constant_tensor, is_constant
 if TYPE_CHECKING:
     from irc.ir import Node, Value
 
-_MOVING = frozenset(f"onnx::{name}" for name in "Identity Reshape Squeeze Transpose Unsqueeze".split())
-"""Operators that only move the elements of their first operand: they may come before a scale as well as after it."""
-
-_SPREADING = frozenset({"onnx::Expand", "onnx::Slice"})
-"""Operators whose result is a cache as their first operand is: repeated for heads that share it, or a window of it."""
+_MOVING = ORDERED | PERMUTING
+"""They may come before a scale as well as after it, which is no more work."""
 
 _EXTENDING = SCATTERING | {APPEND, CONCAT}
 """Operators by which a step puts what is new into a cache that grows, or into one of fixed size."""
 
-_FOLLOWED = _MOVING | _SPREADING | _EXTENDING
-"""Operators whose result is a cache if their first operand is one."""
+_FOLLOWED = MOVERS | _EXTENDING
+"""Operators whose result is a cache if their first operand is one: repeated for heads that share it, a window of it."""
 
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""

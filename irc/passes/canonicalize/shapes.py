@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.ops.movers import ORDERED
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType
 from irc.passes.canonicalize.match import Match, rewrite, surely_equal
@@ -16,7 +17,7 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 if TYPE_CHECKING:
     from irc.ir import Value
 
-_RESHAPING = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_RESHAPING = [kind.removeprefix("onnx::") for kind in sorted(ORDERED)]
 
 _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.ops.movers import ORDERED
 from irc.ir.ops.pointwise import POINTWISE, SHAPED_LIKE_FIRST, is_pointwise
 from irc.ir.ops.slices import bounds
 from irc.ir.types import Dim, DType, TensorType
@@ -193,7 +194,7 @@ _ELEMENTS: dict[str, _Rule] = {
     "onnx::Add": _of_add,
     "onnx::Mul": _of_mul,
     "onnx::Where": _of_where,
-    **dict.fromkeys(["onnx::Identity", "onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze"], _same),
+    **dict.fromkeys(ORDERED, _same),
 }
 
 
