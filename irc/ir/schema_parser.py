@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from irc.errors import Error, did_you_mean
 from irc.ir import types
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
+from irc.ir.text.names import unquote
 from irc.ir.types import Type
 
 _TOKEN = re.compile(
@@ -272,7 +273,11 @@ class _Parser:
         if kind == "number":
             return float(word) if any(c in word for c in ".ein") else int(word)
         if kind == "string":
-            return word[1:-1]
+            try:
+                return unquote(word[1:-1])
+            except ValueError as error:
+                self.at -= 1
+                return self._fail(str(error))
         if kind == "name":
             return _LITERALS.get(word, word)
         self.at -= 1

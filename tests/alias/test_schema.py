@@ -68,10 +68,10 @@ def test_annotations_inside_types() -> None:
 
 def test_defaults_sizes_and_variadics() -> None:
     schema = parse_schema(
-        'a::b(int[2] k=[1, 1], int[] s=[], float e=1e-5, str m="x,)", bool f=False, int? n=None, int z=-1, ...) -> '
+        r'a::b(int[2] k=[1, 1], int[] s=[], float e=1e-5, str m="x,)\n", bool f=False, int? n=None, int z=-1, ...) -> '
         "(Tensor(a) x, ...)"
     )
-    assert [a.default for a in schema.arguments] == [[1, 1], [], 1e-5, "x,)", False, None, -1]
+    assert [a.default for a in schema.arguments] == [[1, 1], [], 1e-5, "x,)\n", False, None, -1]
     assert schema.arguments[0].size == 2
     assert schema.is_vararg
     assert schema.is_varret
@@ -89,6 +89,7 @@ def test_defaults_sizes_and_variadics() -> None:
         ("a::b(Tensor $) -> Tensor", "unexpected character"),
         ("a::b(Dict(str) x) -> Tensor", "Dict of 1 types"),
         ("a::b(int x=) -> Tensor", "expected a default value"),
+        ('a::b(str x="\\q") -> Tensor', "unknown escape"),
         ("a::b(Tensor x, int x) -> Tensor", "two arguments are called x"),
         ("a::b(Tensr x) -> Tensor", "there is no type Tensr; did you mean 'Tensor'?"),
         ("a::b(Tensor x) -> Tensr[]?", "there is no type Tensr"),

@@ -95,6 +95,9 @@ ROWS = """
     aten::rjust(str self, int width, str fillchar=" ") -> str
     aten::splitlines(str self, bool keepends=False) -> str[]
     aten::rsplit(str self, str separator=" ", int max=-1) -> str[]
+    aten::strip(str self, str chars=" \\n\\t\\f\\v") -> str
+    aten::lstrip(str self, str chars=" \\n\\t\\f\\v") -> str
+    aten::rstrip(str self, str chars=" \\n\\t\\f\\v") -> str
     aten::zfill(str self, int width) -> str
     aten::replace(str self, str old, str new, int max=-1) -> str
     aten::partition(str self, str separator) -> (str, str, str)
