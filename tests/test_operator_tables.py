@@ -3,31 +3,97 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.defs
 import pytest
 
+from irc.alias import rules
+from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
+from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ir.ops.onnx_alias import DOMAINS
+from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.ops.shape_operands import SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
-from irc.passes.shapes.context import find_rule
-from irc.runtime.kernels.registry import find_binder
+from irc.ir.ops.twins import COMMUTATIVE, TORCH
+from irc.passes import folding, growable, whole
+from irc.passes.canonicalize import match, sizes
+from irc.passes.dce import OPTIONAL_OUTPUTS
+from irc.passes.remove_mutation.forms import VIEWS
+from irc.passes.shapes import context
+from irc.passes.shapes.contents import CONTENTS_RULES
+from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
+from irc.runtime import prepared
+from irc.runtime.fused.rows import ROWWISE
+from irc.runtime.guards import growth
+from irc.runtime.kernels.aten.operand_kinds import REFUSED_COMMON, REFUSED_FIRST
+from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
+from irc.runtime.threads.units import HEAVY
 
 
 def is_known(kind: str) -> bool:
-    """Whether ``kind`` is an operator: one with a schema row, or one of ONNX's newest."""
-    if not kind.startswith("onnx::"):
-        return bool(ops.schemas(kind))
-    import onnx.defs
-
-    return onnx.defs.has(kind.removeprefix("onnx::"))
+    """Whether ``kind`` is an operator: of ONNX, or with schema rows, or with an alias rule of its own."""
+    namespace, _, name = kind.rpartition("::")
+    if namespace in DOMAINS:
+        return onnx.defs.has(name.removesuffix("_"), DOMAINS[namespace])
+    return bool(ops.schemas(kind)) or rules.has_rule(kind)
 
 
 @pytest.mark.parametrize("kind", sorted(POINTWISE | TORCH_POINTWISE))
 def test_pointwise_operators_are_known_have_a_shape_rule_and_a_kernel(kind):
     assert is_known(kind)
-    assert find_rule(kind) is not None
+    assert context.find_rule(kind) is not None
     assert find_binder(kind, None) is not None
+
+
+TABLES = {
+    "pointwise": POINTWISE | TORCH_POINTWISE,
+    "result types": RESULT_LIKE,
+    "scattering": SCATTERING,
+    "shapes of the first": SHAPED_LIKE_FIRST,
+    "movers": MOVERS,
+    "commutative": COMMUTATIVE,
+    "twins": {kind + "_" for kind in TORCH},
+    "shape operands": SHAPE_OPERANDS,
+    "subgraphs": SUBGRAPHS,
+    "alias rules": rules._BY_KIND,
+    "shape rules": context._RULES,
+    "contents": CONTENTS_RULES,
+    "metadata": KEEPS_METADATA | CHANGES_METADATA,
+    "rewrites": match.RULES,
+    "whole": whole._RESHAPES,
+    "laid out anew": growable._LAID_OUT_ANEW,
+    "outputs": OPTIONAL_OUTPUTS,
+    "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
+    "views": VIEWS,
+    "sizes": sizes._AXES.keys() | sizes._ELEMENTS.keys(),
+    "anchors": ANCHORS,
+    "kernels": registered(),
+    "heavy": HEAVY,
+    "rows": ROWWISE,
+    "widened": prepared._WIDENED,
+    "growth": growth._ESTIMATES,
+    "operand kinds": {f"aten::{name}" for name in REFUSED_FIRST | REFUSED_COMMON},
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_name_operators_that_there_are(table):
+    assert sorted(kind for kind in TABLES[table] if not is_known(kind)) == []
+
+
+def test_in_place_operators_keep_the_shape_of_what_they_write_unless_torch_says_otherwise():
+    torch = pytest.importorskip("torch")
+    for kind in KEEPS_METADATA | CHANGES_METADATA:
+        for row in ops.schemas(kind):
+            written = row.arguments[0].alias
+            assert written is not None
+            assert written.write
+            assert [result.alias for result in row.returns] == [written]
+            tags = getattr(getattr(torch.ops.aten, kind.removeprefix("aten::")), row.overload or "default").tags
+            changes = torch.Tag.inplace_view in tags and kind != "aten::detach_"
+            assert changes == (kind in CHANGES_METADATA), kind
 
 
 MOVED = {

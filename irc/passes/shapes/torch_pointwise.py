@@ -8,7 +8,7 @@ from typing import Any
 
 from irc.ir import Node, types
 from irc.ir.ops import resolve, schemas
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from irc.ir.ops.registry import kinds
 from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
@@ -46,17 +46,14 @@ _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
 
 _NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition"})
 
-KEEPS_METADATA = frozenset(
-    {f"{kind}_" for kind in TORCH_POINTWISE}
-    | {
-        f"aten::{name}_"
-        for name in (
-            "copy fill zero index_put index_fill index_add index_copy scatter scatter_add scatter_reduce "
-            "masked_scatter clamp clip dropout feature_dropout detach requires_grad uniform normal bernoulli "
-            "rad2deg deg2rad gcd lcm sinc random addmm baddbmm addbmm addmv addr tril triu cumsum cumprod "
-            "fill_diagonal put heaviside renorm rrelu"
-        ).split()
-    }
+CHANGES_METADATA = frozenset(
+    f"aten::{name}_" for name in "as_strided resize resize_as squeeze t transpose unsqueeze swapaxes swapdims".split()
+)
+"""Operators that give an existing tensor another shape."""
+
+KEEPS_METADATA = (
+    frozenset(k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__"))
+    - CHANGES_METADATA
 )
 """Operators that write into tensors of which they leave shape and element type as they are."""
 
