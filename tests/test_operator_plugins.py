@@ -17,8 +17,11 @@ from onnx import TensorProto, helper
 
 from irc.alias import register_rule
 from irc.errors import Error
+from irc.ir import parse_graph
+from irc.ir.ops import Effects, register
 from irc.passes.shapes import context
 from irc.passes.shapes.context import shape_rule
+from irc.runtime.foreign import checked
 from irc.runtime.kernels.registry import kernel
 
 ROOT = Path(__file__).parent.parent
@@ -109,6 +112,38 @@ def test_a_kernel_asks_before_it_makes_a_large_result(folder: Path) -> None:
     assert result.stdout.splitlines() == ["(2, 3)", "IRC442", "IRC422"]
 
 
+def test_pointwise_operators_fuse_run_in_blocks_and_in_place(folder: Path) -> None:
+    install(folder)
+    (folder / "pointwise.py").write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "import irc\n"
+        "from irc.ir import parse_module\n"
+        "text = '''graph(%x : Float(512, 2000)):\n"
+        "  %a : Tensor = onnx::Relu(%x)\n"
+        "  %s : Tensor = com.example::Scale[factor=0.5](%a)\n"
+        "  %y : Tensor = onnx::Exp(%s)\n"
+        "  return (%y)\n"
+        "'''\n"
+        "x = np.linspace(-9, 9, 1_024_000, dtype=np.float32).reshape(512, 2000)\n"
+        "for passes in ('default', 'shape-inference'):\n"
+        "    irc.compile(parse_module(text), passes).save('model.irc')\n"
+        "    model = irc.load('model.irc')\n"
+        "    for _ in range(2):\n"
+        "        y = model.run({'x': x})['y']\n"
+        "        c = model.profile({'x': x}).counters\n"
+        "    print([node.kind for node in model.graph.nodes], c.tiled_groups, c.in_place, c.planned)\n"
+        "    assert np.array_equal(y, np.exp(np.maximum(x, 0) * np.float32(0.5)))\n",
+        "utf-8",
+    )
+    result = python(folder, "pointwise.py")
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [
+        "['prim::FusionGroup'] 1 0 0",
+        "['onnx::Relu', 'com.example::Scale', 'onnx::Exp'] 0 1 2",
+    ]
+
+
 def test_an_installed_package_is_found_by_the_namespace(folder: Path) -> None:
     install(folder)
     result = python(folder, "-m", "irc", "run", write_model(folder), "-i", "x=x.npy", "-o", "y.npz")
@@ -154,14 +189,14 @@ def nothing(*_: Any) -> Any:
     """Whatever is asked for: this is never called."""
 
 
-@pytest.mark.parametrize("register", [kernel, shape_rule], ids=["kernel", "shape_rule"])
-def test_decorators_of_operators_refuse_what_is_no_function_and_no_kind(register: Any) -> None:
+@pytest.mark.parametrize("decorator", [kernel, shape_rule], ids=["kernel", "shape_rule"])
+def test_decorators_of_operators_refuse_what_is_no_function_and_no_kind(decorator: Any) -> None:
     with pytest.raises(Error, match=r"IRC304.*must be a function, not 3"):
-        register("com.example::Refused")(3)
+        decorator("com.example::Refused")(3)
     with pytest.raises(Error, match=r"IRC304.*such as 'com.example::Scale', not for <function nothing"):
-        register(nothing)  # the brackets are forgotten
+        decorator(nothing)  # the brackets are forgotten
     with pytest.raises(Error, match=r"IRC304.*not for 'com.example::'"):
-        register("com.example::")
+        decorator("com.example::")
 
 
 def test_kernels_need_the_namespace_of_their_kind() -> None:
@@ -191,3 +226,35 @@ def mine(node): return None
 assert find_binder("onnx::Gelu", 20) is mine
 """
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "com.example::Refused(Tensor(a) x) -> Tensor(a)",
+        "com.example::Refused(Tensor(a!) x) -> Tensor",
+        "com.example::Refused(Tensor x) -> (Tensor, Tensor)",
+        "com.example::Refused(Tensor x, float by) -> Tensor",
+        "com.example::Refused(Tensor[] x) -> Tensor",
+        "com.example::Refused(Tensor x, ...) -> Tensor",
+    ],
+)
+def test_rows_of_pointwise_operators_say_what_such_do(row: str) -> None:
+    with pytest.raises(Error, match=r"IRC203.*a pointwise operator makes one tensor of tensors"):
+        register(row, pointwise=True)
+    with pytest.raises(Error, match=r"IRC203.*a pointwise operator makes one tensor of tensors"):
+        register(row.replace("com.example::Refused", "onnx::Relu"))
+
+
+def test_pointwise_operators_have_no_effects() -> None:
+    with pytest.raises(Error, match=r"IRC203.*does nothing else"):
+        register("com.example::Refused(Tensor x) -> Tensor", pointwise=True, effects=Effects.RANDOM)
+
+
+def test_what_a_pointwise_kernel_is_given_as_out_it_returns() -> None:
+    (node,) = parse_graph("graph(%x : Float(2)):\n  %y : Float(2) = com.example::Odd(%x)\n  return (%y)\n").nodes
+    run = checked(lambda x, out=None: x + 1, node, nothing, takes_out=True)
+    x = np.zeros(2, np.float32)
+    assert run(x).tolist() == [1, 1]
+    with pytest.raises(Error, match=r"IRC401.*not what it is given as out"):
+        run(x, out=np.empty(2, np.float32))

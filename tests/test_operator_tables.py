@@ -13,7 +13,7 @@ from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
-from irc.ir.ops.shape_operands import SHAPE_OPERANDS
+from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import COMMUTATIVE, TORCH
 from irc.passes import folding, growable, whole
@@ -55,7 +55,7 @@ TABLES = {
     "movers": MOVERS,
     "commutative": COMMUTATIVE,
     "twins": {kind + "_" for kind in TORCH},
-    "shape operands": SHAPE_OPERANDS,
+    "shape operands": SHAPE_OPERANDS.keys() | ONLY_SHAPES | NOT_DETERMINED,
     "subgraphs": SUBGRAPHS,
     "alias rules": rules._BY_KIND,
     "shape rules": context._RULES,

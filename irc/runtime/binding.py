@@ -52,7 +52,7 @@ def bind(node: Node) -> Kernel:
             raise Error("IRC322", f"{twin.kind} cannot run in place")
         kernel = _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
     binder = binder_of_others(node)
-    return kernel if binder is None else checked(kernel, node, binder)
+    return kernel if binder is None else checked(kernel, node, binder, can_overwrite(node.kind, kernel))
 
 
 def binder_of_others(node: Node) -> Binder | None:

@@ -22,10 +22,11 @@ def is_foreign(binder: Binder) -> bool:
     return not getattr(binder, "__module__", "").startswith("irc.")
 
 
-def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
+def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False) -> Kernel:
     """``kernel``, which ``binder`` made for ``node``, with NumPy's scalars made arrays or numbers.
 
-    It raises IRC401 where a result is not of the type that the node promises, or there are not as many.
+    It raises IRC401 where a result is not of the type that the node promises, or there are not as many; if it
+    ``takes_out``, where it is given the array for its result and returns another.
     """
     types = [output.type for output in node.outputs]
     name = f"{getattr(binder, '__module__', '?')}.{getattr(binder, '__qualname__', '?')}"
@@ -40,6 +41,14 @@ def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
     def run_one(*inputs: Any) -> Any:
         return one(kernel(*inputs), types[0])
 
+    def run_into(*inputs: Any, out: Any = None) -> Any:
+        if out is None:
+            return run_one(*inputs)
+        result = kernel(*inputs, out=out)
+        if result is not out:
+            raise Error("IRC401", f"its kernel, by {name}, returns {describe(result)}, not what it is given as out")
+        return out
+
     def run_many(*inputs: Any) -> Any:
         results = kernel(*inputs)
         if not _is_tuple(results) or len(results) != len(types):
@@ -48,7 +57,9 @@ def checked(kernel: Kernel, node: Node, binder: Binder) -> Kernel:
 
     if not types:
         return kernel  # called for its effects
-    return run_one if len(types) == 1 else run_many
+    if len(types) > 1:
+        return run_many
+    return run_into if takes_out else run_one
 
 
 class _OtherTypeError(Exception):

@@ -1,4 +1,4 @@
-"""Which ONNX operators are pointwise: each element of the result depends on one element of each input.
+"""Which operators of ONNX and of other packages are pointwise: result elements depend on one element of each input.
 
 Such operators fuse into one pass over memory, may run in tiles, and may write
 their result over an input of the same shape and type.
@@ -92,8 +92,9 @@ VARIADIC = frozenset(["Max", "Mean", "Min", "Sum"])
 OTHERS = frozenset(["Clip", "Where"])
 """Clip: one input and two bounds of one element, optional; Where: three inputs that broadcast."""
 
-POINTWISE = frozenset(f"onnx::{name}" for name in UNARY | BINARY | VARIADIC | OTHERS)
-"""The kinds of all pointwise operators. Their kernels take ``out=``."""
+POINTWISE = {f"onnx::{name}" for name in UNARY | BINARY | VARIADIC | OTHERS}
+"""The kinds of all pointwise operators, whose kernels take ``out=``. Operators of others are added when they are
+registered; their kernels may do without."""
 
 RESULT_LIKE: dict[str, int | None] = {
     "onnx::Where": 1,

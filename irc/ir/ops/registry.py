@@ -8,8 +8,10 @@ from irc.errors import Error
 from irc.ir.ops import aten, irc, onnx_alias, prim
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.plugins import load_for
+from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.schema_parser import parse_schema
+from irc.ir.types import TENSOR, OptionalType
 
 # Rows are parsed when first asked for: a table of hundreds costs nothing to import.
 _TEXTS: dict[str, list[str]] = {}
@@ -21,16 +23,38 @@ on_change: list[Callable[[str], None]] = []
 """Called with a kind whose rows have changed: by whoever keeps what follows from them."""
 
 
-def register(*rows: str, effects: Effects = Effects.NONE) -> None:
+def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = False) -> None:
     """Add schema rows, further overloads of kinds that are known already included.
+
+    Args:
+        rows: as PyTorch writes schemas.
+        effects: what the operators do besides.
+        pointwise: whether each element of the result depends on the element at its place in each operand alone. These
+            broadcast as in NumPy, and the result has the element type of the first.
 
     Raises:
         Error: IRC203 if a row is not well formed, or a result shares with, or an argument is stored into, a set that is
-            no argument's: that would say nothing. No row is added then.
+            no argument's: that would say nothing; or if rows of a pointwise operator say anything but that it makes a
+            tensor of tensors. No row is added then.
     """
     for row in rows:
-        _check_sets(parse_schema(row))
+        schema = parse_schema(row)
+        _check_sets(schema)
+        if pointwise or schema.name in POINTWISE:
+            for each in (schema, *map(parse_schema, _TEXTS.get(schema.name, ()))):
+                _check_pointwise(each, effects | _EFFECTS.get(schema.name, Effects.NONE))
     _add(rows, effects)
+    if pointwise:
+        POINTWISE.update(map(_kind, rows))
+
+
+def _check_pointwise(schema: Schema, effects: Effects) -> None:
+    formals = (*schema.arguments, *schema.returns)
+    of_tensors = all(formal.type in (TENSOR, OptionalType(TENSOR)) for formal in formals)
+    is_plain = of_tensors and len(schema.returns) == 1 and not (schema.is_vararg or schema.is_varret)
+    if not is_plain or schema.has_annotations or effects:
+        message = "a pointwise operator makes one tensor of tensors, and does nothing else"
+        raise Error("IRC203", f"{message}\n  {schema}", "schema")
 
 
 def _check_sets(schema: Schema) -> None:

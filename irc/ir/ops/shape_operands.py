@@ -1,6 +1,6 @@
 """Which operands' contents decide the shapes of an operator's results; all else follows from shapes and attributes.
 
-Source: the operators' definitions in the ONNX standard, versions 1 to 25. What
+Source: the operators' definitions in the ONNX standard, versions 1 to 28. What
 an operator is not listed for here, nobody relies on: control flow, random draws
 and results whose size is found by looking at the data (NonZero, Unique).
 """
@@ -40,16 +40,20 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
 } | {f"Reduce{name}": (1,) for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()}
 
 SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
-    dict.fromkeys(POINTWISE, ())
-    | dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
+    dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
     | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
     | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::slice_scatter"], ())
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
-"""Kind -> indexes of those operands; an operator that is not here may give any shape."""
+"""Kind -> indexes of those operands, of all operators but the pointwise ones."""
 
 ONLY_SHAPES = frozenset(["onnx::EyeLike", "onnx::Shape", "onnx::Size"])
 """Operators whose results' contents, too, follow from the shapes of their operands."""
 
 NOT_DETERMINED = frozenset(["onnx::Dropout"])
 """Operators among `SHAPE_OPERANDS` whose contents may be drawn at random."""
+
+
+def shape_operands(kind: str) -> tuple[int, ...] | None:
+    """The indexes of those operands of ``kind``; None if it may give any shape."""
+    return () if kind in POINTWISE else SHAPE_OPERANDS.get(kind)

@@ -40,7 +40,8 @@ _NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
 def twin_of(node: Node) -> str | None:
     """The kind that computes what ``node`` does into its first input; None if there is none."""
     kind = node.kind
-    if (is_pointwise(node) and RESULT_LIKE.get(kind, 0) == 0) or kind in TORCH or kind == _SLICE:
+    in_onnx = kind.startswith("onnx::") and is_pointwise(node) and RESULT_LIKE.get(kind, 0) == 0
+    if in_onnx or kind in TORCH or kind == _SLICE:
         return f"{kind}_"
     return None
 

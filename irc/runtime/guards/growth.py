@@ -44,7 +44,7 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     # A kernel writes out what only a repeated element stands for, or windows that overlap.
     size = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
     estimate = _ESTIMATES.get(node.kind)
-    if estimate is None and node.kind in _BROADCASTING:
+    if estimate is None and (node.kind in POINTWISE or node.kind in _BROADCASTING):
         estimate = _broadcast
     if estimate is not None:
         try:
@@ -249,19 +249,15 @@ def _views(node: Node, inputs: Sequence[Any]) -> int:
     return parts * VIEW_BYTES
 
 
-_BROADCASTING = (
-    POINTWISE
-    | TORCH_POINTWISE
-    | {
-        f"aten::{name}"
-        for name in (
-            "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
-            "cosine_similarity cross dist float_power gcd hinge_embedding_loss huber_loss isclose kl_div l1_loss lcm "
-            "ldexp logaddexp logaddexp2 margin_ranking_loss masked_select mse_loss nextafter pairwise_distance "
-            "poisson_nll_loss polar smooth_l1_loss soft_margin_loss triplet_margin_loss"
-        ).split()
-    }
-)
+_BROADCASTING = TORCH_POINTWISE | {
+    f"aten::{name}"
+    for name in (
+        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
+        "cosine_similarity cross dist float_power gcd hinge_embedding_loss huber_loss isclose kl_div l1_loss lcm "
+        "ldexp logaddexp logaddexp2 margin_ranking_loss masked_select mse_loss nextafter pairwise_distance "
+        "poisson_nll_loss polar smooth_l1_loss soft_margin_loss triplet_margin_loss"
+    ).split()
+}
 """Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""
 
 _DIVIDING = "chunk split split_with_sizes tensor_split unbind unsafe_split".split()

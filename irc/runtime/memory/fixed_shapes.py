@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from irc.ir.graph import Graph
-from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
+from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -80,7 +80,7 @@ class _Fixed:
         self.contents.update(v for v, inner in outputs if inner in self.contents and v not in self._written)
 
     def _fixes_shape(self, node: Node) -> bool:
-        deciding = SHAPE_OPERANDS.get(node.kind)
+        deciding = shape_operands(node.kind)
         if deciding is None or not all(v in self.shapes for v in node.inputs):
             return False
         return all(v in self.contents for i, v in enumerate(node.inputs) if i in deciding)
