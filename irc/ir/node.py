@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.ir.synonyms import NAMES
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Node:
     the methods, which keep the use lists right.
 
     Attributes:
-        kind: ``namespace::name``, such as ``onnx::Conv`` or ``prim::If``.
+        kind: ``namespace::name``, such as ``onnx::Conv`` or ``prim::If``. Of several names of PyTorch's for an operator
+            it is the one that PyTorch compiles to, whichever is given: ``aten::mul`` for ``aten::multiply``.
         version: for ONNX operators, the ``since_version`` it is bound to; None: the newest.
         attributes: name -> int, float, str, bool, None, Tensor, Type, Graph or a list of these.
         name: the ONNX node's name, or where in the source it comes from; may be "".
@@ -62,7 +64,7 @@ class Node:
         name: str = "",
     ) -> None:
         self.graph = graph
-        self.kind = kind
+        self.kind = NAMES.get(kind, kind)
         self.version = version
         self.name = name
         self.scope = ""

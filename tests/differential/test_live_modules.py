@@ -14,7 +14,7 @@ import pytest
 
 import irc
 from irc.frontend.torchscript import import_torchscript
-from irc.frontend.torchscript.aliases import _NAMES
+from irc.ir.synonyms import NAMES
 from irc.ir.types import DType, TensorType
 from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of
@@ -179,15 +179,15 @@ def test_numbers_in_traces_do_not_decide_element_types(passes: str, tmp_path: Pa
 def test_other_names_are_those_that_torch_replaces() -> None:
     replaced = {}
     for schema in torch._C._jit_get_all_schemas():
-        if schema.name not in _NAMES or any(a.is_out for a in schema.arguments):
+        if schema.name not in NAMES or any(a.is_out for a in schema.arguments):
             continue
         given = [a for a in schema.arguments if not a.kwarg_only]
         parameters = ", ".join(f"{a.name}_: {a.type.annotation_str}" for a in given)
         call = f"torch.ops.aten.{schema.name[6:]}({', '.join(f'{a.name}_' for a in given)})"
         function = torch.jit.CompilationUnit(f"def f({parameters}):\n    return {call}\n").f
         replaced[schema.name] = [node.kind() for node in function.graph.nodes()][-1]
-    assert replaced == {name: _NAMES[name] for name in replaced}
-    assert {name for name in _NAMES if not name.endswith("_")} <= replaced.keys()
+    assert replaced == {name: NAMES[name] for name in replaced}
+    assert {name for name in NAMES if not name.endswith("_")} <= replaced.keys()
 
 
 @pytest.mark.parametrize("passes", PIPELINES)

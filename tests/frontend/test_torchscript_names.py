@@ -7,6 +7,7 @@ import pytest
 
 import irc
 from irc.frontend.torchscript import import_torchscript
+from irc.ir import Builder, parse_graph, parse_module
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,22 @@ graph f(%x : Tensor):
     module = import_torchscript(text)
     kinds = {name: [node.kind for node in graph.walk()] for name, graph in module.graphs.items()}
     assert kinds == {"main": ["prim::Constant", "aten::clamp_", "prim::CallFunction"], "f": ["aten::sigmoid"]}
+    assert str(module) == str(parse_module(text)), "whoever reads the text"
+
+
+def test_operators_have_one_name_however_they_are_made() -> None:
+    text = """graph(%x : Float(2),
+      %y : Float(2)):
+  %a : Tensor = aten::greater(%x, %y)
+  return (%a)
+"""
+    graph = parse_graph(text)
+    assert str(graph) == text.replace("greater", "gt")
+    x, y = graph.inputs
+    made = Builder(graph).op("aten::true_divide", x, y, type=x.type)
+    assert made.node is not None and made.node.kind == "aten::div"
+    graph.set_outputs([*graph.outputs, made])
+    graph.verify()
+    found = irc.compile(graph, "none").run({"x": np.float32([1, 4]), "y": np.float32([2, 2])})
+    np.testing.assert_array_equal(found["a"], [False, True])
+    np.testing.assert_array_equal(found[made.name], [0.5, 2])

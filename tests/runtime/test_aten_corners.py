@@ -279,7 +279,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
         np.array([True, False]),
     ),
     ("mT", (number(2),), number(2)),
-    ("adjoint", (number(2),), number(2)),
+    ("mH", (number(2),), number(2)),
     ("movedim", (number(2), 0, -1), number(2)),
     ("topk", (number(2), 0, -1, True, True), (number(2), number(0, np.int64))),
     # strings

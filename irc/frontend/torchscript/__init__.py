@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from irc.frontend.torchscript.aliases import use_one_name
 from irc.frontend.torchscript.attributes import Read, bind_attributes
 from irc.ir import Graph, Module, Value
 from irc.ir.text.parser import parse_module
@@ -43,8 +42,7 @@ def import_torchscript(
 
     Inputs lose the ``.1`` that TorchScript appends to their names where that
     leaves inputs and results different; a result without a name of its own is
-    called ``output`` if it is the first and nothing else of these is. Operators with several names get the one that
-    PyTorch compiles to (``aten::gt`` for ``greater``).
+    called ``output`` if it is the first and nothing else of these is.
     ``with torch.no_grad():`` and its like, and ``record_function``, leave nothing behind. Traced modules and functions
     take inputs of any size: of what a trace says of its example's shapes, element types and ranks of inputs are kept.
     Inputs that have default values in Python have them here.
@@ -75,7 +73,6 @@ def import_torchscript(
         if script is not None:
             read = reader_of(script)
     for graph in module.graphs.values():
-        use_one_name(graph)
         verify(graph, operators=False)
     _forget_contexts(module.main)
     if read is not None:

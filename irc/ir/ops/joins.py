@@ -13,7 +13,7 @@ APPEND = "irc::append_"
 CONCAT = "onnx::Concat"
 
 _WITH_AXIS = frozenset({APPEND, CONCAT})
-_OF_LIST = frozenset({"aten::cat", "aten::concat", "aten::concatenate"})
+_OF_LIST = "aten::cat"
 
 
 class Join(NamedTuple):
@@ -30,7 +30,7 @@ def joined(node: Node) -> Join | None:
     """
     if node.kind in _WITH_AXIS:
         axis, parts = node.attributes.get("axis"), node.inputs
-    elif node.kind in _OF_LIST and 1 <= len(node.inputs) <= 2 and (made := node.inputs[0].node) is not None:
+    elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2 and (made := node.inputs[0].node) is not None:
         if made.kind != "prim::ListConstruct" or made.output.users != [node]:
             return None
         axis, parts = _dimension(node), made.inputs

@@ -164,8 +164,6 @@ VIEWS: dict[str, View] = {
     "aten::t": View("aten::t", _swap),
     "aten::numpy_T": View("aten::numpy_T", _swap),
     "aten::transpose": View("aten::transpose", _swap),
-    "aten::swapaxes": View("aten::swapaxes", _swap),
-    "aten::swapdims": View("aten::swapdims", _swap),
     "aten::permute": View("aten::permute", _permute),
     "aten::unsqueeze": View("aten::unsqueeze", _unsqueeze),
     "aten::squeeze": View("aten::squeeze", _reshape),

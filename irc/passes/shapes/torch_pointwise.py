@@ -26,18 +26,18 @@ _SAME_IF_FLOAT = (
 
 _REAL_FUNCTION = (
     "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logit "
-    "rad2deg deg2rad reciprocal rsqrt sigmoid sinc special_sinc i0 special_entr sin sinh sqrt tan tanh"
+    "rad2deg deg2rad reciprocal rsqrt sigmoid sinc i0 special_entr sin sinh sqrt tan tanh"
 ).split()
 """Of integers, these give float32."""
 
 _PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
 
 _ARITHMETIC = (
-    "add sub mul subtract multiply rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot"
+    "add sub mul rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot"
 ).split()
 _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm".split()
-_DIVISION = "div divide true_divide atan2 copysign xlogy".split()
-_COMPARISON = "eq ne lt le gt ge not_equal logical_and logical_or logical_xor".split()
+_DIVISION = "div atan2 copysign xlogy".split()
+_COMPARISON = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
 _THREE = "addcmul addcdiv lerp".split()
 
 _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -140,7 +140,7 @@ def plain(c: Call) -> Type | tuple[Type, ...]:
     return () if c.is_number() else _together(c)
 
 
-@torch_rule("clamp", "clip", "clamp_min", "clamp_max")
+@torch_rule("clamp", "clamp_min", "clamp_max")
 def clamp(c: Call) -> Type:
     return _together(c)
 

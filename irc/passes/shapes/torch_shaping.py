@@ -166,7 +166,7 @@ def unpack(c: NodeTypes) -> Type | tuple[Type, ...]:
 # -- joined and made -----------------------------------------------------------
 
 
-@torch_rule("cat", "concat", "stack")
+@torch_rule("cat", "stack")
 def cat(c: Call) -> Type:
     items = c.elements("tensors")
     if not items:

@@ -18,8 +18,6 @@ ROWS = """
     aten::sub.float_int(float a, int b) -> float
     aten::sub.int(int a, int b) -> int
     aten::sub.int_float(int a, float b) -> float
-    aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
-    aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
     aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     aten::mul(Scalar a, Scalar b) -> Scalar
@@ -29,8 +27,6 @@ ROWS = """
     aten::mul.float_int(float a, int b) -> float
     aten::mul.int(int a, int b) -> int
     aten::mul.int_float(int a, float b) -> float
-    aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor
-    aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor
     aten::div(Scalar a, Scalar b) -> float
     aten::div.Scalar(Tensor self, Scalar other) -> Tensor
     aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
@@ -38,12 +34,6 @@ ROWS = """
     aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
     aten::div.float(float a, float b) -> float
     aten::div.int(int a, int b) -> float
-    aten::divide.Scalar(Tensor self, Scalar other) -> Tensor
-    aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
-    aten::divide.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
-    aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor
-    aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor
     aten::floor_divide(Tensor self, Tensor other) -> Tensor
     aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor
     aten::remainder(Scalar a, Scalar b) -> Scalar
@@ -99,22 +89,12 @@ ROWS = """
     aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
     aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
     aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
-    aten::subtract_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
-    aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
     aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)
     aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)
-    aten::divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::divide_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)
-    aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)
-    aten::true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)

@@ -43,8 +43,6 @@ ROWS = """
     aten::take(Tensor self, Tensor index) -> Tensor
     aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor
     aten::cat(Tensor[] tensors, int dim=0) -> Tensor
-    aten::concat(Tensor[] tensors, int dim=0) -> Tensor
-    aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor
     aten::stack(Tensor[] tensors, int dim=0) -> Tensor
     aten::hstack(Tensor[] tensors) -> Tensor
     aten::vstack(Tensor[] tensors) -> Tensor

@@ -75,8 +75,6 @@ ROWS = """
     aten::ge.int(int a, int b) -> bool
     aten::ge.int_float(int a, float b) -> bool
     aten::ge.str(str a, str b) -> bool
-    aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor
-    aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor
     aten::equal(Tensor self, Tensor other) -> bool
     aten::logical_and(Tensor self, Tensor other) -> Tensor
     aten::logical_or(Tensor self, Tensor other) -> Tensor

@@ -162,9 +162,7 @@ ROWS = """
     aten::kron(Tensor self, Tensor other) -> Tensor
     aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)
     aten::linalg_inv(Tensor A) -> Tensor
-    aten::inverse(Tensor self) -> Tensor
     aten::linalg_det(Tensor A) -> Tensor
-    aten::det(Tensor self) -> Tensor
     aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
     aten::cholesky(Tensor self, bool upper=False) -> Tensor
     aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
@@ -177,7 +175,6 @@ ROWS = """
     aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
     aten::logdet(Tensor self) -> Tensor
     aten::linalg_matrix_power(Tensor self, int n) -> Tensor
-    aten::matrix_power(Tensor self, int n) -> Tensor
     aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor

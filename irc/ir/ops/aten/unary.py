@@ -130,7 +130,6 @@ ROWS = """
     aten::round.float(float a) -> float
     aten::round.int(int a) -> float
     aten::trunc(Tensor self) -> Tensor
-    aten::fix(Tensor self) -> Tensor
     aten::frac(Tensor self) -> Tensor
     aten::sign(Tensor self) -> Tensor
     aten::sgn(Tensor self) -> Tensor
@@ -140,8 +139,6 @@ ROWS = """
     aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
     aten::clamp_max(Tensor self, Scalar max) -> Tensor
     aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor
-    aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
-    aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
     aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
     aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
     aten::log_sigmoid(Tensor self) -> Tensor
@@ -206,8 +203,6 @@ ROWS = """
     aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)
     aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)
     aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)
-    aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)
-    aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)
     aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)
     aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)
     aten::angle(Tensor self) -> Tensor
@@ -225,7 +220,6 @@ ROWS = """
     aten::isreal(Tensor self) -> Tensor
     aten::sinc(Tensor self) -> Tensor
     aten::sinc_(Tensor(a!) self) -> Tensor(a!)
-    aten::special_sinc(Tensor self) -> Tensor
     aten::i0(Tensor self) -> Tensor
     aten::special_entr(Tensor self) -> Tensor
     aten::digamma_(Tensor(a!) self) -> Tensor(a!)

@@ -247,11 +247,7 @@ register("add", _add, python=_add_python, python_in_place=_add_to_list)
 register("mul", _multiply, python=_mul_python, python_in_place=_repeat_in_place)
 for _name, _planner, _python in (
     ("sub", _subtract, _difference),
-    ("subtract", _subtract, None),
-    ("multiply", _multiply, None),
     ("div", _divide, _quotient),
-    ("divide", _divide, None),
-    ("true_divide", _true_divide, None),
     ("floor_divide", _floor_divide, None),
     ("remainder", _integral(np.remainder), _divisible(_modulo, _modulo)),
     ("fmod", _integral(np.fmod), on_numbers(np.fmod)),

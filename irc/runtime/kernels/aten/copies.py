@@ -361,8 +361,6 @@ table(
         "fill_": _fill,
         "fill": two(lambda x, value: _fill(layout.empty(x.shape, x.dtype, (x,)), value)),
         "cat": concatenate,
-        "concat": concatenate,
-        "concatenate": concatenate,
         "stack": stack,
         "hstack": _hstack,
         "vstack": one(lambda tensors: concatenate(_raised(tensors, 2), 0)),

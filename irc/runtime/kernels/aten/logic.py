@@ -53,7 +53,6 @@ _COMPARISONS: dict[str, tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
 }
 for _name, (_ufunc, _python) in _COMPARISONS.items():
     register(_name, _comparison(_ufunc), python=_python)
-register("not_equal", _comparison(np.not_equal), in_place=False)
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
     register(f"logical_{_name}", _logical(_ufunc))
 

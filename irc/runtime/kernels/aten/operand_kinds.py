@@ -36,7 +36,7 @@ _FIRST = {
         upsample_bilinear2d upsample_nearest1d upsample_nearest2d upsample_nearest3d
         """,
     f"ui{_FLOATS}": """
-        _convolution _convolution_mode abs_ argmax argmin ceil convolution fix floor hardtanh kthvalue
+        _convolution _convolution_mode abs_ argmax argmin ceil convolution floor hardtanh kthvalue
         max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices median relu relu6
         round threshold topk trunc
         """,
@@ -46,7 +46,7 @@ _FIRST = {
         reflection_pad3d replication_pad1d replication_pad2d replication_pad3d tensordot trace vdot
         """,
     f"bui{_FLOATS}": """
-        _unique2 amax amin aminmax argsort bernoulli clamp clamp_max clamp_min clip cummax cummin deg2rad digamma erf
+        _unique2 amax amin aminmax argsort bernoulli clamp clamp_max clamp_min cummax cummin deg2rad digamma erf
         erfc erfinv heaviside i0 isneginf isposinf lgamma logit mode msort nansum rad2deg sign signbit sort special_entr
         unique_consecutive
         """,

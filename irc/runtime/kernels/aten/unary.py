@@ -220,7 +220,6 @@ for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
     register(_name, _to_bool(_equal_to(_infinity)), in_place=False)
 register("isreal", _to_bool(_is_real), in_place=False)
 register("sinc", of_one(_sinc, to_float=True))
-register("special_sinc", of_one(_sinc, to_float=True), in_place=False)
 register("i0", _on_floats(i0))
 for _name, _function in (("entr", entropy), ("i0e", i0e), ("i1", i1), ("i1e", i1e)):
     register(f"special_{_name}", _on_floats(_function), in_place=False)
@@ -294,8 +293,7 @@ def _small_limits(dtype: AnyDType) -> Any:
     return limits(dtype)
 
 
-for _name in ("clamp", "clip"):
-    register(_name, _clamp)
+register("clamp", _clamp)
 register("clamp_min", _clamp)
 register("clamp_max", two(lambda x, high: _clamp(x, None, high)))
 register("nan_to_num", _nan_to_num)

@@ -1,11 +1,10 @@
 """Other names of torch's operators.
 
-PyTorch replaces them where it compiles code and in what it traces, but not in the modules that a trace calls.
+PyTorch replaces them where it compiles code and in what it traces, but neither in the modules that a trace calls nor in
+text. Nodes never have them, so that everything that goes by kinds knows one name.
 """
 
 from __future__ import annotations
-
-from irc.ir import Graph
 
 _OTHER_NAMES = {
     "abs": "absolute",
@@ -61,20 +60,10 @@ _OTHER_NAMES = {
     "vstack": "row_stack",
     "xlogy": "special_xlogy",
 }
-_NAMES = {
+NAMES = {
     f"aten::{other}{end}": f"aten::{name}{end}"
     for name, others in _OTHER_NAMES.items()
     for other in others.split()
     for end in ("", "_")
 }
-
-
-def use_one_name(graph: Graph) -> None:
-    """Call every operator in ``graph`` what PyTorch calls it."""
-    pending = [graph]
-    while pending:
-        for node in pending.pop().walk():
-            node.kind = _NAMES.get(node.kind, node.kind)
-            subgraph = node.attributes.get("Subgraph")
-            if isinstance(subgraph, Graph):
-                pending.append(subgraph)
+"""Kind -> the kind that PyTorch compiles it to."""
