@@ -205,6 +205,70 @@ def test_a_window_larger_than_its_input_fits_where_sizes_are_rounded_up(op):
             pooled(stride, ceil)
 
 
+@pytest.mark.parametrize(
+    ("equation", "shapes", "found"),
+    [
+        ("bij,bjk", [("N", 3, 4), ("N", 4, "M")], (3, "M")),
+        ("ba", [(2, 3)], (3, 2)),
+        ("...ij, jk -> ...ki", [("N", 2, 3, 4), (4, 5)], ("N", 2, 5, 3)),
+        ("i...,...->...i", [(2, 1, 7), ("N", 1)], ("N", 7, 2)),
+        ("ij,ij->ij", [("N", 1), ("M", 4)], (None, 4)),
+        ("ii->", [(3, 3)], ()),
+        ("ij,jk->ik", [(2, 3), None], None),
+    ],
+)
+def test_equations_of_sums(equation, shapes, found):
+    graph, b, operands = _graph(*(TensorType(DType.FLOAT, shape) for shape in shapes))
+    y = b.op("onnx::Einsum", *operands, attributes={"equation": equation})
+    graph.set_outputs([y])
+    Inference(graph).run()
+    assert y.type == TensorType(DType.FLOAT, found)
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "found"),
+    [
+        ("Einsum", [(2, 3), (4, 5)], "sizes 3 and 4 cannot be broadcast"),
+        ("DeformConv", [(1, 4, 5, 5), (2, 3, 3, 3), (1, 18, 3, 3)], "4 input channels do not fit"),
+    ],
+)
+def test_operands_that_do_not_fit_together(node, inputs, found):
+    graph, b, operands = _graph(*(tensor(DType.FLOAT, shape) for shape in inputs))
+    graph.set_outputs([b.op(f"onnx::{node}", *operands, attributes={"equation": "ij,jk->ik"})])
+    with pytest.raises(Error, match=found):
+        Inference(graph).run()
+
+
+def test_transforms_and_states_of_known_sizes():
+    graph = parse_graph("""graph(%x : Float(N, 16, 1), %z : Float(N, 9, 2), %line : Float(N, 8, T), %w : Float(8, 1, 4),
+      %columns : Float(N, 12, 9)):
+  %none : NoneType = prim::Constant()
+  %six : Long() = prim::Constant[value=splat(6)]()
+  %one : Long() = prim::Constant[value=splat(1)]()
+  %twos : Long(2) = prim::Constant[value=tensor([2, 2])]()
+  %image : Long(2) = prim::Constant[value=tensor([4, 4])]()
+  %a : Tensor = onnx::DFT[since_version=20, onesided=1](%x)
+  %b : Tensor = onnx::DFT[since_version=20](%x, %six, %one)
+  %c : Tensor = onnx::DFT[since_version=20, onesided=1, inverse=1](%z)
+  %d : Tensor = onnx::DFT[since_version=17, axis=1](%z, %six)
+  %e : Tensor = onnx::STFT[since_version=17](%x, %twos, %none, %six)
+  %f : Tensor, %g : Tensor = onnx::CausalConvWithState[since_version=27](%line, %w)
+  %h : Tensor = onnx::Col2Im[since_version=18](%columns, %image, %twos)
+  return (%a, %b, %c, %d, %e, %f, %g, %h)
+""")
+    Inference(graph).run()
+    assert [str(value.type) for value in graph.outputs] == [
+        "Float(N, 9, 2)",
+        "Float(N, 6, 2)",
+        "Float(N, 16, 1)",
+        "Float(N, 6, 2)",
+        "Float(N, 6, 4, 2)",
+        "Float(N, 8, T)",
+        "Float(N, 8, 3)",
+        "Float(N, 3, 4, 4)",
+    ]
+
+
 def test_samples_and_determinants():
     graph, b, (x, grid, m) = _graph(
         tensor(DType.FLOAT, (2, 3, 7, 8)), tensor(DType.FLOAT, ("n", 4, 5, 2)), tensor(DType.DOUBLE, ("n", 3, 3))

@@ -27,6 +27,8 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %dots : int[] = prim::Constant[value=[0]]()
   %last : int[] = prim::Constant[value=[-1, 2]]()
   %list : Tensor[] = prim::ListConstruct(%x, %x)
+  %product : str = prim::Constant[value="bij, jk -> bik"]()
+  %pair : Tensor[] = prim::ListConstruct(%m, %n)
 """
 
 
@@ -45,6 +47,8 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::max_pool2d(%x, %twos, %twos, %zero, %one, %false)", "Float(2, 3, 4, 4)"),
         ("aten::matmul(%m, %n)", "Float(2, 5, 7)"),
         ("aten::linear(%m, %v, %none)", "Float(2, 5, 7)"),
+        ("aten::einsum(%product, %pair, %none)", "Float(2, 5, 7)"),
+        ("aten::einsum(%product, %list, %none)", "Tensor"),
         ("aten::sum(%i, %none)", "Long()"),
         ("aten::nansum(%x, %last, %true, %none)", "Float(2, 3, 1, 1)"),
         ("aten::rad2deg(%i)", "Float(4, 5)"),

@@ -98,6 +98,25 @@ def test_from_the_second_run_on_nothing_is_allocated_but_outputs() -> None:
     np.testing.assert_array_equal(first, result)
 
 
+def test_what_equations_and_displaced_windows_make_is_planned_and_what_follows() -> None:
+    model = model_of("""
+    graph(%x : Float(1, 2, 6, 6), %w : Float(4, 2, 3, 3), %offset : Float(1, 18, 4, 4), %bias : Float(4)):
+      %a : Tensor = onnx::DeformConv[since_version=19](%x, %w, %offset, %bias)
+      %b : Tensor = onnx::Softmax(%a)
+      %c : Tensor = onnx::Einsum[equation="nchw->nwhc"](%b)
+      %d : Tensor = onnx::Softmax(%c)
+      %e : Tensor = onnx::Einsum[equation="nwhc,nwhd->ncd"](%d, %c)
+      %f : Tensor = onnx::Softmax(%e)
+      return (%f)
+    """)
+    feeds = {"x": f32(1, 2, 6, 6), "w": f32(4, 2, 3, 3), "offset": f32(1, 18, 4, 4), "bias": f32(4)}
+    first = model.run(feeds)["f"]
+    model.run(feeds)
+    poison(model)
+    np.testing.assert_array_equal(model.run(feeds)["f"], first)
+    assert model.counters.planned == 5
+
+
 def test_outputs_are_never_planned_however_they_are_seen() -> None:
     model = model_of("""
     graph(%x : Float(64, 64), %shape : Long(1)):

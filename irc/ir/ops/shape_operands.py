@@ -11,18 +11,20 @@ from irc.ir.ops.pointwise import POINTWISE
 
 _BY_SHAPES_ALONE = """
     ArgMax ArgMin Attention AveragePool BatchNormalization BitCast CastLike CausalConvWithState Concat Conv ConvInteger
-    ConvTranspose CumProd CumSum DepthToSpace DequantizeLinear Det Dropout DynamicQuantizeLinear Einsum EyeLike Flatten
-    GRU Gather GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNormalization
-    Hardmax Identity InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization LpPool MatMul
-    MatMulInteger MaxPool MaxRoiPool MeanVarianceNormalization QLinearConv QLinearMatMul QuantizeLinear RMSNormalization
-    RNN ReverseSequence RoiAlign RotaryEmbedding Scatter ScatterElements ScatterND Shape Size Softmax SpaceToDepth
-    TensorScatter Transpose Trilu
+    ConvTranspose CumProd CumSum DeformConv DepthToSpace DequantizeLinear Det Dropout DynamicQuantizeLinear Einsum
+    EyeLike Flatten GRU Gather GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample
+    GroupNormalization Hardmax Identity InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization
+    LpPool MatMul MatMulInteger MaxPool MaxRoiPool MeanVarianceNormalization QLinearConv QLinearMatMul QuantizeLinear
+    RMSNormalization RNN ReverseSequence RoiAlign RotaryEmbedding Scatter ScatterElements ScatterND Shape Size Softmax
+    SpaceToDepth TensorScatter Transpose Trilu
 """
 
 _BY_CONTENTS: dict[str, tuple[int, ...]] = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
     "ConstantOfShape": (0,),
+    "DFT": (1, 2),
     "Expand": (1,),
     "MaxUnpool": (2,),
     "OneHot": (1,),
@@ -33,6 +35,7 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
     "Squeeze": (1,),
+    "STFT": (1, 3),
     "Tile": (1,),
     "TopK": (1,),
     "Unsqueeze": (1,),

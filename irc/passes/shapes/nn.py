@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
@@ -50,10 +52,11 @@ def _window_attributes(c: NodeTypes, rank: int) -> tuple[list[int], list[int], l
     return strides, dilations, pads
 
 
-@shape_rule("Conv", "ConvInteger", "QLinearConv")
+@shape_rule("Conv", "DeformConv", "ConvInteger", "QLinearConv")
 def conv(c: NodeTypes) -> Type:
-    weight_at = 3 if c.node.kind == "onnx::QLinearConv" else 1
-    dtype = {"onnx::Conv": c.dtype(0) or c.dtype(1), "onnx::ConvInteger": DType.INT32}.get(c.node.kind, c.dtype(7))
+    quantized = c.node.kind == "onnx::QLinearConv"
+    weight_at, dtype = (3, c.dtype(7)) if quantized else (1, c.dtype(0) or c.dtype(1))
+    dtype = DType.INT32 if c.node.kind == "onnx::ConvInteger" else dtype
     x, w = c.shape(0), c.shape(weight_at)
     if x is None or w is None:
         return TensorType(dtype, None if x is None else (x[0], None, *[None] * (len(x) - 2)))
@@ -132,6 +135,26 @@ def max_unpool(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), (*x[:2], *out))
 
 
+@shape_rule("Col2Im")
+def col2im(c: NodeTypes) -> Type:
+    x, image, block = c.shape(0), c.dims(1), c.ints(2)
+    given = c.shape(1) or c.shape(2)
+    if image is None and given and isinstance(given[0], int):
+        image = [None] * given[0]
+    if image is None:
+        return TensorType(c.dtype(0))
+    columns = x[1] if x is not None and len(x) == 3 else None
+    channels = columns // math.prod(block) if isinstance(columns, int) and block is not None else None
+    return TensorType(c.dtype(0), (None if x is None else x[0], channels, *image))
+
+
+@shape_rule("CausalConvWithState")
+def causal_conv(c: NodeTypes) -> list[Type]:
+    x, w = c.shape(0), c.shape(1)
+    before = w[2] - 1 if w is not None and len(w) == 3 and isinstance(w[2], int) else None
+    return [c.tensor(0), TensorType(c.dtype(0), None if x is None else (*x[:2], before))]
+
+
 @shape_rule("AffineGrid")
 def affine_grid(c: NodeTypes) -> Type:
     theta, size = c.shape(0), c.dims(1)
@@ -169,6 +192,29 @@ def matmul(c: NodeTypes) -> Type:
     rows = () if len(a) == 1 else (left[-2],)
     columns = () if len(b) == 1 else (right[-1],)
     return TensorType(dtype, (*batch, *rows, *columns))
+
+
+@shape_rule("Einsum")
+def einsum(c: NodeTypes) -> Type:
+    equation = c.attr("equation", "").replace(" ", "")
+    return TensorType(c.dtype(0), einsum_shape(c, equation, [c.shape(i) for i in range(len(c.node.inputs))]))
+
+
+def einsum_shape(c: NodeTypes, equation: str, shapes: Sequence[Shape | None]) -> Shape | None:
+    """The shape that ``equation`` makes of operands of these; an axis of 1 goes with one of any size."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or not is_equation(equation):
+        return None
+    try:
+        terms, result = axes_of(equation, [len(shape) for shape in known])
+    except ValueError as error:
+        c.fail(f"the equation {equation!r} does not fit the operands: {error}")
+    sizes: dict[Axis, Dim] = {}
+    for axes, shape in zip(terms, known, strict=True):
+        for axis, size in zip(axes, shape, strict=True):
+            together = c.broadcast([(sizes.get(axis, 1),), (size,)])
+            (sizes[axis],) = together or (None,)
+    return tuple(sizes[axis] for axis in result)
 
 
 @shape_rule("Gemm")

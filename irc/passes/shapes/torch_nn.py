@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
+from irc.passes.shapes.nn import einsum_shape
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type
 from irc.passes.shapes.torch_types import category, if_float, result_type
@@ -161,6 +162,15 @@ def embedding(c: Call) -> Type:
     if weight.shape is None or indices.shape is None or len(weight.shape) != 2:
         return TensorType(weight.dtype)
     return TensorType(weight.dtype, (*indices.shape, weight.shape[1]))
+
+
+@torch_rule("einsum")
+def einsum(c: Call) -> Type:
+    items, equation = c.elements("tensors"), c.arg("equation")
+    if not items or not isinstance(equation, str):
+        return TensorType()
+    dtype = _common(*items) if len(items) > 1 else if_float(items[0].dtype)  # sums of integers are wider
+    return TensorType(dtype, einsum_shape(c.types, equation.replace(" ", ""), [t.shape for t in items]))
 
 
 # -- reductions ----------------------------------------------------------------

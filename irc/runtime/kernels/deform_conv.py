@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import add_pixels
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.support import Array, check_size, converted, is_half
 from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
 
 if TYPE_CHECKING:
@@ -25,20 +25,24 @@ def deform_conv(node: Node) -> Kernel:
     group = int(node.attributes.get("group", 1))
     offset_group = int(node.attributes.get("offset_group", 1))
 
-    def run(x: Array, w: Array, offset: Array, b: Array | None = None, mask: Array | None = None) -> Array:
+    def run(
+        x: Array, w: Array, offset: Array, b: Array | None = None, mask: Array | None = None, out: Array | None = None
+    ) -> Array:
         check_operands(x, w, b, group)
         axes = resolve(x.shape[2:], w.shape[2:])
         _check_offsets(x, offset, mask, offset_group, axes)
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
         columns = _sample(x.astype(wide), offset.astype(wide), None if mask is None else mask.astype(wide), axes)
-        images, features = x.shape[0], w.shape[0]
+        images, features, count = x.shape[0], w.shape[0], math.prod(outputs(axes))
         # (group, O / group, K) @ (N, group, K, positions), where K runs over channels and taps
         weights = w.astype(wide).reshape(group, features // group, math.prod(w.shape[1:]))
-        result = np.matmul(weights, columns.reshape(images, group, weights.shape[2], math.prod(outputs(axes))))
-        result = result.reshape(images, features, *outputs(axes))
+        columns = columns.reshape(images, group, weights.shape[2], count)
+        shape = (images, features, *outputs(axes))
+        result = np.empty(shape, wide) if out is None or is_half(x.dtype) else out
+        np.matmul(weights, columns, out=result.reshape(images, group, features // group, count))
         if b is not None:
             result += b.astype(wide).reshape(-1, *(1,) * len(axes))
-        return result.astype(x.dtype, copy=False)
+        return converted(result, x.dtype, out)
 
     return run
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.guards.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, narrowed, widened
+from irc.runtime.kernels.support import (
+    MAX_BYTES,
+    Array,
+    broadcast_shape,
+    check_size,
+    converted,
+    fresh,
+    is_half,
+    narrowed,
+    widened,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"))
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""
@@ -183,80 +191,62 @@ def _factor(value: float, dtype: np.dtype[Any]) -> Any:
 @kernel("onnx::Einsum", since=12)
 def einsum(node: Node) -> Kernel:
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
-    if not EQUATION.fullmatch(equation):
+    if not is_equation(equation):
         raise Error("IRC320", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
 
-    def run(*operands: Array) -> Array:
+    def run(*operands: Array, out: Array | None = None) -> Array:
         dtype = operands[0].dtype
-        check_size(einsum_shape(equation, operands), dtype)
+        terms, axes, sizes = einsum_axes(equation, operands)
+        check_size([sizes[axis] for axis in axes], dtype)
         wide = [widened(x) for x in operands] if is_half(dtype) else operands
         if CURRENT.guard is not None:
-            _check_contraction(equation, wide)
-        result = np.asarray(np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS)))
-        return fresh(narrowed(result, dtype), *operands)
+            _check_contraction(equation, wide, terms, axes)
+        into = None if is_half(dtype) else out
+        result = np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS), out=into)
+        result = converted(np.asarray(result), dtype, out)
+        return fresh(result, *operands) if out is None else result
 
     return run
 
 
-def _check_contraction(equation: str, operands: Sequence[Array]) -> None:
+def _check_contraction(
+    equation: str, operands: Sequence[Array], axes: Sequence[list[Axis]], result: list[Axis]
+) -> None:
     """Ask for the time and the memory of the steps in which NumPy will contract ``operands``."""
     path: list[Any] = np.einsum_path(equation, *operands, optimize=("greedy", EINSUM_ELEMENTS))[0]
-    left, arrow, result = equation.partition("->")
-    wanted = set(result) if arrow else {letter for letter in left if left.count(letter) == 1}
-    terms = [_largest(_axes(term, x.shape)) for term, x in zip(left.split(","), operands, strict=True)]
+    terms = [_largest(zip(term, x.shape)) for term, x in zip(axes, operands, strict=True)]
     for taken in path[1:]:
         sizes = _largest(pair for position in sorted(taken, reverse=True) for pair in terms.pop(position).items())
-        lasting = wanted.union(*terms)
-        terms.append({axis: n for axis, n in sizes.items() if axis in lasting or isinstance(axis, int)})
+        lasting = set(result).union(*terms)
+        terms.append({axis: n for axis, n in sizes.items() if axis in lasting})
         check_size(tuple(terms[-1].values()), operands[0].dtype)
         check_work(math.prod(sizes.values()) * (INTEGERS if operands[0].dtype.kind in "iu" else 1))
 
 
-def _axes(term: str, shape: tuple[int, ...]) -> Iterator[tuple[str | int, int]]:
-    """The axes of a tensor of ``shape``, by letter or, of those that '...' stands for, by number from the last."""
-    head, _, tail = term.partition("...")
-    return zip([*head, *range(len(head) + len(tail) - len(shape), 0), *tail], shape, strict=True)
-
-
-def _largest(axes: Iterable[tuple[str | int, int]]) -> dict[str | int, int]:
+def _largest(axes: Iterable[tuple[Axis, int]]) -> dict[Axis, int]:
     """The size of each axis, which in some tensors may be 1."""
-    sizes: dict[str | int, int] = {}
+    sizes: dict[Axis, int] = {}
     for axis, size in axes:
         sizes[axis] = max(size, sizes.get(axis, 0))
     return sizes
 
 
-def einsum_shape(equation: str, operands: Sequence[Array]) -> tuple[int, ...]:
-    """The sizes of the axes that ``equation`` gives; Error if it does not fit the operands."""
-    shapes = ", ".join(str(list(x.shape)) for x in operands)
-
-    def refuse(why: str) -> Error:
-        return Error("IRC421", f"equation {equation!r} does not fit operands of shapes {shapes}: {why}")
-
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
-        raise refuse(f"it has {len(terms)} terms for {len(operands)} operands")
-    sizes: dict[str, int] = {}
-    dots: tuple[int, ...] = ()
-    for term, x in zip(terms, operands, strict=True):
-        head, ellipsis, tail = term.partition("...")
-        letters, rest = head + tail, x.ndim - len(head) - len(tail)
-        if rest < 0 or (rest and not ellipsis):
-            raise refuse(f"term {term!r} names {len(letters)} axes of {x.ndim}")
-        try:
-            dots = broadcast_shape(dots, x.shape[len(head) : len(head) + rest])
-        except ValueError:
-            raise refuse("what '...' stands for does not broadcast") from None
-        for letter, size in zip(letters, x.shape[: len(head)] + x.shape[len(head) + rest :], strict=True):
-            known = sizes.setdefault(letter, size)
-            if size != known and 1 not in (size, known):
-                raise refuse(f"{letter!r} is both {known} and {size}")
-            sizes[letter] = size if known == 1 else known
-    named = left.replace("...", "").replace(",", "")
-    if not arrow:
-        return (*dots, *(n for c, n in sizes.items() if named.count(c) == 1))
-    wanted = result.replace("...", "")
-    if len(set(wanted)) != len(wanted) or not set(wanted) <= set(sizes) or (dots and "..." not in result):
-        raise refuse("the result must name letters of the terms, each once, and '...' if they have it")
-    return (*dots, *(sizes[c] for c in wanted))
+def einsum_axes(equation: str, operands: Sequence[Array]) -> tuple[list[list[Axis]], list[Axis], dict[Axis, int]]:
+    """The axes of each of ``operands``, of the result, and their sizes; Error if ``equation`` does not fit."""
+    try:
+        terms, result = axes_of(equation, [x.ndim for x in operands])
+        sizes: dict[Axis, int] = {}
+        for term, x in zip(terms, operands, strict=True):
+            for axis, size in zip(term, x.shape, strict=True):
+                known = sizes.get(axis, 1)
+                if 1 not in (size, known) and size != known:
+                    raise ValueError(
+                        f"{axis!r} is both {known} and {size}"
+                        if isinstance(axis, str)
+                        else "what '...' stands for does not broadcast"
+                    )
+                sizes[axis] = size if known == 1 else known
+    except ValueError as error:
+        shapes = ", ".join(str(list(x.shape)) for x in operands)
+        raise Error("IRC421", f"equation {equation!r} does not fit operands of shapes {shapes}: {error}") from None
+    return terms, result, sizes

@@ -8,40 +8,29 @@ elementwise. Source: ``einsum`` and ``sumproduct_pair``, aten/src/ATen/native/Li
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.einsum import Axis, is_equation
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64, is_integral, result_type, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import aten
-from irc.runtime.kernels.matmul import EQUATION, einsum_shape, matrix_product
+from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.support import Array, broadcast_shape
-
-Axis = str | int
-"""A letter; or, of those that '...' stands for, the number from the last."""
 
 
 @aten("einsum")
 def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     """Of one tensor it may be a view. The path is not looked at: a result is the same by any."""
     formula = equation.replace(" ", "")
-    if not EQUATION.fullmatch(formula):
+    if not is_equation(formula):
         raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
-    einsum_shape(formula, tensors)
-    left, arrow, right = formula.partition("->")
-    terms = [_axes(term, x.ndim) for term, x in zip(left.split(","), tensors, strict=True)]
-    dots = range(min((axis for term in terms for axis in term if isinstance(axis, int)), default=0), 0)
-    letters = Counter(axis for term in terms for axis in term if isinstance(axis, str))
-    if arrow:
-        result = _axes(right, len(right.replace("...", "")) + len(dots))
-    else:
-        result = [*dots, *sorted(letter for letter, n in letters.items() if n == 1)]
-    summed: list[Axis] = sorted(letters.keys() - set(result))
+    terms, result, sizes = einsum_axes(formula, tensors)
+    summed: list[Axis] = sorted(str(axis) for axis in sizes.keys() - set(result))
     operands = [_in_order(x, term, [*result, *summed]) for x, term in zip(tensors, terms, strict=True)]
     dtype = result_type(*tensors)
     rank = len(result)
@@ -56,11 +45,6 @@ def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     dtype = INT64 if is_integral(dtype) else dtype
     found = _sum(only.astype(wide(dtype), copy=False), range(rank, only.ndim))
     return found.reshape(only.shape[:rank]).astype(dtype, copy=False)
-
-
-def _axes(term: str, rank: int) -> list[Axis]:
-    head, dots, tail = term.partition("...")
-    return [*head, *(range(len(head) + len(tail) - rank, 0) if dots else ()), *tail]
 
 
 def _in_order(x: Array, axes: Sequence[Axis], order: Sequence[Axis]) -> Array:

@@ -1,0 +1,42 @@
+"""Einstein's summation convention: which axes an equation names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"))
+
+Axis = str | int
+"""A letter; or, of those that '...' stands for, the number from the last."""
+
+
+def is_equation(text: str) -> bool:
+    """Whether ``text``, which has no blanks, is an equation."""
+    return _EQUATION.fullmatch(text) is not None
+
+
+def axes_of(equation: str, ranks: Sequence[int]) -> tuple[list[list[Axis]], list[Axis]]:
+    """The axes of each operand, which have these ranks, and those of the result; ValueError if they do not fit."""
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"it has {len(terms)} terms for {len(ranks)} operands")
+    named = [_axes(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    letters = Counter(axis for axes in named for axis in axes if isinstance(axis, str))
+    dots = range(min((axis for axes in named for axis in axes if isinstance(axis, int)), default=0), 0)
+    if not arrow:
+        return named, [*dots, *sorted(letter for letter, n in letters.items() if n == 1)]
+    wanted = result.replace("...", "")
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= letters.keys() or (dots and "..." not in result):
+        raise ValueError("the result must name letters of the terms, each once, and '...' if they have it")
+    return named, _axes(result, len(wanted) + len(dots))
+
+
+def _axes(term: str, rank: int) -> list[Axis]:
+    head, dots, tail = term.partition("...")
+    rest = rank - len(head) - len(tail)
+    if rest < 0 or (rest and not dots):
+        raise ValueError(f"term {term!r} names {len(head) + len(tail)} axes of {rank}")
+    return [*head, *range(-rest, 0), *tail]
