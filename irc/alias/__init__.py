@@ -41,7 +41,7 @@ def analyze(
 
     Raises:
         TypeError: if ``graph`` is something else, such as a module, or ``noalias`` is one name.
-        Error: IRC341 if a name in ``noalias`` is not an input's.
+        Error: IRC341 if something in ``noalias`` is not an input of the graph, nor the name of one.
     """
     if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         hint = "; give module.main" if isinstance(graph, Module) else ""

@@ -41,10 +41,13 @@ class AliasDbBuilder(Noting):
         super().__init__(Facts(), WriteLog(), functions or Functions(self.module))
         if isinstance(noalias, str):  # a collection of its letters
             raise TypeError(f"noalias takes inputs, or a list of their names: [{noalias!r}]")
-        self.noalias = frozenset(v if isinstance(v, str) else v.name for v in noalias)
-        names = {v.name for v in graph.inputs}
-        for name in sorted(self.noalias - names):
-            raise Error("IRC341", "only an input of the graph can be known to share with nothing", f"%{name}")
+        given = list(noalias)
+        inputs: dict[Value | str, Value] = {key: v for v in graph.inputs for key in (v, v.name)} if given else {}
+        for v in given:
+            if v not in inputs:
+                name = v if isinstance(v, str) else v.name
+                raise Error("IRC341", "only an input of the graph can be known to share with nothing", f"%{name}")
+        self.noalias = frozenset(inputs[v] for v in given)  # not their names, which may change hands
 
     def record(self) -> None:
         """Record the whole graph."""
@@ -53,7 +56,7 @@ class AliasDbBuilder(Noting):
         for value in self.graph.inputs:
             if value.name in objects:
                 self.bind(value, self.object(objects[value.name], value))
-            elif value.name in self.noalias and has_memory(value.type):
+            elif value in self.noalias and has_memory(value.type):
                 self.own(value, self.facts.location(Site(Kind.DONATED, value, value.type)))
             else:
                 self.bind(value, self.unknown(value.type))

@@ -211,7 +211,7 @@ class Updates(Queries):
         return self.solves, self.regions
 
     def _record(self) -> AliasDbBuilder:
-        builder = AliasDbBuilder(self.graph, self.module, self.noalias)
+        builder = AliasDbBuilder(self.graph, self.module, self.noalias.intersection(self.graph.inputs))
         builder.record()
         return builder
 

@@ -215,6 +215,8 @@ def test_inputs_may_share_unless_they_are_known_not_to() -> None:
     assert {x.kind for x in d.db.locations(d["x"])} == {Kind.DONATED}
     with pytest.raises(Error, match="IRC341"):
         analyze(c.graph, noalias=["nobody"])
+    with pytest.raises(Error, match="IRC341"):
+        analyze(c.graph, noalias=[d["x"]])
     with pytest.raises(TypeError, match=r"a list of their names: \['xy'\]"):
         analyze(c.graph, noalias="xy")
 

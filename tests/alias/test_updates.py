@@ -495,3 +495,22 @@ graph(%x : Tensor, %n : int):
     assert not c.contain("l", "a")
     assert c.db.solves == 1
     c.db.check()
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_what_shares_with_nothing_is_the_input_and_not_its_name(by_name: bool) -> None:
+    c = Case("graph(%x : Tensor, %y : Tensor, %w : Tensor):\n  return (%x)\n")
+    x, y, w = c.graph.inputs
+    db = analyze(c.graph, noalias=["y" if by_name else y])
+    y.name = "old"
+    x.name = "y"
+    for _ in range(2):
+        assert db.may_alias(x, w)
+        assert not db.may_alias(y, w)
+        db.check()
+        db.refresh()
+    db.erase_value(y)
+    c.graph.block.erase_param(1)
+    db.check()
+    db.refresh()
+    assert db.may_alias(x, w)

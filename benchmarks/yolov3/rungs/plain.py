@@ -116,7 +116,7 @@ class PlainDb(AliasDb):
     def __init__(self, graph: Graph, module: Module | None, counters: Counters, clock: PhaseClock) -> None:
         self.graph = graph
         self.module = module
-        self.noalias: frozenset[str] = frozenset()
+        self.noalias: frozenset[Value] = frozenset()
         self.counted = counters
         self.clock = clock
         super().__init__(self._record())
