@@ -32,9 +32,7 @@ _REAL_FUNCTION = (
 
 _PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
 
-_ARITHMETIC = (
-    "add sub mul rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot"
-).split()
+_ARITHMETIC = ("add sub mul rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot").split()
 _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm".split()
 _DIVISION = "div atan2 copysign xlogy".split()
 _COMPARISON = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
