@@ -15,10 +15,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from irc.alias import register_rule
+from irc.alias import analyze, register_rule
 from irc.errors import Error
 from irc.ir import parse_graph
-from irc.ir.ops import Effects, register
+from irc.ir.ops import Effects, register, schemas
 from irc.passes.shapes import context
 from irc.passes.shapes.context import shape_rule
 from irc.runtime.foreign import checked
@@ -209,6 +209,27 @@ def test_alias_rules_are_checked_when_they_are_registered() -> None:
         register_rule("com.example::Refused", 42)  # type: ignore[arg-type]
     with pytest.raises(Error, match=r"IRC304.*not for 'Refused'"):
         register_rule("Refused", None)
+
+
+def test_a_row_takes_the_place_of_one_for_the_same_overload() -> None:
+    graph = parse_graph("""graph(%x : Float(3)):
+      %a : Float(3) = onnx::Neg(%x)
+      %u : Tensor = com.example::Corrected(%a)
+      return (%a)
+    """)
+    register("com.example::Corrected(Tensor x) -> Tensor", "com.example::Corrected.two(Tensor x, Tensor y) -> Tensor")
+    assert not analyze(graph).has_writers(graph.value("a"))
+    for _ in range(2):
+        register("com.example::Corrected(Tensor(a!) x) -> Tensor(a!)")
+        assert analyze(graph).has_writers(graph.value("a"))
+        assert [str(s.returns[0]) for s in schemas("com.example::Corrected")] == ["Tensor", "Tensor(a!)"]
+
+
+def test_rows_of_irc_stay() -> None:
+    with pytest.raises(Error, match=r"IRC203.*irc has another row for aten::relu_: .*name of its own"):
+        register("aten::relu_(Tensor self) -> Tensor")
+    register(*map(str, schemas("aten::relu_")))
+    assert all(s.has_annotations for s in schemas("aten::relu_"))
 
 
 def test_two_shape_rules_for_a_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

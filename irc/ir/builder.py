@@ -73,7 +73,12 @@ class Builder:
         return self.node(kind, inputs, (type,), names=(name,), attributes=attributes, version=version).output
 
     def constant(self, value: Any = None, *, type: Type | None = None, name: str = "") -> Value:
-        """Insert a ``prim::Constant`` of a Python value, a ``Tensor`` or None; the type is inferred unless given."""
+        """Insert a ``prim::Constant`` of a Python value, ``Tensor``, array or None; its type is inferred.
+
+        An array of more than 16 elements that are not all equal becomes a weight called ``name``.
+        """
+        if hasattr(value, "__array__"):
+            value = self.graph.weights.hold(name or self.graph.unique_name(), Tensor.of(value))
         attributes = {} if value is None else {"value": value}
         return self.op("prim::Constant", type=type or type_of_constant(value), name=name, attributes=attributes)
 

@@ -190,6 +190,9 @@ class Tensor:
             return self.is_absent or _bytes(self.scalar) == _bytes(other.scalar)
         return _bytes(self.peek()) == _bytes(other.peek())
 
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} is not true or false itself: ask for its element, tensor.scalar.item()")
+
     def __repr__(self) -> str:
         kind = "splat" if self.is_splat else "absent" if self.is_absent else "dense"
         return f"<{kind} tensor {self.name!r} {self.type}>"

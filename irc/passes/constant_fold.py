@@ -177,11 +177,8 @@ class _Folder:
             return []
         block = node.blocks[0 if condition else 1]
         taken, returns = list(block.nodes), block.returns
-        db = self.rewriter.db
-        self.look_again |= db.any_writes()
-        for inner in taken:
-            inner.move_before(node)
-        db.unnest_nodes(node)
+        self.look_again |= self.rewriter.db.any_writes()
+        self.rewriter.hoist(taken, node)
         inside = set(taken)
         for old, new in zip(node.outputs, returns, strict=True):
             self.rewriter.replace(old, new, keep_name=new.node in inside)

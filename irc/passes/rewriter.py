@@ -209,6 +209,18 @@ class Rewriter:
             if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
                 self.erase(value.node)
 
+    def hoist(self, nodes: Iterable[Node], node: Node) -> None:
+        """Move ``nodes`` out of the blocks of ``node``, to right before it, in the order in which they are given.
+
+        The caller vouches that this is right: what they use is there, they may run as often as ``node`` does, and
+        nothing that ``node`` does before them is seen by them or sees them. Many cost no more than one.
+        """
+        for inner in nodes:
+            inner.move_before(node)
+        db = self.ctx.built_alias_db(self.graph)
+        if db is not None:
+            db.unnest_nodes(node)
+
     def erase_outputs(self, node: Node, indices: Collection[int]) -> None:
         """Remove outputs of ``node`` that nothing uses."""
         self._forget(node.outputs[index] for index in indices)

@@ -80,7 +80,7 @@ floats = st.one_of(
 complexes = st.builds(complex, floats, floats)
 scalars = st.one_of(ints, floats, complexes, st.booleans(), texts, st.none())
 values: st.SearchStrategy[Any] = st.recursive(
-    scalars,
+    scalars | all_types,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),

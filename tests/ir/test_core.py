@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -461,3 +462,11 @@ def test_deep_nesting_does_not_overflow_the_stack() -> None:
     assert structurally_equal(graph, copy) is None
     copy.nodes[0].erase()
     assert not copy.nodes
+
+
+def test_builders_take_arrays_as_constants() -> None:
+    graph = Graph()
+    small, large = (Builder(graph).constant(np.arange(n, dtype=np.float32), name="w") for n in (3, 40))
+    assert str(small.type) == "Float(3)"
+    assert [*graph.weights] == ["w"]
+    assert large.node is not None and large.node.attributes["value"] is graph.weights["w"]

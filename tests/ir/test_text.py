@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from irc.ir import (
     types,
 )
 from irc.ir.text.literals import literal_text
+from irc.ir.types import INT, TENSOR, TupleType
 from tests.ir import strategies
 from tests.ir.helpers import YOLO, body
 
@@ -280,3 +282,17 @@ def test_given_weight_table_is_left_alone() -> None:
     parse_graph(WEIGHT, table)
     assert list(table) == ["other"]
     assert table["other"].name == ""
+
+
+@pytest.mark.parametrize("types", [(TENSOR,), (TENSOR, INT), (TupleType((INT,)), TENSOR), (TENSOR, 1), ((TENSOR,),)])
+def test_tuples_of_types_are_no_types_of_tuples(types: tuple[Any, ...]) -> None:
+    graph = Graph()
+    graph.set_outputs([Builder(graph).op("my::op", attributes={"a": types, "b": TupleType((TENSOR, INT))})])
+    again = parse_graph(str(graph))
+    assert again.nodes[0].attributes == {"a": types, "b": TupleType((TENSOR, INT))}
+    assert str(again) == str(graph)
+
+
+def test_a_tensor_is_not_taken_for_what_it_holds() -> None:
+    with pytest.raises(TypeError, match=r"tensor\.scalar\.item\(\)"):
+        bool(Tensor.of(np.array(False)))

@@ -347,3 +347,12 @@ def test_modules_verify_all_their_graphs() -> None:
     Builder(function).node("onnx::Nothing")
     with pytest.raises(Error, match="in graph f"):
         module.verify()
+
+
+def test_a_node_that_was_never_inserted_is_named() -> None:
+    graph = parse_graph("graph(%x : Tensor):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n")
+    node = graph.create("onnx::Neg", [graph.value("y")], [types.TENSOR])
+    with pytest.raises(Error, match=r"%y has a user that is in no block: insert or erase it: .*onnx::Neg"):
+        graph.verify()
+    node.erase()
+    graph.verify()

@@ -254,3 +254,27 @@ def test_a_built_analysis_is_never_built_again():
     assert rewriter.db.solves == 1
     assert not rewriter.db.may_alias(graph.value("c"), graph.inputs[0])
     assert analyze(graph).may_alias(graph.inputs[0], graph.inputs[0])
+
+
+def test_nodes_are_hoisted_all_at_once() -> None:
+    graph = parse_graph("""graph(%x : Tensor, %n : int):
+      %t : bool = prim::Constant[value=1]()
+      %r : Tensor = prim::Loop(%n, %t, %x)
+        block0(%i : int, %u : Tensor):
+          %a : Tensor = aten::neg(%x)
+          %w : Tensor = aten::relu_(%a)
+          %b : Tensor = aten::exp(%w)
+          %v : Tensor = aten::add_(%u, %b)
+          -> (%t, %v)
+      return (%r)
+    """)
+    ctx = PassContext()
+    db, loop = ctx.alias_db(graph), graph.value("r").node
+    inside = [graph.value(name).node for name in "awb"]
+    assert not db.move_before(inside[0], loop), "another block"
+    assert db.writes_to_alias(loop, [graph.value("a")])
+    ctx.rewriter(graph).hoist(inside, loop)
+    assert [node.kind for node in loop.blocks[0].nodes] == ["aten::add_"]
+    assert not db.writes_to_alias(loop, [graph.value("a")])
+    graph.verify()
+    db.check()

@@ -18,6 +18,7 @@ _TEXTS: dict[str, list[str]] = {}
 _PARSED: dict[str, tuple[Schema, ...]] = {}
 _EFFECTS: dict[str, Effects] = {}
 _SWITCHES: dict[str, str] = {}
+_OWN: dict[str, int] = {}  # kind -> how many of its rows, the first ones, are irc's
 
 on_change: list[Callable[[str], None]] = []
 """Called with a kind whose rows have changed: by whoever keeps what follows from them."""
@@ -25,6 +26,8 @@ on_change: list[Callable[[str], None]] = []
 
 def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = False) -> None:
     """Add schema rows, further overloads of kinds that are known already included.
+
+    A row takes the place of one with the same overload name that was registered before, as kernels do.
 
     Args:
         rows: as PyTorch writes schemas.
@@ -34,15 +37,18 @@ def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = Fals
 
     Raises:
         Error: IRC203 if a row is not well formed, or a result shares with, or an argument is stored into, a set that is
-            no argument's: that would say nothing; or if rows of a pointwise operator say anything but that it makes a
-            tensor of tensors. No row is added then.
+            no argument's: that would say nothing; if rows of a pointwise operator say anything but that it makes a
+            tensor of tensors; or if irc has another row for that overload. No row is added then.
     """
     for row in rows:
         schema = parse_schema(row)
         _check_sets(schema)
+        _check_own(row, schema)
         if pointwise or schema.name in POINTWISE:
             for each in (schema, *map(parse_schema, _TEXTS.get(schema.name, ()))):
                 _check_pointwise(each, effects | _EFFECTS.get(schema.name, Effects.NONE))
+    for row in rows:
+        _forget(row)
     _add(rows, effects)
     if pointwise:
         POINTWISE.update(map(_kind, rows))
@@ -55,6 +61,22 @@ def _check_pointwise(schema: Schema, effects: Effects) -> None:
     if not is_plain or schema.has_annotations or effects:
         message = "a pointwise operator makes one tensor of tensors, and does nothing else"
         raise Error("IRC203", f"{message}\n  {schema}", "schema")
+
+
+def _check_own(row: str, schema: Schema) -> None:
+    """Irc's passes and kernels rely on its own rows."""
+    kind, name = _kind(row), _overload(row)
+    for text in _TEXTS.get(kind, ())[: _OWN.get(kind, 0)]:
+        if _overload(text) == name and str(parse_schema(text)) != str(schema):
+            message = f"irc has another row for {name}: give the overload a name of its own"
+            raise Error("IRC203", f"{message}\n  {text}\n  {schema}", "schema")
+
+
+def _forget(row: str) -> None:
+    """Remove what was registered for the same overload."""
+    kind, name = _kind(row), _overload(row)
+    texts = _TEXTS.get(kind, [])
+    texts[:] = [text for i, text in enumerate(texts) if i < _OWN.get(kind, 0) or _overload(text) != name]
 
 
 def _check_sets(schema: Schema) -> None:
@@ -117,10 +139,14 @@ def kinds() -> Iterable[str]:
     return _TEXTS.keys()
 
 
+def _overload(row: str) -> str:
+    """``aten::add_.Tensor`` of ``aten::add_.Tensor(...) -> ...``."""
+    return row.partition("(")[0].strip()
+
+
 def _kind(row: str) -> str:
     """``aten::add_`` of ``aten::add_.Tensor(...) -> ...``."""
-    name = row.partition("(")[0].strip()
-    namespace, _, rest = name.rpartition("::")
+    namespace, _, rest = _overload(row).rpartition("::")
     return f"{namespace}::{rest.partition('.')[0]}"
 
 
@@ -132,6 +158,7 @@ def _load() -> None:
         _SWITCHES.update(table.RANDOM_UNLESS_FALSE)
         for kind in table.SIDE_EFFECT:
             _EFFECTS[kind] = effects(kind) | Effects.SIDE_EFFECT
+    _OWN.update((kind, len(texts)) for kind, texts in _TEXTS.items())
 
 
 _load()

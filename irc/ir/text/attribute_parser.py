@@ -72,8 +72,9 @@ class AttributeParser:
             return self._items("]", depth)
         start = scan.skip()
         if scan.accept("("):
+            is_bare = scan.peek() != "<"
             items = self._items(")", depth)
-            if not items or not all(isinstance(item, Type) for item in items):
+            if not (is_bare and items and all(isinstance(item, Type) for item in items)):
                 return tuple(items)
             scan.pos = start  # the type of a tuple, or a longer one that begins with it
             return self._types.parse()

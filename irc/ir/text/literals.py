@@ -50,13 +50,18 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
             return f"annotate({_python_text(declared)}, [])"  # as TorchScript does
         return f"[{', '.join(map(literal_text, cast('list[Any]', value)))}]"
     if isinstance(value, tuple):
-        items = [literal_text(item) for item in cast("tuple[Any, ...]", value)]
+        items = [_item_text(item) for item in cast("tuple[Any, ...]", value)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value).items()
         return "{" + ", ".join(f"{literal_text(k)}: {literal_text(v)}" for k, v in pairs) + "}"
     # The verifier refuses any other value; that text cannot be read back does not keep the graph from being shown.
     return f"<{value.__class__.__module__}.{value.__class__.__qualname__}>"
+
+
+def _item_text(value: Any) -> str:
+    """In a tuple: of bare types it would read as the type of a tuple."""
+    return f"<Type : {value}>" if isinstance(value, Type) else literal_text(value)
 
 
 def _type_text(value: Type, declared: Type | None) -> str:

@@ -242,9 +242,8 @@ class _GraphCheck:
             for value in self._values:
                 for user in value._users:
                     if user not in nodes or value not in user.inputs:
-                        raise Error(
-                            "IRC210", f"%{value.name} has a user that does not use it: {user!r}", f"graph {graph.name}"
-                        )
+                        wrong = "that does not use it" if user in nodes else "that is in no block: insert or erase it"
+                        raise Error("IRC210", f"%{value.name} has a user {wrong}: {user!r}", f"graph {graph.name}")
         if len(graph._values) != len(self._values):
             stale = set(graph._values.values()).difference(self._values)
             names = ", ".join(sorted(f"%{value.name}" for value in stale)[:5])
