@@ -57,6 +57,24 @@ OPEN = (
     SHARED.replace("%x,", "%n,").replace("[1, 2, 1, 3]", "[1, 3, -1, 1]").replace("[1, 2, 2, 1, 3]", "[1, 3, 2, 1, 1]")
 )
 
+ALL_INDICES = """
+%s = onnx::Shape(%n)
+%zero : Long() = prim::Constant[value=tensor([0])]()
+%one : Long() = prim::Constant[value=tensor([1])]()
+%rows = onnx::Gather[axis=0](%s, %zero)
+%r = onnx::Range(%zero, %rows, %one)
+%tall : Long(2) = prim::Constant[value=tensor([-1, 1])]()
+%t = onnx::Reshape(%r, %tall)
+%columns : Long(3) = prim::Constant[value=tensor([0, 1, 2])]()
+%last : Long(1) = prim::Constant[value=tensor([-1])]()
+%e0 = onnx::Expand(%t, %s)
+%e1 = onnx::Expand(%columns, %s)
+%u0 = onnx::Unsqueeze(%e0, %last)
+%u1 = onnx::Unsqueeze(%e1, %last)
+%k = onnx::Concat[axis=-1](%u0, %u1)
+"""
+"""Of all elements of a matrix, in order."""
+
 REPEATED = f"""
 %c2 = onnx::Concat[axis=0](%c, %c)
 %qs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 1])]()
@@ -187,6 +205,19 @@ APPLIES = [
            %s = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%x, %p)
            %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)""",
         "Neg slice_scatter",
+    ),
+    ("scatter_of_all", ALL_INDICES + "%y = onnx::ScatterND(%n, %k, %n)", ""),
+    (
+        "scatter_of_all",  # row by row
+        """%zero : Long() = prim::Constant[value=tensor([0])]()
+           %one : Long() = prim::Constant[value=tensor([1])]()
+           %s = onnx::Shape(%n)
+           %count = onnx::Gather[axis=0](%s, %zero)
+           %r = onnx::Range(%zero, %count, %one)
+           %last : Long(1) = prim::Constant[value=tensor([1])]()
+           %k = onnx::Unsqueeze(%r, %last)
+           %y = onnx::ScatterND(%n, %k, %n)""",
+        "",
     ),
     (
         "scale_of_the_smaller_operand",
@@ -356,6 +387,14 @@ REFUSES = [
         """%k : Long(1, 1) = prim::Constant[value=tensor([1])]()
            %u : Float(1, 3) = prim::Constant[value=splat(5.)]()
            %y = onnx::ScatterND[reduction="add"](%x, %k, %u)""",
+    ),
+    *(
+        ("scatter_of_all", ALL_INDICES.replace(*change) + f"%y = onnx::ScatterND{how}(%n, %k, %n)")
+        for *change, how in [
+            ("[0, 1, 2]", "[0, 2, 1]", ""),  # in another order
+            ("%t, %s", "%t, %s", '[reduction="add"]'),
+            ("%zero, %rows", "%one, %rows", ""),
+        ]
     ),
     (
         "scatter_overwritten",

@@ -38,3 +38,37 @@ def test_long_sums_are_terms_of_their_own() -> None:
     found = [sizes.axis(graph.value(f"y{i}"), 0) for i in range(1, count)]
     assert all(size is not None and len(size) <= 20 for size in found)
     assert len(set(found)) == len(found)
+
+
+def test_slices_and_reshapes_of_all_and_fills() -> None:
+    sizes, graph = sizes_of("""graph(%a : Float(N, 3), %few : Long(1)):
+      %none : Long(1) = prim::Constant[value=tensor([0])]()
+      %one : Long(1) = prim::Constant[value=tensor([1])]()
+      %flat : Long(2) = prim::Constant[value=tensor([-1, 1])]()
+      %rows = onnx::Shape[start=0, end=1](%a)
+      %all = onnx::Slice(%a, %none, %rows, %none)
+      %part = onnx::Slice(%a, %none, %few, %none)
+      %late = onnx::Slice(%a, %one, %rows, %none)
+      %twice = onnx::Concat[axis=0](%a, %a)
+      %count = onnx::Shape[start=0, end=1](%twice)
+      %fill = onnx::ConstantOfShape(%count)
+      %long = onnx::Reshape(%fill, %flat)
+      return (%all, %part, %late, %long)""")
+    n = frozenset({("N", 1)})
+    assert sizes.axis(graph.value("all"), 0) == n
+    assert n not in (sizes.axis(graph.value("part"), 0), sizes.axis(graph.value("late"), 0))
+    assert sizes.axis(graph.value("fill"), 0) == sizes.axis(graph.value("long"), 0) == frozenset({("N", 2)})
+
+
+def test_a_rest_behind_all_that_is_reshaped() -> None:
+    sizes, graph = sizes_of("""graph(%x : Float(*)):
+      %one : Long(1) = prim::Constant[value=tensor([1])]()
+      %any : Long(1) = prim::Constant[value=tensor([-1])]()
+      %n = onnx::Shape(%x)
+      %first = onnx::Concat[axis=0](%n, %any)
+      %second = onnx::Concat[axis=0](%n, %one, %any)
+      %y = onnx::Reshape(%x, %first)
+      %z = onnx::Reshape(%x, %second)
+      return (%y, %z)""")
+    assert sizes.axis(graph.value("y"), 1) == number(1)
+    assert sizes.axis(graph.value("z"), 2) == frozenset({((graph.value("z"), 2), 1)})

@@ -13,10 +13,12 @@ import numpy as np
 
 from irc.ir.types import TensorType
 from irc.passes.canonicalize.match import Match, rewrite, surely_equal
+from irc.passes.canonicalize.sizes import number
 from irc.passes.shapes.context import constant_tensor
 
 if TYPE_CHECKING:
     from irc.ir import Value
+    from irc.passes.canonicalize.sizes import Size
 
 Array = np.ndarray[Any, Any]
 
@@ -60,6 +62,66 @@ def scatter_to_slice(m: Match) -> Value | None:
     rest = len(data) - len(starts)
     attributes = {"starts": starts + [0] * rest, "steps": steps + [1] * rest}
     return m.new("irc::slice_scatter", [m.input(0), m.input(2)], m.output.type, attributes)
+
+
+@rewrite("ScatterND")
+def scatter_of_all(m: Match) -> Value | None:
+    """Indices of all positions in order, as of the slice of a mask that is all of it: nothing but updates is left."""
+    data, indices, updates = m.node.inputs
+    join, shape = indices.node, m.types.shape(0)
+    if shape is None or _adds_up(m.node.attributes) or not m.is_fixed(indices):
+        return None
+    columns = [indices]
+    if join is not None and join.kind == "onnx::Concat":
+        columns = join.inputs
+        if join.attributes.get("axis") not in (-1, len(columns)):
+            return None
+    if len(columns) > len(shape) or m.types.tensor(1).rank != len(columns) + 1 or m.types.tensor(2).rank != len(shape):
+        return None
+    for axis in range(len(shape)):
+        same = [m.sizes.axis(data, axis), m.sizes.axis(updates, axis)]
+        if axis < len(columns):
+            same += [m.sizes.axis(indices, axis), _counted(m, columns[axis], axis, len(columns))]
+        if same[0] is None or len(set(same)) > 1:
+            return None
+    return updates if m.can_share(updates) else None
+
+
+def _counted(m: Match, column: Value, axis: int, rank: int) -> Size | None:
+    """How far ``column``, which has one more axis at its end, counts from 0 along ``axis``, and along no other."""
+    made = column.node
+    if made is None or made.kind != "onnx::Unsqueeze" or m.sizes.types(made).axes(1) not in ([-1], [rank]):
+        return None
+    wide = made.inputs[0]
+    tall = wide.node.inputs[0] if wide.node is not None and wide.node.kind == "onnx::Expand" else wide
+    own = tall.type.rank if isinstance(tall.type, TensorType) else None
+    if own is None or not 0 <= (at := axis + own - rank) < own:
+        return None
+    if any(m.sizes.axis(tall, other) != number(1) for other in range(own) if other != at):
+        return None
+    line = tall.node.inputs[0] if tall.node is not None and tall.node.kind == "onnx::Reshape" else tall
+    if not isinstance(line.type, TensorType) or line.type.rank != 1 or not _counts(m, line):
+        return None
+    return m.sizes.axis(line, 0) if all(m.is_fixed(value) for value in (column, wide, tall)) else None
+
+
+def _counts(m: Match, line: Value) -> bool:
+    """Whether ``line``, of one dimension, is 0, 1, 2, and so on."""
+    node = line.node
+    if node is not None and node.kind == "onnx::Slice" and m.is_fixed(line):
+        types = m.sizes.types(node)
+        if types.version < 10 or types.ints(1) != [0] or (types.has(4) and types.ints(4) != [1]):
+            return False
+        line = node.inputs[0]
+        node = line.node
+    tensor = constant_tensor(line)
+    if tensor is not None:
+        spelt_out = tensor.numel < 2 or not tensor.is_splat
+        return spelt_out and np.array_equal(tensor.numpy(), np.arange(tensor.numel))
+    if node is None or node.kind != "onnx::Range" or not m.is_fixed(line):
+        return False
+    types = m.sizes.types(node)
+    return types.ints(0) == [0] and types.ints(2) == [1]
 
 
 def _adds_up(attributes: dict[str, Any]) -> bool:

@@ -239,8 +239,15 @@ def _of_expand(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
 
 def _of_part(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
     rank, axes = c.tensor(0).rank, c.axes(3)
-    cut = rank is None or axes is None or axis in {c.axis(a, rank) for a in axes}
-    return None if cut else s.axis(c.node.inputs[0], axis)
+    if rank is None or axes is None:
+        return None
+    own, cuts = s.axis(c.node.inputs[0], axis), [i for i, a in enumerate(axes) if c.axis(a, rank) == axis]
+    if not cuts:
+        return own
+    if c.version < 10 or len(cuts) > 1:
+        return None
+    starts, ends, steps = (s.element(c, i, cuts[0]) if c.has(i) else number(1) for i in (1, 2, 4))
+    return own if (starts, ends, steps) == (number(0), own, number(1)) else None
 
 
 def _of_reshape(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
@@ -257,12 +264,14 @@ def _of_reshape(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
 
 
 def _rest(s: Sizes, c: NodeTypes, rank: int, axis: int) -> Size | None:
-    """What a -1 stands for, if the axes before it stay as they are, and all after it are numbers."""
+    """What a -1 stands for, if the axes before it stay as they are, and all after it are numbers, or one size and 1."""
     x = c.node.inputs[0]
-    if any(s.element(c, 1, i) not in (number(0), s.axis(x, i)) for i in range(axis)):
+    if axis > rank or any(s.element(c, 1, i) not in (number(0), s.axis(x, i)) for i in range(axis)):
         return None
-    had = _product(s.axis(x, i) for i in range(axis, rank))
-    made = _product(s.element(c, 1, i) for i in range(axis + 1, _count(c, 1) or 0))
+    left = [size for i in range(axis, rank) if (size := s.axis(x, i)) != number(1)]
+    had, made = _product(left), _product(s.element(c, 1, i) for i in range(axis + 1, _count(c, 1) or 0))
+    if made == 1 and len(left) == 1:
+        return left[0]
     return number(had // made) if had and made and had % made == 0 else None
 
 
@@ -315,15 +324,21 @@ def _of_mean(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
     return number(1) if axis in {c.axis(a, rank) for a in axes} else s.axis(c.node.inputs[0], axis)
 
 
+def _of_fill(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
+    asked = s.element(c, 0, axis)
+    return asked if _is_size(asked) else None
+
+
 def _as_first(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
     return s.axis(c.node.inputs[0], axis)
 
 
-_LIKE_FIRST = (*SHAPED_LIKE_FIRST, "onnx::RMSNormalization", "onnx::Softmax")
+_LIKE_FIRST = (*SHAPED_LIKE_FIRST, "onnx::RMSNormalization", "onnx::Softmax", "onnx::Trilu")
 
 _AXES: dict[str, _Rule] = {
     **dict.fromkeys(POINTWISE, _of_pointwise),
     **dict.fromkeys(_LIKE_FIRST, _as_first),
+    "onnx::ConstantOfShape": _of_fill,
     "onnx::MatMul": _of_product,
     "onnx::Range": _of_range,
     "onnx::ReduceMean": _of_mean,
