@@ -51,6 +51,11 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     """
     if is_half(a.dtype):
         return narrowed(matrix_product(widened(a), widened(b)), a.dtype, out)
+    if _is_shared(a, b) and (out is None or out.flags.c_contiguous):
+        rows = (*a.shape[:-3], 1, a.shape[-3] * a.shape[-2])
+        tall = None if out is None else out.reshape(*rows, b.shape[-1])
+        product = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
+        return product.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
     if CURRENT.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
         shape = check_size(_product_shape(a, b), a.dtype)
         if CURRENT.guard is not None:
@@ -78,6 +83,17 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     except ValueError:
         _product_shape(a, b)  # says what is wrong
         raise
+
+
+def _is_shared(a: Array, b: Array) -> bool:
+    """Whether the heads of ``a`` share the matrices of ``b``: as rows of one, they read these once."""
+    return (
+        a.ndim == b.ndim > 2
+        and b.shape[-3] == 1 < a.shape[-3]
+        and a.shape[:-3] == b.shape[:-3]
+        and a.shape[-1] == b.shape[-2]
+        and a.flags.c_contiguous
+    )
 
 
 def _is_turned(a: Array, b: Array) -> bool:
