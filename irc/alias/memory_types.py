@@ -62,14 +62,8 @@ def parts(type: Type) -> tuple[Type, ...]:
                 found[t if t.name in _IMMUTABLE else types.ANY] = None  # Any, or a type that irc does not know
         elif isinstance(t, TypeVar):
             found[types.ANY] = None
-        elif isinstance(t, ListType | FutureType):
-            found[t.__class__(_union(parts(t.elem)))] = None
-        elif isinstance(t, DictType):
-            found[DictType(_union(parts(t.key)), _union(parts(t.value)))] = None
-        elif isinstance(t, TupleType):
-            found[TupleType(tuple(_union(parts(e)) for e in t.elems))] = None
         else:
-            found[t] = None
+            found[t.of([_union(parts(inner)) for inner in t.inner])] = None
     return (types.ANY,) if types.ANY in found else tuple(sorted(found, key=str))
 
 
@@ -99,33 +93,17 @@ def meet(a: Type, b: Type) -> Type | None:
     if isinstance(a, ClassType) and isinstance(b, ClassType) and (a.is_interface or b.is_interface):
         # Some class may have both interfaces: for its objects the type of either will do.
         return min(a, b, key=lambda t: (t.is_interface, t.name))
-    if isinstance(a, ListType) and isinstance(b, ListType):
-        elem = _common(a.elem, b.elem)
-        return elem and ListType(elem)
-    if isinstance(a, FutureType) and isinstance(b, FutureType):
-        elem = _common(a.elem, b.elem)
-        return elem and FutureType(elem)
-    if isinstance(a, DictType) and isinstance(b, DictType):
-        key, value = _common(a.key, b.key), _common(a.value, b.value)
-        return DictType(key, value) if key and value else None
-    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elems) == len(b.elems):
-        elems = [e for x, y in zip(a.elems, b.elems) if (e := _common(x, y)) is not None]
-        return TupleType(tuple(elems)) if len(elems) == len(a.elems) else None
-    return None
+    if a.__class__ is not b.__class__ or not a.inner or len(a.inner) != len(b.inner):
+        return None
+    common = [found for x, y in zip(a.inner, b.inner) if (found := _common(x, y)) is not None]
+    return a.of(common) if len(common) == len(a.inner) else None
 
 
 @lru_cache(maxsize=REMEMBERED)
 def content_types(type: Type) -> tuple[Type, ...]:
     """The types of what an object of atom ``type`` may hold; empty for tensors. Field i of a tuple has type i."""
-    if isinstance(type, ListType | FutureType):
-        return (type.elem,)
-    if isinstance(type, DictType):
-        return (type.key, type.value)
-    if isinstance(type, TupleType):
-        return type.elems
-    if isinstance(type, TensorType):
-        return ()
-    return (types.ANY,)  # objects of classes and Any
+    known = isinstance(type, ListType | FutureType | DictType | TupleType | TensorType)
+    return type.inner if known else (types.ANY,)  # objects of classes and Any
 
 
 def _is_immutable(part: Type) -> bool:

@@ -156,6 +156,15 @@ class Type:
 
     __slots__ = ()
 
+    @property
+    def inner(self) -> tuple[Type, ...]:
+        """The types that it is made of, such as that of a list's elements."""
+        return ()
+
+    def of(self, inner: Iterable[Type]) -> Type:
+        """The type of the same kind that is made of these, as many as its own (of a tuple, any number)."""
+        return self
+
 
 @dataclass(frozen=True)
 class TensorType(Type):
@@ -195,20 +204,28 @@ class PrimType(Type):
 
 
 @dataclass(frozen=True)
-class ListType(Type):
-    """A list; also ONNX's sequence."""
-
+class _OneInner(Type):
     elem: Type
+
+    @property
+    def inner(self) -> tuple[Type, ...]:
+        return (self.elem,)
+
+    def of(self, inner: Iterable[Type]) -> Type:
+        return self.__class__(*inner)
+
+
+@dataclass(frozen=True)
+class ListType(_OneInner):
+    """A list; also ONNX's sequence."""
 
     def __str__(self) -> str:
         return f"{self.elem}[]"
 
 
 @dataclass(frozen=True)
-class OptionalType(Type):
+class OptionalType(_OneInner):
     """A value or None; also ONNX's optional."""
-
-    elem: Type
 
     def __str__(self) -> str:
         return f"{self.elem}?"
@@ -219,6 +236,13 @@ class TupleType(Type):
     """A fixed number of values of their own types."""
 
     elems: tuple[Type, ...]
+
+    @property
+    def inner(self) -> tuple[Type, ...]:
+        return self.elems
+
+    def of(self, inner: Iterable[Type]) -> Type:
+        return TupleType(tuple(inner))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elems))})"
@@ -231,6 +255,13 @@ class DictType(Type):
     key: Type
     value: Type
 
+    @property
+    def inner(self) -> tuple[Type, ...]:
+        return self.key, self.value
+
+    def of(self, inner: Iterable[Type]) -> Type:
+        return DictType(*inner)
+
     def __str__(self) -> str:
         return f"Dict({self.key}, {self.value})"
 
@@ -241,15 +272,20 @@ class UnionType(Type):
 
     members: tuple[Type, ...]
 
+    @property
+    def inner(self) -> tuple[Type, ...]:
+        return self.members
+
+    def of(self, inner: Iterable[Type]) -> Type:
+        return UnionType(tuple(inner))
+
     def __str__(self) -> str:
         return f"Union({', '.join(map(str, self.members))})"
 
 
 @dataclass(frozen=True)
-class FutureType(Type):
+class FutureType(_OneInner):
     """The result of an asynchronous call."""
-
-    elem: Type
 
     def __str__(self) -> str:
         return f"Future({self.elem})"
@@ -329,15 +365,7 @@ def without_names(type: TensorType) -> TensorType:
 
 def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
     """``type`` with every type in it, and then itself, as ``change`` gives it."""
-    if isinstance(type, ListType | OptionalType | FutureType):
-        type = type.__class__(rebuilt(type.elem, change))
-    elif isinstance(type, DictType):
-        type = DictType(rebuilt(type.key, change), rebuilt(type.value, change))
-    elif isinstance(type, TupleType):
-        type = TupleType(tuple([rebuilt(elem, change) for elem in type.elems]))
-    elif isinstance(type, UnionType):
-        type = UnionType(tuple([rebuilt(member, change) for member in type.members]))
-    return change(type)
+    return change(type.of([rebuilt(part, change) for part in type.inner]))
 
 
 def may_be_equal(a: TensorType, b: TensorType) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place, text
-from irc.ir.types import INT, STR, TENSOR, DictType, Dim, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import INT, STR, TENSOR, DictType, Dim, DType, ListType, OptionalType, TensorType, Type, rebuilt
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
@@ -135,15 +135,7 @@ def from_schema(text: str) -> Type:
 
 def generalize(type: Type) -> Type:
     """``type`` without shapes: what surely stays true of a value of the same ONNX type."""
-    if isinstance(type, TensorType):
-        return type if type.shape is None else TensorType(type.dtype)
-    if isinstance(type, ListType):
-        return ListType(generalize(type.elem))
-    if isinstance(type, OptionalType):
-        return OptionalType(generalize(type.elem))
-    if isinstance(type, DictType):
-        return DictType(type.key, generalize(type.value))
-    return type
+    return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
 
 
 def settle(inferred: Type | None, declared: Type | None) -> Type:

@@ -10,13 +10,10 @@ from irc.ir.schema import Argument, Schema
 from irc.ir.tensor import Tensor
 from irc.ir.types import (
     ClassType,
-    DictType,
-    FutureType,
     ListType,
     OptionalType,
     PrimType,
     TensorType,
-    TupleType,
     Type,
     TypeVar,
     UnionType,
@@ -132,22 +129,11 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         return matches(formal.elem, actual.elem if isinstance(actual, OptionalType) else actual, bound)
     if isinstance(formal, TensorType):
         return isinstance(actual, TensorType)
-    if isinstance(formal, ListType | FutureType):
-        return isinstance(actual, formal.__class__) and matches(formal.elem, actual.elem, bound)
-    if isinstance(formal, DictType):
-        return (
-            isinstance(actual, DictType)
-            and matches(formal.key, actual.key, bound)
-            and matches(formal.value, actual.value, bound)
-        )
-    if isinstance(formal, TupleType):
-        return (
-            isinstance(actual, TupleType)
-            and len(formal.elems) == len(actual.elems)
-            and all(matches(f, a, bound) for f, a in zip(formal.elems, actual.elems))
-        )
     if isinstance(formal, UnionType):
         return any(matches(f, actual, bound) for f in formal.members)
+    if formal.inner:
+        fits = formal.__class__ is actual.__class__ and len(formal.inner) == len(actual.inner)
+        return fits and all(matches(f, a, bound) for f, a in zip(formal.inner, actual.inner))
     if formal == types.SCALAR:
         return actual in _NUMBERS
     if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
@@ -166,12 +152,4 @@ def _is_any(type: Type) -> bool:
 
 def _is_open(type: Type) -> bool:
     """Whether values of ``type``, or what they hold, may be anything."""
-    if isinstance(type, TensorType):
-        return False
-    if isinstance(type, ListType | FutureType | OptionalType):
-        return _is_open(type.elem)
-    if isinstance(type, DictType):
-        return _is_open(type.key) or _is_open(type.value)
-    if isinstance(type, TupleType):
-        return any(map(_is_open, type.elems))
-    return _is_any(type)
+    return _is_any(type) if isinstance(type, UnionType) or not type.inner else any(map(_is_open, type.inner))

@@ -5,12 +5,8 @@ from __future__ import annotations
 from irc.ir import types
 from irc.ir.types import (
     ClassType,
-    DictType,
-    FutureType,
-    ListType,
     OptionalType,
     TensorType,
-    TupleType,
     Type,
     TypeVar,
     UnionType,
@@ -59,16 +55,9 @@ def _inside(t: Type) -> Type:
 
 
 def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
-    if isinstance(formal, ListType) and isinstance(actual, ListType):
-        return accepts(formal.elem, actual.elem, bindings)
-    if isinstance(formal, TupleType) and isinstance(actual, TupleType):
-        return len(formal.elems) == len(actual.elems) and all(
-            accepts(f, a, bindings) for f, a in zip(formal.elems, actual.elems, strict=True)
-        )
-    if isinstance(formal, DictType) and isinstance(actual, DictType):
-        return accepts(formal.key, actual.key, bindings) and accepts(formal.value, actual.value, bindings)
-    if isinstance(formal, FutureType) and isinstance(actual, FutureType):
-        return accepts(formal.elem, actual.elem, bindings)
+    if formal.inner and formal.__class__ is actual.__class__:
+        agree = (accepts(f, a, bindings) for f, a in zip(formal.inner, actual.inner))
+        return len(formal.inner) == len(actual.inner) and all(agree)
     if isinstance(formal, ClassType) and isinstance(actual, ClassType):
         return formal.is_interface or actual.is_interface  # text does not tell which class has which interface
     if formal == types.SCALAR or actual == types.SCALAR:

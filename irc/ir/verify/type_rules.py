@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from irc.ir.limits import MAX_TYPE_DEPTH
-from irc.ir.types import (
-    DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-    tensor_fault,
-)
+from irc.ir.types import TensorType, Type, tensor_fault
 
 
 def type_fault(type: Type, depth: int = 1) -> str | None:
@@ -22,15 +12,5 @@ def type_fault(type: Type, depth: int = 1) -> str | None:
         return tensor_fault(type)
     if depth > MAX_TYPE_DEPTH:
         return f"types nest at most {MAX_TYPE_DEPTH} levels deep"
-    faults = (type_fault(part, depth + 1) for part in _parts(type))
+    faults = (type_fault(part, depth + 1) for part in type.inner)
     return next((fault for fault in faults if fault is not None), None)
-
-
-def _parts(type: Type) -> tuple[Type, ...]:
-    if isinstance(type, ListType | OptionalType | FutureType):
-        return (type.elem,)
-    if isinstance(type, DictType):
-        return type.key, type.value
-    if isinstance(type, TupleType):
-        return type.elems
-    return type.members if isinstance(type, UnionType) else ()
