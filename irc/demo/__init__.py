@@ -21,5 +21,6 @@ __getattr__, __dir__ = looked_up(
     {
         **dict.fromkeys(("BUNDLED", "bundled_model", "seeded_inputs"), "irc.demo.models"),
         "randomize_weights": "irc.demo.weights",
+        **dict.fromkeys(("models", "weights"), ""),
     },
 )
