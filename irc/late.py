@@ -1,4 +1,4 @@
-"""What is imported when it is first needed: layers may need what those above them register, and know nothing of."""
+"""What is imported when it is first needed."""
 
 import sys
 
@@ -16,7 +16,7 @@ def put_off(module: str) -> None:
 
 
 def complete() -> None:
-    """Import what has been put off."""
+    """Import what has been put off: layers may need what those above them register, and know nothing of."""
     from importlib import import_module
 
     for module in _MODULES:  # again, if another thread has only begun: it is waited for
