@@ -558,3 +558,20 @@ def test_strings_are_no_truth_values(op):
     inputs = [np.array(["a", ""], object)] * (1 if op == "Not" else 2)
     with pytest.raises(Error, match="not of string"):
         run_kernel(op, inputs, {}, since_version(op, 21))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.bool_, np.int64, np.complex128])
+@pytest.mark.parametrize(
+    "shapes", [((64, 99),) * 3, ((64, 99), (), (1, 99)), ((64, 1), (99,), ()), ((99, 64), (64,), (2, 1, 1))]
+)
+def test_many_are_selected_bit_by_bit(shapes: tuple[tuple[int, ...], ...], dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    condition = rng.random(shapes[0]) < 0.4
+    x, y = (rng.integers(-3, 3, shape).astype(dtype) for shape in shapes[1:])
+    if np.dtype(dtype).kind == "f":
+        x, y = np.where(x == 0, -np.inf, -x).astype(dtype), np.where(y == 0, np.nan, y).astype(dtype)
+    for c, a in ((condition, x), (condition.T.copy().T, np.asarray(x, order="F")), (condition[::-1], x)):
+        (found,) = run_kernel("Where", [c, a, y], {}, 16)
+        expected = np.where(c, a, y)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

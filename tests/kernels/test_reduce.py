@@ -207,3 +207,17 @@ def test_cumsum_of_small_floats():
 def test_versions_are_those_of_onnx():
     assert since_version("ReduceSum", 13) == 13
     assert {since_version(op, 18) for op in REDUCTIONS if op != "ReduceSum"} == {18}
+
+
+@pytest.mark.parametrize("attributes", [{}, {"exclusive": 1}, {"reverse": 1}, {"reverse": 1, "exclusive": 1}])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16])
+def test_lines_side_by_side_are_summed_together(dtype: type, attributes: dict[str, int]) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (24, 5, 200)).astype(dtype)
+    for axis in (0, 1, 2):
+        (found,) = run_kernel("CumSum", [x, np.array(axis)], attributes, 14)
+        lines = np.flip(x, axis) if "reverse" in attributes else x
+        sums = np.cumsum(lines, axis)
+        sums = sums - lines if "exclusive" in attributes else sums
+        expected = np.flip(sums, axis) if "reverse" in attributes else sums
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)

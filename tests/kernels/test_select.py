@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
+from irc.runtime.kernels import select
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 
@@ -109,3 +110,24 @@ def test_unique_can_be_undone(numbers, in_order):
     assert counts.sum() == len(numbers)
     expected = list(dict.fromkeys(numbers)) if in_order else sorted(set(numbers))
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.uint8])
+@pytest.mark.parametrize("kind", ["distinct", "equal", "few values", "NaNs", "all NaN"])
+def test_few_of_many_are_those_that_sorting_gives(
+    kind: str, dtype: type, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.permutation(6000).reshape(3, 500, 4) % (256 if dtype is np.uint8 else 9999)
+    x = {"equal": np.zeros_like(x), "few values": x % 5}.get(kind, x).astype(dtype)
+    if "NaN" in kind and np.dtype(dtype).kind == "f":
+        x[rng.random(x.shape) < (0.01 if kind == "NaNs" else 2)] = np.nan
+    for k in (1, 7, 62):
+        inputs, attributes = [x, np.array([k])], {"axis": 1, "largest": largest}
+        found = run_kernel("TopK", inputs, attributes, 11, 2)
+        with monkeypatch.context() as sorting:
+            sorting.setattr(select, "_FEW", 1 << 30)
+            expected = run_kernel("TopK", inputs, attributes, 11, 2)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)

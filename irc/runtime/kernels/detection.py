@@ -49,9 +49,8 @@ def non_max_suppression(node: Node) -> Kernel:
             corners = _corners(boxes[batch], centered)
             for label in range(scores.shape[1]):
                 score = scores[batch, label]
-                order = np.argsort(-score, kind="stable")
-                if score_threshold is not None:
-                    order = order[score[order] > least]
+                eligible = np.arange(len(score)) if score_threshold is None else np.flatnonzero(score > least)
+                order = eligible[np.argsort(-score[eligible], kind="stable")]
                 chosen += [(batch, label, box) for box in _greedy(corners, order, most, overlap)]
         return np.array(chosen, np.int64).reshape(-1, 3)
 
@@ -78,10 +77,11 @@ def _greedy(corners: Array, order: Array, most: int, overlap: float) -> list[int
             pace()
             group = group[~_overlapping(corners, taken[before : before + GROUP], group, overlap).any(axis=0)]
         pace()
+        overlapping = np.triu(_overlapping(corners, group, group, overlap), 1)
         is_left = np.ones(len(group), np.bool_)
-        for i, suppressed in enumerate(_overlapping(corners, group, group, overlap)):
+        for i in np.flatnonzero(overlapping.any(axis=1)):
             if is_left[i]:
-                is_left[i + 1 :] &= ~suppressed[i + 1 :]
+                is_left &= ~overlapping[i]
         taken += group[is_left].tolist()
         if len(taken) >= most:
             break

@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels.numerics import negative
 from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
+from irc.runtime.kernels.support import AnyDType, Array, c_order, chosen, is_half
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Arr
     if x.dtype != y.dtype:
         raise Error("IRC421", f"what to select from differs in type: {describe(x)} and {describe(y)}")
     try:
-        result = np.where(condition, x, y)
+        result = chosen(condition, x, y)
     except ValueError as error:
         shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
         raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None

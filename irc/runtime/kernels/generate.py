@@ -125,8 +125,8 @@ def trilu(node: Node) -> Kernel:
         rows, columns = x.shape[-2:]
         # Diagonals beyond the corners are all alike; so k, whatever its size, fits the arithmetic below.
         diagonal = 0 if k is None else max(-rows - 1, min(int(scalar(k, "k")), columns + 1))
-        offset = counting(columns) - counting(rows)[:, None]
-        kept = offset >= diagonal if upper else offset <= diagonal
+        compare = np.greater_equal if upper else np.less_equal
+        kept: Array = compare(counting(columns), counting(rows)[:, None] + diagonal)
         return fresh(np.where(kept, x, blank(x.dtype)), x)
 
     return run

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.support import Array, chosen
 
 Function = Callable[[Array, Array], Any]
 
@@ -218,7 +218,7 @@ def thresholded_relu(alpha: float) -> Function:
     threshold = constant(alpha)
 
     def function(x: Array, out: Array) -> None:
-        np.copyto(out, np.where(x > threshold, x, ZERO))
+        np.copyto(out, chosen(np.greater(x, threshold), x, np.zeros((), x.dtype)))
 
     return function
 

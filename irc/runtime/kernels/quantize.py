@@ -6,7 +6,7 @@ one for each block along an axis.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,13 +59,17 @@ def quantize_linear(node: Node) -> Kernel:
         exact = numpy_dtype(precision) if precision else x.dtype if scale.dtype.kind in "iu" else scale.dtype
         if DType.from_numpy(exact) is DType.FLOAT8E8M0 or exact.kind in "iu":
             exact = np.dtype(np.float32)
-        divided = x.astype(exact) / _spread(scale, x, axis, block).astype(exact)
-        offset: Any = 0 if zero is None else _spread(zero, x, axis, block).astype(np.float32)
+        divided = np.asarray(x.astype(exact, copy=False) / _spread(scale, x, axis, block).astype(exact))
+        wide: Array = divided.astype(np.float32, copy=False) if exact != np.float64 else divided
         limits = _limits(dtype)
-        wide = divided.astype(np.float32) if exact != np.float64 else divided
+        if limits is not None:
+            np.rint(wide, out=wide)
+        if zero is not None:
+            wide += _spread(zero, x, axis, block).astype(np.float32)
         if limits is None:
-            return conversion(dtype, saturate)(np.asarray(wide + offset))
-        return np.asarray(np.clip(np.rint(wide) + offset, *limits)).astype(np.int32).astype(dtype, order="C")
+            return conversion(dtype, saturate)(wide)
+        np.clip(wide, *limits, out=wide)
+        return wide.astype(np.int32).astype(dtype, order="C")
 
     return run
 

@@ -84,11 +84,11 @@ def bernoulli(node: Node) -> Kernel:
     generator, dtype = _generator(node), _dtype(node)
 
     def run(p: Array) -> Array:
-        check_size(p.shape, _DRAWN)
+        drawn = _unit(generator(), p.shape)
         wide = p.astype(np.float64)
         if not ((wide >= 0) & (wide <= 1)).all():
             raise Error("IRC424", "a probability given to Bernoulli is not between 0 and 1")
-        return np.asarray(generator().binomial(1, wide)).astype(dtype or p.dtype)
+        return np.less(drawn, wide).astype(dtype or p.dtype)
 
     return run
 

@@ -17,7 +17,7 @@ from irc.runtime.guards.bounds import check_work, pace
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half, widened
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -100,13 +100,17 @@ def _clipped(function: Function, limit: float | None) -> Callable[[Array], Array
 class _Weights:
     """What belongs to one direction."""
 
-    def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None) -> None:
-        self.w, self.r_transposed = w, r.T
+    def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None, several: bool) -> None:
+        # Products of several rows take BLAS a quarter of the time if it need not turn the weights around in each step.
+        self.w, self.r_transposed = w, np.ascontiguousarray(r.T) if several else r.T
         self.hidden = r.shape[1]
         zero = np.zeros(r.shape[0], w.dtype)
         self.input_bias, self.recurrent_bias = (zero, zero) if b is None else np.split(b, 2)
-        self.peepholes = np.zeros((3, self.hidden), w.dtype) if peepholes is None else peepholes.reshape(3, self.hidden)
+        self.peepholes = None if peepholes is None else peepholes.reshape(3, self.hidden)
 
+
+_FEW_STEPS = 4
+"""More steps are worth a copy of the weights."""
 
 Cell = Callable[["Node", _Weights, list[Callable[[Array], Array]]], tuple[Array, Step]]
 """Makes, for one direction, the bias to add to the inputs' share, and the step."""
@@ -135,7 +139,8 @@ def _gru(node: Node, weights: _Weights, activations: list[Callable[[Array], Arra
 
     def step(x: Array, state: State) -> State:
         (h,) = state
-        z, r = np.split(f(x[:, : 2 * n] + h @ gates), 2, axis=1)
+        open = f(x[:, : 2 * n] + h @ gates)
+        z, r = open[:, :n], open[:, n:]
         inner = r * (h @ candidate + late_bias) if reset_after else (r * h) @ candidate
         return ((1 - z) * g(x[:, 2 * n :] + inner) + z * h,)
 
@@ -146,9 +151,23 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
     """Gates i, o, f, c: C' = f C + i c; H' = o h(C'); peepholes let i, f see C and o see C'."""
     f, g, h = activations
     coupled = bool(node.attributes.get("input_forget", 0))
-    peep_i, peep_o, peep_f = weights.peepholes
+    n = weights.hidden
 
     def step(x: Array, state: State) -> State:
+        hidden, cell = state
+        gates = hidden @ weights.r_transposed
+        gates += x
+        open = f(gates[:, : 3 * n])
+        i, o, forget = open[:, :n], open[:, n : 2 * n], open[:, 2 * n :]
+        cell = (1 - i if coupled else forget) * cell + i * g(gates[:, 3 * n :])
+        return o * h(cell), cell
+
+    bias = weights.input_bias + weights.recurrent_bias
+    if weights.peepholes is None:
+        return bias, step
+    peep_i, peep_o, peep_f = weights.peepholes
+
+    def peeping_step(x: Array, state: State) -> State:
         hidden, cell = state
         i, o, forget, c = np.split(x + hidden @ weights.r_transposed, 4, axis=1)
         i = f(i + peep_i * cell)
@@ -156,7 +175,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
         cell = forget * cell + i * g(c)
         return f(o + peep_o * cell) * h(cell), cell
 
-    return weights.input_bias + weights.recurrent_bias, step
+    return bias, peeping_step
 
 
 def _run(
@@ -224,7 +243,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
         for d in range(directions):
             bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
-            own = _Weights(w[d].astype(dtype, copy=False), r[d].astype(dtype, copy=False), bias, peep)
+            own = _Weights(widened(w[d]), widened(r[d]), bias, peep, several=batch > 1 and steps > _FEW_STEPS)
             total_bias, step = cell(node, own, activations[d])
             backward = direction == "reverse" or d == 1
             outputs[:, d], state = _run(wide, own, total_bias, step, tuple(v[d] for v in first), lengths, backward)

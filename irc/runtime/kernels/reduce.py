@@ -7,6 +7,7 @@ on. Small floats are reduced in float32; functions that leave the integers
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -192,6 +193,21 @@ def cumprod(node: Node) -> Kernel:
     return _cumulative(node, np.multiply, 1)
 
 
+def _accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:
+    """``ufunc.accumulate``, which follows one line after the other: all at once where they lie side by side."""
+    if math.prod(x.shape[axis + 1 :]) < _SIDE_BY_SIDE or x.size < _LINES * x.shape[axis]:
+        ufunc.accumulate(x, axis, dtype=out.dtype, out=out)
+        return
+    lines, sums = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
+    np.copyto(sums[:1], lines[:1])
+    for i in range(1, len(lines)):
+        ufunc(sums[i - 1], lines[i], sums[i])
+
+
+_SIDE_BY_SIDE, _LINES = 16, 512
+"""So many numbers next to each other, and lines in all, are worth a call of NumPy each step."""
+
+
 def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
     """Running total along an axis; exclusive: of what comes before each element; reverse: from the end."""
     exclusive = bool(node.attributes.get("exclusive", 0))
@@ -207,7 +223,7 @@ def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
             before = (slice(None),) * along
             target[(*before, slice(0, 1))] = neutral
             source, target = source[(*before, slice(0, -1))], target[(*before, slice(1, None))]
-        ufunc.accumulate(source, along, dtype=wide, out=target)
+        _accumulate(ufunc, source, along, target)
         return out.astype(x.dtype, copy=False)
 
     return run

@@ -109,11 +109,37 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     lead, n, tail = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     flat = x.reshape(math.prod(lead), n, math.prod(tail))
     ranked = comparable(flat)
-    if largest:
-        # Sorted backwards, then read backwards: so equal elements stay in order.
-        order = n - 1 - np.flip(np.argsort(np.flip(ranked, 1), 1, kind="stable"), 1)
-    else:
-        order = np.argsort(ranked, 1, kind="stable")
-    indices = np.array(order[:, :k], np.int64, order="C")
+    order = _of_few(ranked, k, largest) if 0 < k <= n // _FEW and ranked.dtype.kind in "iuf" else None
+    indices = np.array(_order(ranked, largest)[:, :k] if order is None else order, np.int64, order="C")
     values = np.take_along_axis(flat, indices, 1)
     return fresh(values.reshape(*lead, k, *tail), x), indices.reshape(*lead, k, *tail)
+
+
+_FEW = 8
+"""Up to one element in so many is found without sorting all."""
+
+
+def _order(x: Array, largest: bool) -> Array:
+    """The indices that sort ``x`` (before, axis, behind) along its axis; equal elements stay in order."""
+    if not largest:
+        return np.argsort(x, 1, kind="stable")
+    return x.shape[1] - 1 - np.flip(np.argsort(np.flip(x, 1), 1, kind="stable"), 1)  # sorted and read backwards
+
+
+def _of_few(x: Array, k: int, largest: bool) -> Array | None:
+    """The first ``k`` of `_order`; None where numbers are too few, and NaNs are taken."""
+    n = x.shape[1]
+    rows = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(-1, n)
+    at = n - k if largest else k - 1
+    last = np.partition(rows, at, 1)[:, at, None]
+    if not (last == last).all():
+        return None
+    taken = ~(rows < last) if largest else rows <= last  # NaNs are the largest
+    if np.count_nonzero(taken) != k * len(rows):  # of those equal to the last one, the first
+        equal = rows == last
+        others = taken & ~equal
+        taken = others | (equal & (equal.cumsum(1) <= k - others.sum(1, keepdims=True)))
+    indices = np.nonzero(taken)[1].reshape(len(rows), k)
+    order = _order(np.take_along_axis(rows, indices, 1)[..., None], largest)[..., 0]
+    found = np.take_along_axis(indices, order, 1)
+    return found.reshape(x.shape[0], x.shape[2], k).swapaxes(1, 2)

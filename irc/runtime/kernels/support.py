@@ -140,6 +140,26 @@ def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
     return narrowed(x, dtype, out)
 
 
+def chosen(condition: Array, x: Array, y: Array) -> Array:
+    """``np.where`` of two arrays of one type; by bits if there are many, for on an irregular mask it guesses wrong.
+
+    So it takes a number a clock, whatever the mask: `np.where` takes from one to eight.
+    """
+    bits = _BITS.get(x.dtype.itemsize)
+    if bits is None or condition.dtype != np.bool_ or condition.size < _BY_BITS or x.dtype.hasobject:
+        return np.where(condition, x, y)
+    mask = condition.view(np.int8).astype(bits)
+    np.negative(mask, out=mask)
+    first, second = x.view(bits), y.view(bits)
+    found: Array = mask & (first ^ second)
+    found ^= second
+    return found.view(x.dtype)
+
+
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+"""The integers of a size."""
+
+
 def comparable(x: Array) -> Array:
     """``x``, or of halves its elements as float32, whose NaNs NumPy sorts behind all other numbers.
 
