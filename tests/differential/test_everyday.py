@@ -30,6 +30,7 @@ def test_of_one(name: str) -> None:
         compare(f"aten::{name}", x)
     if name == "angle":
         compare("aten::angle", COMPLEX)
+        compare("aten::angle", COMPLEX.T)
         for number in (2, -2, 1.5, -1.5, 1 - 1j):
             compare("aten::angle", number)
 

@@ -29,6 +29,10 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %list : Tensor[] = prim::ListConstruct(%x, %x)
   %product : str = prim::Constant[value="bij, jk -> bik"]()
   %pair : Tensor[] = prim::ListConstruct(%m, %n)
+  %v2 : Float(2, 4, 2) = prim::Constant[value=splat(1)]()
+  %last_axis : int = prim::Constant[value=-1]()
+  %within : Long(4, 5) = prim::Constant[value=splat(1)]()
+  %places : Tensor?[] = prim::ListConstruct(%none, %within)
 """
 
 
@@ -62,6 +66,29 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::copysign(%i, %half)", "Float(4, 5)"),
         ("aten::xlogy(%two, %i)", "Float(4, 5)"),
         ("aten::logcumsumexp(%x, %one)", "Float(2, 3, 8, 8)"),
+        ("aten::flip(%i, %dots)", "Long(4, 5)"),
+        ("aten::special_i1(%i)", "Float(4, 5)"),
+        ("aten::polygamma(%one, %i)", "Float(4, 5)"),
+        ("aten::argsort(%x, %one, %false)", "Long(2, 3, 8, 8)"),
+        ("aten::hypot(%h, %z)", "Half(2, 3)"),
+        ("aten::xlogy(%i, %two)", "Float(4, 5)"),
+        ("aten::logsumexp(%x, %last, %true)", "Float(2, 3, 1, 1)"),
+        ("aten::any(%x, %one, %false)", "Bool(2, 8, 8)"),
+        ("aten::count_nonzero(%x, %last)", "Long(2, 3)"),
+        ("aten::gather(%i, %zero, %i)", "Long(4, 5)"),
+        ("aten::mT(%x)", "Float(2, 3, 8, 8)"),
+        ("aten::repeat(%i, %twos)", "Long(8, 10)"),
+        ("aten::pad(%x, %twos)", "Float(2, 3, 8, 12)"),
+        ("aten::view_as_complex(%v2)", "ComplexFloat(2, 4)"),
+        ("aten::fft_rfft(%x)", "ComplexFloat(2, 3, 8, 5)"),
+        ("aten::fft_fft(%i)", "ComplexFloat(4, 5)"),
+        ("aten::glu(%x, %last_axis)", "Float(2, 3, 8, 4)"),
+        ("aten::pixel_unshuffle(%x, %two)", "Float(2, 12, 4, 4)"),
+        ("aten::scaled_dot_product_attention(%x, %x, %x)", "Float(2, 3, 8, 8)"),
+        ("aten::new_zeros(%i, %twos)", "Long(2, 2)"),
+        ("aten::linspace(%zero, %one, %two)", "Float(2)"),
+        ("aten::eye(%two)", "Float(2, 2)"),
+        ("aten::index(%x, %places)", "Float(2, 4, 5, 8, 8)"),
         ("aten::msort(%i)", "Long(4, 5)"),
         ("aten::mean(%x, %last, %true, %none)", "Float(2, 3, 1, 1)"),
         ("aten::view(%x, %flat)", "Float(2, 192)"),

@@ -48,6 +48,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("multilabel_margin_loss", (f32(1, 0, 2), index(0, -1, 1), 1), 2 / 3),
     ("feature_alpha_dropout", (f32(1, 2), 0.5, False), f32(1, 2)),
     ("conj_physical", (np.array([1 + 2j]),), [1 - 2j]),
+    ("angle", (np.array([[1j, -1], [1, -1j]]).T,), np.array([[np.pi / 2, 0], [np.pi, -np.pi / 2]])),
     ("special_i0e", (f32(0, 1, -40),), f32(1, 0.46575961, 0.06327828)),
     ("special_i1", (f32(0, 1, -1),), f32(0, 0.5651591, -0.5651591)),
     ("special_i1e", (f32(40, -1),), f32(0.06248223, -0.20791042)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.passes.registry import register
-from irc.passes.shapes import index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping
+from irc.passes.shapes import index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping, torch_tables
 from irc.passes.shapes.infer import Inference
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Inference", "ShapeInference"]
 
-FAMILIES = (index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping)
+FAMILIES = (index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping, torch_tables)
 """Modules whose import has filled the table of rules."""
 
 

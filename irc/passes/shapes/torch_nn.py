@@ -176,7 +176,7 @@ def einsum(c: Call) -> Type:
 # -- reductions ----------------------------------------------------------------
 
 
-def _reduced(c: Call) -> Shape | None:
+def reduced(c: Call) -> Shape | None:
     """The shape without the axes of ``dim``, or with 1 there; no ``dim``: all of them."""
     x, keep = c.tensor(0).shape, c.arg("keepdim", False)
     if x is None or keep is UNKNOWN:
@@ -203,7 +203,7 @@ def total(c: Call) -> Type | tuple[Type, ...]:
         dtype = if_float(dtype)
     elif dtype is not None and category(dtype) < 2:
         dtype = DType.INT64
-    return TensorType(dtype, _reduced(c))
+    return TensorType(dtype, reduced(c))
 
 
 @torch_rule("amax", "amin", "std", "var")
@@ -211,7 +211,7 @@ def extreme(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()
     x = c.tensor(0)
-    return TensorType(if_float(x.dtype) if c.schema.name in ("aten::std", "aten::var") else x.dtype, _reduced(c))
+    return TensorType(if_float(x.dtype) if c.schema.name in ("aten::std", "aten::var") else x.dtype, reduced(c))
 
 
 @torch_rule("max", "min")
@@ -220,17 +220,17 @@ def extreme_and_where(c: Call) -> Type | tuple[Type, ...]:
         return ()
     x = c.tensor(0)
     if len(c.node.outputs) == 2:
-        shape = _reduced(c)
+        shape = reduced(c)
         return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
     if c.has("other"):
         other = c.tensor("other")
         return TensorType(result_type([x, other]), c.broadcast([x.shape, other.shape]))
-    return TensorType(x.dtype, _reduced(c))
+    return TensorType(x.dtype, reduced(c))
 
 
 @torch_rule("argmax", "argmin")
 def where_extreme(c: Call) -> Type:
-    return TensorType(DType.INT64, _reduced(c))
+    return TensorType(DType.INT64, reduced(c))
 
 
 @torch_rule("cummax", "cummin")

@@ -52,6 +52,7 @@ CHANGES_METADATA = frozenset(
 KEEPS_METADATA = (
     frozenset(k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__"))
     - CHANGES_METADATA
+    | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
 )
 """Operators that write into tensors of which they leave shape and element type as they are."""
 
@@ -119,9 +120,9 @@ def _operands(c: Call) -> list[Type]:
     return [v.type for v in map(c.value, names) if v is not None]
 
 
-def _together(c: Call) -> TensorType:
-    """The operands' common element type, broadcast."""
-    operands = _operands(c)
+def together(c: Call, operands: list[Type] | None = None) -> TensorType:
+    """The operands' common element type, broadcast; ``operands``: the types of those that are any, all without."""
+    operands = _operands(c) if operands is None else operands
     shapes = [t.shape for t in operands if isinstance(t, TensorType)]
     if c.schema.name == "aten::where":
         shapes.append(c.tensor("condition").shape)
@@ -130,24 +131,24 @@ def _together(c: Call) -> TensorType:
 
 @torch_rule(*_ARITHMETIC)
 def arithmetic(c: Call) -> Type | tuple[Type, ...]:
-    return _number(c) if c.is_number() else _together(c)
+    return _number(c) if c.is_number() else together(c)
 
 
 @torch_rule(*_BITWISE, *_THREE)
 def plain(c: Call) -> Type | tuple[Type, ...]:
-    return () if c.is_number() else _together(c)
+    return () if c.is_number() else together(c)
 
 
 @torch_rule("clamp", "clamp_min", "clamp_max")
 def clamp(c: Call) -> Type:
-    return _together(c)
+    return together(c)
 
 
 @torch_rule(*_DIVISION)
 def division(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()
-    found, rounding = _together(c), c.arg("rounding_mode")
+    found, rounding = together(c), c.arg("rounding_mode")
     if rounding is None:
         return TensorType(as_float(found.dtype), found.shape)
     return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
@@ -155,15 +156,15 @@ def division(c: Call) -> Type | tuple[Type, ...]:
 
 @torch_rule("floor_divide")
 def floor_divide(c: Call) -> Type:
-    return _together(c)
+    return together(c)
 
 
 @torch_rule(*_COMPARISON)
 def comparison(c: Call) -> Type | tuple[Type, ...]:
-    return _number(c) if c.is_number() else TensorType(DType.BOOL, _together(c).shape)
+    return _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape)
 
 
-@torch_rule("masked_fill")
+@torch_rule("masked_fill", "masked_scatter")
 def masked_fill(c: Call) -> Type:
     return TensorType(c.tensor("self").dtype, c.broadcast([c.tensor("self").shape, c.tensor("mask").shape]))
 
