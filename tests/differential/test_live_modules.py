@@ -176,6 +176,21 @@ def test_numbers_in_traces_do_not_decide_element_types(passes: str, tmp_path: Pa
     check(torch.jit.load(str(tmp_path / "traced.pt")), [x], passes)
 
 
+def into_given_tensors(x: Any, y: Any) -> Any:
+    total, quotient, rows = torch.empty_like(x), torch.zeros_like(x), torch.zeros(6, 3, dtype=torch.float64)
+    torch.add(x, y, alpha=2, out=total)
+    torch.div(x, y, out=quotient)
+    torch.matmul(quotient, y, out=total[:, :])
+    torch.cat([x, total], 0, out=rows[:])
+    return total, quotient, rows, torch.sum(x, 1, out=torch.empty(3))
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+def test_results_that_are_written_into_given_tensors(passes: str) -> None:
+    inputs = [torch.randn(3, 3), torch.rand(3, 3) + 1]
+    check(torch.jit.trace(into_given_tensors, inputs), inputs, passes)
+
+
 def test_other_names_are_those_that_torch_replaces() -> None:
     replaced = {}
     for schema in torch._C._jit_get_all_schemas():

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irc.frontend.torchscript.attributes import Read, bind_attributes
+from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Value
 from irc.ir.text.parser import parse_module
 from irc.ir.types import BOOL, ClassType, Type
@@ -73,6 +74,7 @@ def import_torchscript(
         if script is not None:
             read = reader_of(script)
     for graph in module.graphs.values():
+        copy_into_outs(graph)
         verify(graph, operators=False)
     _forget_contexts(module.main)
     if read is not None:

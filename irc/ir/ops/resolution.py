@@ -45,6 +45,11 @@ def resolve(node: Node) -> Schema | None:
     return loose
 
 
+def accepts(kind: str, actual: list[Type]) -> bool:
+    """Whether an overload of the operator ``kind`` takes arguments of these types."""
+    return any(_fits(schema, actual) is not None for schema in schemas(kind))
+
+
 def effects_of(node: Node) -> Effects:
     """The effects of this node: those of its kind, but for random numbers that a constant argument turns off."""
     found = effects(node.kind)

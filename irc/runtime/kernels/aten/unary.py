@@ -171,14 +171,10 @@ for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", 
     register(_name, of_one(_compute, to_float=True))
 
 
-def _phase(x: Array, out: Array | None = None) -> Any:
-    return np.arctan2(x.imag, x.real, out=out)
-
-
 def _angle(x: Array) -> Plan:
     """0 or pi, and not-a-number, of real numbers."""
     if x.dtype.kind == "c":
-        return Plan(_phase, (x,), x.dtype, x.real.dtype)
+        return Plan(np.angle, (np.asarray(x, order="C"),), x.dtype, x.real.dtype)
 
     def compute(a: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(np.isnan(a), a, np.less(a, 0) * a.dtype.type(np.pi)), out=out)
