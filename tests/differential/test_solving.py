@@ -142,3 +142,36 @@ def test_slopes_in_evaluation(suffix: str) -> None:
     for x in SOURCES:
         compare(f"aten::rrelu{suffix}", x, 0.1, 0.5, False, None)
         compare(f"aten::rrelu{suffix}", x, -1, 2, False, None)
+
+
+def test_what_tells_whether_it_succeeded() -> None:
+    for a in SQUARES:
+        symmetric = a @ np.swapaxes(a, -1, -2)
+        for check in (True, False):
+            compare("aten::linalg_inv_ex", a, check, outputs=2, tolerance=1e-7)
+            for flag in (True, False):
+                compare("aten::linalg_cholesky_ex", symmetric, flag, check, outputs=2, tolerance=1e-7)
+                compare("aten::linalg_solve_ex", a, symmetric, flag, check, outputs=2, tolerance=1e-7)
+
+
+def test_by_factors() -> None:
+    for a in SQUARES:
+        lower = np.linalg.cholesky(a @ np.swapaxes(a, -1, -2))
+        for upper in (True, False):
+            factor = np.ascontiguousarray(np.swapaxes(lower, -1, -2)) if upper else lower
+            compare("aten::cholesky_inverse", factor, upper, tolerance=1e-6)
+            compare("aten::cholesky_solve", make(*a.shape[:-1], 2, dtype="float64"), factor, upper, tolerance=1e-6)
+    compare("aten::cholesky_solve", make(2, 2), SQUARES[0], False)
+
+
+def test_products_along_a_dimension() -> None:
+    threes, bits = make(4, 3), (make(4, 3) + 1j * make(4, 3, seed=1)).astype(np.complex64)
+    for x, y in ((threes, threes[::-1].copy()), (threes, threes[:1].copy()), (bits, threes), (INTS[:, :3], threes[:3])):
+        compare("aten::linalg_cross", x, y, -1)
+        compare("aten::linalg_vecdot", x, y, -1, strides=False)
+        compare("aten::linalg_vecdot", x, y, 0, strides=False)
+    for x, y in ((X, X[:, ::-1].copy()), (threes, threes[0].copy()), (threes.T, threes[::-1].T)):
+        for dim in (0, -1):
+            compare("aten::linalg_cross", x, y, dim, strides=False)
+    for dims in ((0, -2, -1), (1, 0, 1), (-1, -1, -2)):
+        compare("aten::linalg_diagonal", X, *dims)

@@ -210,6 +210,13 @@ ROWS = """
     aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
+    aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
+    aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
+    aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
+    aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
+    aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor
+    aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
+    aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
     """
 
 RANDOM_UNLESS_FALSE = {

@@ -105,4 +105,5 @@ ROWS = """
     aten::values(Tensor(a) self) -> Tensor(a)
     aten::indices(Tensor(a) self) -> Tensor(a)
     aten::_conj(Tensor(a) self) -> Tensor(a=)
+    aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a<)
     """

@@ -17,6 +17,7 @@ FAMILIES = (
     "convolution",
     "copies",
     "creation",
+    "factored",
     "fake_quantization",
     "indexing",
     "linear_algebra",

@@ -89,7 +89,7 @@ def solved(compute: Callable[[], Any]) -> Array:
         raise Error("IRC424", f"there is no result: {error}".lower()) from None
 
 
-def _inverse(x: Array) -> Array:
+def inverse(x: Array) -> Array:
     return column_major(solved(lambda: np.linalg.inv(square(x, "an inverse"))))
 
 
@@ -97,7 +97,7 @@ def _determinant(x: Array) -> Array:
     return np.asarray(np.linalg.det(square(x, "a determinant")))
 
 
-def _cholesky(x: Array, upper: bool = False) -> Array:
+def cholesky(x: Array, upper: bool = False) -> Array:
     """Of the lower triangle."""
     lower = solved(lambda: np.linalg.cholesky(square(x, "Cholesky's decomposition")))
     return column_major(np.conjugate(np.swapaxes(lower, -1, -2)) if upper else lower)
@@ -108,10 +108,10 @@ table(
         "inner": _inner,
         "vdot": _vector_product,
         "kron": _kronecker,
-        "linalg_inv": _inverse,
+        "linalg_inv": inverse,
         "linalg_det": _determinant,
-        "cholesky": _cholesky,
-        "linalg_cholesky": _cholesky,
+        "cholesky": cholesky,
+        "linalg_cholesky": cholesky,
     }
 )
 
@@ -128,7 +128,7 @@ def matrices(x: Array, what: str) -> Array:
     return x
 
 
-def _solve(a: Array, b: Array, left: bool = True) -> Array:
+def solve(a: Array, b: Array, left: bool = True) -> Array:
     """``x`` of ``a x = b``, or of ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
     square(a, "a system of equations")
     if a.dtype != b.dtype:
@@ -248,13 +248,17 @@ def _block_diagonal(blocks: Sequence[Array]) -> Array:
     return out
 
 
+def _matrix_diagonal(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    return diagonal(x, offset, dim1, dim2)
+
+
 def _flat_on_diagonal(x: Array, offset: int = 0) -> Array:
     return diag_embed(np.ascontiguousarray(x).reshape(-1), offset)
 
 
 table(
     {
-        "linalg_solve": _solve,
+        "linalg_solve": solve,
         "linalg_svd": _singular,
         "linalg_svdvals": _singular_values,
         "linalg_eigh": _symmetric,
@@ -268,6 +272,7 @@ table(
         "addr": _plus_outer,
         "block_diag": _block_diagonal,
         "diagflat": _flat_on_diagonal,
+        "linalg_diagonal": _matrix_diagonal,
     }
 )
 

@@ -335,6 +335,14 @@ def _at_least(rank: int) -> Any:
     return lambda x: [one(v) for v in x] if isinstance(x, (list, tuple)) else one(x)  # type: ignore[reportUnknownVariableType]
 
 
+def _same_size(x: Array, size: Any, memory_format: int | None = None) -> Array:
+    """``resize_`` to the size that the tensor has, or that of another; irc's tensors keep theirs."""
+    wanted = list(size.shape) if is_array(size) else sizes_of(size)
+    if list(wanted) != list(x.shape):
+        raise Error("IRC424", f"irc cannot resize a tensor of shape {list(x.shape)} in place, to {list(wanted)}")
+    return x
+
+
 def _conjugate(x: Array) -> Array:
     """Of real numbers the tensor itself. Torch's conjugates of complex ones show memory that holds their opposite."""
     if x.dtype.kind == "c":
@@ -378,6 +386,7 @@ table(
         "unsqueeze_": _unsqueeze_in_place,
         "squeeze": _squeeze,
         "squeeze_": _squeeze_in_place,
+        **dict.fromkeys(("resize_", "resize_as_"), _same_size),
         "transpose": _transpose,
         "transpose_": _turned_in_place(_transpose),
         "permute": _permute,
