@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
+from irc.alias.rules.entry import Entry
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
 from irc.ir import ops
-from irc.ir.graph import Graph
 from irc.ir.node import Node
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.ops.registry import on_change
 
-_BY_KIND: dict[str, Rule | None] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
+_BY_KIND: dict[str, Entry] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 _BY_HAND: dict[str, Rule | None] = {}
 _KEEPING: dict[str, bool] = {}
 """Kinds with schema rows -> whether any row stores something or lets it escape."""
@@ -56,7 +56,7 @@ def find_rule(kind: str) -> Rule | None:
     if kind in _BY_HAND:
         rule = _BY_HAND[kind]
     elif kind in _BY_KIND:
-        rule = _BY_KIND[kind]
+        rule = _BY_KIND[kind].rule
     else:
         rows = ops.schemas(kind)
         if rows:
@@ -74,7 +74,7 @@ def may_write(kind: str) -> bool:
     if kind in _BY_HAND:
         return _BY_HAND[kind] is not None
     if kind in _BY_KIND:
-        return kind == "prim::SetAttr" or kind in tensors.RULES
+        return _BY_KIND[kind].writes
     rows = ops.schemas(kind)
     return any(row.is_mutable for row in rows) if rows else not ops.functional_by_default(kind)
 
@@ -84,13 +84,10 @@ def leaves_traces(node: Node) -> bool:
     kind = node.kind
     if kind in _BY_HAND:
         return _BY_HAND[kind] is not None
-    if kind in control.RULES or kind == "prim::Return":
-        return False  # its parameters and results go with it
-    if kind in calls.RULES:
-        graph = node.attributes.get("Subgraph")
-        return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
     if kind in _BY_KIND:
-        return kind in ("prim::SetAttr", "aten::set_") or (kind in tensors.RULES and not tensors.fits(node))
+        return _BY_KIND[kind].keeps(node)
+    if node.is_return:
+        return False  # what it returns goes with it
     keeps = _KEEPING.get(kind)
     if keeps is None:
         rows = ops.schemas(kind)

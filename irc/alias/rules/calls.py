@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irc.alias import facts as f
-from irc.alias.recorder import Recorder, Rule, Steps, is_functional
+from irc.alias.recorder import Recorder, Steps, is_functional
+from irc.alias.rules.entry import Entry
 from irc.alias.summaries import call
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
@@ -70,4 +71,15 @@ def _is_functional(graph: Graph) -> bool:
     )
 
 
-RULES: dict[str, Rule | None] = {**dict.fromkeys(SUBGRAPHS, subgraph), CALL: _call_function}
+def _keeps(node: Node) -> bool:
+    """Whether anything that runs inside leaves traces; of code that is not at hand, that is not known."""
+    from irc.alias.rules import leaves_traces
+
+    graph = node.attributes.get("Subgraph")
+    return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
+
+
+RULES: dict[str, Entry] = {
+    **dict.fromkeys(SUBGRAPHS, Entry(subgraph, keeps=_keeps)),
+    CALL: Entry(_call_function, keeps=_keeps),
+}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.recorder import Recorder, Steps
+from irc.alias.rules.entry import Entry
 from irc.ir.node import Node
 from irc.ir.ops.scan import is_batched, scan_states
 from irc.ir.value import Value
@@ -87,9 +88,9 @@ def _results(rec: Recorder, node: Node, carried: list[Element]) -> None:
         rec.fresh(output)
 
 
-RULES: dict[str, Rule | None] = {
-    "prim::If": _if,
-    "prim::Loop": _prim_loop,
-    "onnx::Loop": _onnx_loop,
-    "onnx::Scan": _onnx_scan,
+RULES: dict[str, Entry] = {
+    "prim::If": Entry(_if),
+    "prim::Loop": Entry(_prim_loop),
+    "onnx::Loop": Entry(_onnx_loop),
+    "onnx::Scan": Entry(_onnx_scan),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from irc.alias.facts import NOTHING
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder, Rule
+from irc.alias.recorder import Recorder
+from irc.alias.rules.entry import Entry, always
 from irc.ir import types
 from irc.ir.node import Node
 
@@ -107,25 +108,25 @@ def _constant(node: Node, index: int) -> object:
     return source.attributes.get("value") if source is not None and source.kind == "prim::Constant" else None
 
 
-RULES: dict[str, Rule | None] = {
-    "prim::Constant": None,
-    "prim::Uninitialized": _uninitialized,
-    "prim::CreateObject": _create_object,
-    "prim::ListConstruct": _list_construct,
-    "prim::DictConstruct": _list_construct,
-    "prim::TupleConstruct": _tuple_construct,
-    "prim::ListUnpack": _unpack,
-    "prim::TupleUnpack": _tuple_unpack,
-    "prim::TupleIndex": _tuple_index,
-    "prim::TupleSlice": _tuple_slice,
-    "prim::GetAttr": _get_attr,
-    "prim::SetAttr": _set_attr,
-    "prim::unchecked_cast": _same,
-    "prim::unchecked_unwrap_optional": _same,
-    "prim::Guard": _same,
-    "prim::ConstantChunk": _same,
-    "prim::profile": _pass_through,
-    "prim::profile_ivalue": _pass_through,
-    "prim::RequiresGradCheck": _pass_through,
-    "prim::TypeCheck": _pass_through,
+RULES: dict[str, Entry] = {
+    "prim::Constant": Entry(None),
+    "prim::Uninitialized": Entry(_uninitialized),
+    "prim::CreateObject": Entry(_create_object),
+    "prim::ListConstruct": Entry(_list_construct),
+    "prim::DictConstruct": Entry(_list_construct),
+    "prim::TupleConstruct": Entry(_tuple_construct),
+    "prim::ListUnpack": Entry(_unpack),
+    "prim::TupleUnpack": Entry(_tuple_unpack),
+    "prim::TupleIndex": Entry(_tuple_index),
+    "prim::TupleSlice": Entry(_tuple_slice),
+    "prim::GetAttr": Entry(_get_attr),
+    "prim::SetAttr": Entry(_set_attr, writes=True, keeps=always),
+    "prim::unchecked_cast": Entry(_same),
+    "prim::unchecked_unwrap_optional": Entry(_same),
+    "prim::Guard": Entry(_same),
+    "prim::ConstantChunk": Entry(_same),
+    "prim::profile": Entry(_pass_through),
+    "prim::profile_ivalue": Entry(_pass_through),
+    "prim::RequiresGradCheck": Entry(_pass_through),
+    "prim::TypeCheck": Entry(_pass_through),
 }

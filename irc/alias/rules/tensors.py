@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.recorder import Recorder, Steps
 from irc.alias.rules.calls import opaque
+from irc.alias.rules.entry import Entry, always
 from irc.ir.node import Node
 
 
-def fits(node: Node) -> bool:
-    """Whether ``node`` has the inputs and outputs that the rules here look at; if not, nothing is known of it."""
+def _is_odd(node: Node) -> bool:
+    """Whether ``node`` lacks inputs or outputs that the rules here look at: then nothing is known of it."""
     if node.kind in STATISTICS:
-        return len(node.inputs) > TRAINING
-    return len(node.inputs) > 0 and len(node.outputs) == 1
+        return len(node.inputs) <= TRAINING
+    return not node.inputs or len(node.outputs) != 1
 
 
 def _normalise(rec: Recorder, node: Node) -> Steps | None:
     """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
-    if not fits(node):
+    if _is_odd(node):
         return opaque(rec, node)
     training = node.inputs[TRAINING].node
     if training is None or training.kind != "prim::Constant" or training.attributes.get("value"):
@@ -32,7 +33,7 @@ def _set_storage(rec: Recorder, node: Node) -> Steps | None:
 
     From then on neither memory is what it was made as: both are unknown.
     """
-    if not fits(node):
+    if _is_odd(node):
         return opaque(rec, node)
     for value in node.inputs[:2]:
         rec.become_unknown(rec.element(value))
@@ -47,7 +48,7 @@ STATISTICS = frozenset({"aten::batch_norm", "aten::instance_norm", "aten::native
 TRAINING = 5
 """The position of that argument."""
 
-RULES: dict[str, Rule | None] = {
-    **dict.fromkeys(STATISTICS, _normalise),
-    "aten::set_": _set_storage,
+RULES: dict[str, Entry] = {
+    **dict.fromkeys(STATISTICS, Entry(_normalise, writes=True, keeps=_is_odd)),
+    "aten::set_": Entry(_set_storage, writes=True, keeps=always),
 }
