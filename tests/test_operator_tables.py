@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx.defs
 import pytest
@@ -10,6 +12,7 @@ from irc.alias import rules
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
+from irc.ir.ops.heavy import HEAVY
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
@@ -29,7 +32,6 @@ from irc.runtime.guards import growth
 from irc.runtime.kernels.aten.operand_kinds import REFUSED_COMMON, REFUSED_FIRST
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
-from irc.runtime.threads.units import HEAVY
 
 
 def is_known(kind: str) -> bool:
@@ -94,6 +96,15 @@ def test_in_place_operators_keep_the_shape_of_what_they_write_unless_torch_says_
             tags = getattr(getattr(torch.ops.aten, kind.removeprefix("aten::")), row.overload or "default").tags
             changes = torch.Tag.inplace_view in tags and kind != "aten::detach_"
             assert changes == (kind in CHANGES_METADATA), kind
+
+
+def test_what_carries_the_time_is_worth_a_thread():
+    assert ANCHORS | ROWWISE.keys() | folding._CONTRACTING.keys() | prepared._WIDENED.keys() <= HEAVY
+
+
+def test_what_is_worth_a_thread_is_so_for_any_number_of_axes():
+    siblings = {re.sub(r"[123]d$", f"{axes}d", kind) for kind in HEAVY for axes in (1, 2, 3)}
+    assert {kind for kind in siblings if kind.startswith("aten::") and ops.schemas(kind)} <= HEAVY
 
 
 MOVED = {

@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error, comes_from_outside
 from irc.ir import Node, Tensor, Value
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.ops.heavy import CONTRACTING
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
@@ -126,14 +127,12 @@ def _columns(tensors: list[Tensor]) -> int:
     return max(tensors[0].shape[-2:], default=1)
 
 
-_OTHERS = "Attention ConvInteger DeformConv DFT Einsum GRU LSTM MatMulInteger QLinearConv QLinearMatMul RNN STFT"
-
 _CONTRACTING: dict[str, Callable[[list[Tensor]], int] | None] = {
+    **dict.fromkeys(CONTRACTING),
     "onnx::Conv": _window,
     "onnx::ConvTranspose": _transposed_window,
     "onnx::Gemm": _columns,
     "onnx::MatMul": _columns,
-    **dict.fromkeys(f"onnx::{name}" for name in _OTHERS.split()),
 }
 """How many products make one element of the result; None: at most as many as the largest input has elements."""
 

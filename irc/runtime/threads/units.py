@@ -26,31 +26,11 @@ from typing import TYPE_CHECKING
 from irc.alias.sets import members
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONTROL_FLOW
+from irc.ir.ops.heavy import HEAVY
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.ir import Node
-
-HEAVY = frozenset(
-    [
-        *(
-            f"onnx::{name}"
-            for name in (
-                "Attention AveragePool BatchNormalization Conv ConvInteger ConvTranspose DeformConv Einsum GRU Gemm "
-                "GridSample GroupNormalization InstanceNormalization LSTM LayerNormalization LpPool MatMul "
-                "MatMulInteger MaxPool QLinearConv QLinearMatMul RNN Resize Softmax"
-            ).split()
-        ),
-        *(
-            f"aten::{name}"
-            for name in (
-                "_convolution _convolution_mode addmm baddbmm batch_norm bmm conv1d conv2d conv3d conv_transpose2d "
-                "einsum gru layer_norm linear lstm matmul max_pool2d mm scaled_dot_product_attention softmax"
-            ).split()
-        ),
-    ]
-)
-"""Operators that mostly take long enough for a thread of their own; others are not dispatched for their own sake."""
 
 Breaks = Mapping[str, int]
 """Why units ended before the last operator, and how often."""
@@ -86,7 +66,7 @@ class Unit:
     Attributes:
         members: their positions in the block.
         needs: the units that must have run before.
-        heavy: whether it is worth a thread.
+        heavy: whether it is worth a thread; others are not dispatched for their own sake.
     """
 
     members: list[int]
