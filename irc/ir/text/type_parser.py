@@ -204,9 +204,9 @@ def _named(word: str) -> Type:
     return types.PrimType(word) if word[0].isupper() else types.TypeVar(word)
 
 
-def parse_type(text: str, filename: str = "<type>") -> Type:
+def parse_type(text: str) -> Type:
     """The type that ``text`` writes; ``irc.Error`` (IRC110, IRC113) if it writes none."""
-    scan = Scanner(text, filename)
+    scan = Scanner(text, "<type>")
     found = TypeParser(scan).parse()
     if scan.peek():
         scan.fail("expected the end of the type")

@@ -202,9 +202,9 @@ class NodeTypes:
                 self.contents[value] = found
         return found
 
-    def axes(self, index: int, attribute: str = "axes") -> list[int] | None:
-        """Axes given as an attribute (older versions) or as input ``index``; None if absent or unknown."""
-        given = self.attr(attribute)
+    def axes(self, index: int) -> list[int] | None:
+        """Axes given as the attribute ``axes`` (older versions) or as input ``index``; None if absent or unknown."""
+        given = self.attr("axes")
         if given is not None:
             return [given] if isinstance(given, int) else list(given)
         return self.ints(index) if self.has(index) else None
