@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from irc.ir.block import Block
+from irc.ir.kinds import IF
 from irc.ir.node import Node
 from irc.ir.value import Value
-
-_BRANCHES = frozenset({"prim::If"})
 
 
 def may_run_between(first: Node, middle: Node, last: Node) -> bool:
@@ -47,7 +46,7 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
     if a is not b and a.is_before(b):
         return True
     while block is not within and block.node is not None:
-        if block.node.kind not in _BRANCHES:
+        if block.node.kind != IF:
             return True
         outer = block.node.block
         assert outer is not None
@@ -82,7 +81,7 @@ def _outermost_loop(block: Block) -> Block | None:
     found: Block | None = None
     walk: Block | None = block
     while walk is not None and walk.node is not None:
-        if walk.node.kind not in _BRANCHES:
+        if walk.node.kind != IF:
             found = walk
         walk = walk.node.block
     return found
@@ -93,7 +92,7 @@ def _shares_loop(block: Block, node: Node) -> bool:
     return loop is not None and node.ancestor_in(loop) is not None
 
 
-_READ_AT_ENTRY = frozenset({"prim::If", "prim::Loop", "onnx::Loop"})
+_READ_AT_ENTRY = frozenset({IF, "prim::Loop", "onnx::Loop"})
 """Operators that read their inputs before anything inside them runs, and not again."""
 
 
@@ -118,7 +117,7 @@ class LastUses:
         if value.node is not None and not value.node.is_before(way[-1]):
             return False  # defined later
         last = self._last_in(value)
-        loop = max((i for i, n in enumerate(way) if i and n.kind not in _BRANCHES), default=0)
+        loop = max((i for i, n in enumerate(way) if i and n.kind != IF), default=0)
         if loop and any(block in last for block in way[loop].blocks):
             return True  # it may run its inside again
         for i, at in enumerate(way[loop:], loop):

@@ -7,6 +7,7 @@ from irc.alias.rules.schema_rule import is_unsettled
 from irc.ir import ops
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
+from irc.ir.kinds import CALL
 from irc.ir.node import Node
 
 
@@ -24,7 +25,7 @@ def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
 
 
 def _is_known(node: Node) -> bool:
-    if node.kind == "prim::CallFunction":
+    if node.kind == CALL:
         module = node.graph.module
         return module is not None and callee(node) in module.graphs
     if has_rule(node.kind):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from irc.ir.kinds import RETURN
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.wording import count
@@ -45,7 +46,7 @@ class Block:
         self.graph = graph
         self.node = node
         self.params: tuple[Value, ...] = ()
-        end = Node(graph, "prim::Return")
+        end = Node(graph, RETURN)
         end.block = self
         end._prev = end._next = end
         end._order = _ORDER_END

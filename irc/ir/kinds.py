@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+CONSTANT = "prim::Constant"
+"""Gives its attribute ``value``; for functions and objects, what its other attributes say."""
+
+IF = "prim::If"
+"""Runs one of its two blocks."""
+
+RETURN = "prim::Return"
+"""Ends every block: its inputs are what that returns."""
+
 GROUP = "prim::FusionGroup"
 """Runs its attribute ``Subgraph``, whose nodes were fused."""
 
@@ -27,5 +36,5 @@ CALL = "prim::CallFunction"
 LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 """Their block runs any number of times."""
 
-CONTROL_FLOW = LOOPS | {"prim::If", CALL}
+CONTROL_FLOW = LOOPS | {IF, CALL}
 """What they run is not one kernel."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.ir.kinds import RETURN
 from irc.ir.synonyms import NAMES
 from irc.ir.value import Value
 
@@ -199,7 +200,7 @@ class Node:
     @property
     def is_return(self) -> bool:
         """Whether this is the ``return_node`` of a block, whose inputs are the block's returns."""
-        return self.kind == "prim::Return"
+        return self.kind == RETURN
 
     def insert_before(self, point: Node) -> Node:
         """Put this node, which is in no block, right before ``point``. Returns it."""

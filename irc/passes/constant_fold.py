@@ -11,8 +11,9 @@ import numpy as np
 
 from irc.errors import comes_from_outside
 from irc.ir import Graph, Node, Tensor
+from irc.ir.kinds import CONSTANT, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
-from irc.passes.constants import CONSTANT, constant_tensor, constant_value, is_constant
+from irc.passes.constants import constant_tensor, constant_value, is_constant
 from irc.passes.folding import (
     Refused,
     argument,
@@ -123,7 +124,7 @@ class _Folder:
 
     def _visit(self, node: Node) -> list[Node]:
         """Fold ``node`` if possible; returns the nodes of the branch if it was an If and is no more."""
-        if node.kind == "prim::If":
+        if node.kind == IF:
             return self._take_branch(node)
         if not node.blocks:
             self._fold(node)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from irc.ir import Graph, Node, Tensor
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import DType
-from irc.passes.constants import CONSTANT
 from irc.passes.keys import attributes_key
 from irc.passes.registry import register
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Opaque, Tensor
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import NONE
 
 if TYPE_CHECKING:
     from irc.ir import Value
-
-CONSTANT = "prim::Constant"
 
 
 def is_constant(value: Value) -> bool:

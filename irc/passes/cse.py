@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node, Value
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
-from irc.passes.constants import CONSTANT
 from irc.passes.keys import attributes_key
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.sets import EMPTY, intersects
+from irc.ir.kinds import CALL, IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
 from irc.passes.registry import register
@@ -19,13 +20,11 @@ if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
-_BRANCH = "prim::If"
-
 _ASKING_FOR_STRIDES = frozenset(
     f"aten::{name}"
     for name in "as_strided as_strided_ as_strided_scatter data_ptr is_contiguous is_non_overlapping_and_dense "
     "set_ storage_offset stride view view_as view_as_complex _unsafe_view _reshape_alias".split()
-) | {"prim::CallFunction", "prim::CallMethod"}
+) | {CALL, "prim::CallMethod"}
 """Operators of torch's that give, or refuse, something else where a tensor has gaps; and what may call them."""
 
 _LAID_OUT_ANEW = frozenset(
@@ -185,7 +184,7 @@ def _repeated_around(node: Node) -> Iterator[Block]:
     """The blocks around ``node`` that run again on what they return, if only in a later run: all but branches."""
     block = node.block
     while block is not None:
-        if block.node is None or block.node.kind != _BRANCH:
+        if block.node is None or block.node.kind != IF:
             yield block
         block = block.node.block if block.node is not None else None
 

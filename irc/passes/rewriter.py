@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import TENSOR, Dim, TensorType, Type
-from irc.passes.constants import CONSTANT
 from irc.passes.walking import is_function
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from irc.frontend.onnx_export.interfaces import (
 )
 from irc.frontend.onnx_export.names import Names
 from irc.frontend.onnx_export.operators import Signature, identity_since, signature, split_kind
-from irc.frontend.onnx_export.prepare import CALL, CONSTANT, IF
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
+from irc.ir.kinds import CALL, CONSTANT, IF
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import FUNCTION, NONE, DType
 

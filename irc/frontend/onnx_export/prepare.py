@@ -11,7 +11,7 @@ from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.ir import Graph, Module, Node, Tensor
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.ir.ops.scan import known_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
@@ -20,8 +20,6 @@ from irc.passes.shapes import ShapeInference
 
 if TYPE_CHECKING:
     from irc.ir import Value
-
-CALL, CONSTANT, IF = "prim::CallFunction", "prim::Constant", "prim::If"
 
 
 def prepare(module: Module) -> dict[str, int]:

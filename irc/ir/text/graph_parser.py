@@ -9,6 +9,7 @@ from typing import Any
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.graph import Graph
+from irc.ir.kinds import RETURN
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
@@ -35,7 +36,7 @@ _NOTES = re.compile(
 )
 _TYPES_TOLD = re.compile(r"[ \t]*+\#[ \t]*+:[ \t]")
 _NUMBERED = re.compile(r".+_\d+", re.DOTALL)
-_RESERVED = ("prim::Return", "prim::Param")
+_RESERVED = (RETURN, "prim::Param")
 
 Refs = dict[str, tuple[Node, "str | None", int]]
 """By the name that a ``with`` section may have: the node it belongs to, the attribute

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir import Block, Node, Value
+from irc.ir.kinds import IF
 from irc.passes.remove_mutation.forms import View, can_put, functional_kind, view_of
-from irc.passes.remove_mutation.versions import BRANCH, Version, Versions
+from irc.passes.remove_mutation.versions import Version, Versions
 from irc.passes.slots import slots
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.passes.holders import Holders
 
-CARRIERS = frozenset({BRANCH, "prim::Loop", "onnx::Loop"})
+CARRIERS = frozenset({IF, "prim::Loop", "onnx::Loop"})
 """Nodes that can be given one more value to carry through."""
 
 
@@ -118,7 +119,7 @@ class Family:
         if node is None:
             owner = value.block.node if value.block is not None else None
             return None if owner is None else self._carried(value, owner, assumed)
-        if node.kind == BRANCH:
+        if node.kind == IF:
             sides = [self.member(block.returns[value.index]) for block in node.blocks]
             same = sides[0] is not None and all(side is sides[0] for side in sides)
             return Step(sides[0]) if same and sides[0] is not None else None

@@ -7,10 +7,11 @@ from typing import Any
 
 from irc.ir import Builder, Graph, Node, Value
 from irc.ir.clone import clone_node
+from irc.ir.kinds import IF
 from irc.ir.types import TENSOR, Type
 from irc.passes.remove_mutation.family import Family, Step
 from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_first, is_like_first
-from irc.passes.remove_mutation.versions import BRANCH, Version
+from irc.passes.remove_mutation.versions import Version
 from irc.passes.rewriter import IDENTITY
 
 
@@ -50,7 +51,7 @@ class _Rewrite:
             if target is not None:
                 self._replace(node, target)
         for node in self._family.versions.around:
-            if node.kind != BRANCH:
+            if node.kind != IF:
                 node.append_input(self._values[self._seen[node]])
             for block in node.blocks:
                 block.return_node.append_input(self._values[self._ends[block]])
@@ -61,7 +62,7 @@ class _Rewrite:
     def _carry(self, node: Node) -> None:
         """Let ``node``, which has writes inside, pass the memory on: one more parameter, one more output."""
         root = self._family.root
-        if node.kind != BRANCH:
+        if node.kind != IF:
             (block,) = node.blocks
             self._values[block] = block.add_param(root.type, root.name)
         self._values[node] = node.add_output(root.type, root.name)

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from irc.ir import Block, Node, Value
+from irc.ir.kinds import IF
 
 Version: TypeAlias = Node | Block | None
 """Contents of the memory: as they are after a node that writes, or has writes inside; as they are when a trip of a
 loop begins, by the loop's block; None: as they were made."""
-
-BRANCH = "prim::If"
 
 
 class Versions:
@@ -96,4 +95,4 @@ class Versions:
 
 def is_branch(block: Block) -> bool:
     """Whether ``block`` runs at most once for each run of its node."""
-    return block.node is not None and block.node.kind == BRANCH
+    return block.node is not None and block.node.kind == IF
