@@ -15,7 +15,7 @@ from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops.heavy import HEAVY
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
-from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import COMMUTATIVE, TORCH
@@ -96,6 +96,22 @@ def test_in_place_operators_keep_the_shape_of_what_they_write_unless_torch_says_
             tags = getattr(getattr(torch.ops.aten, kind.removeprefix("aten::")), row.overload or "default").tags
             changes = torch.Tag.inplace_view in tags and kind != "aten::detach_"
             assert changes == (kind in CHANGES_METADATA), kind
+
+
+def test_tables_of_some_operators_are_parts_of_those_of_more():
+    assert RESULT_LIKE.keys() | SHAPED_LIKE_FIRST | COMMUTATIVE <= POINTWISE
+    assert {f"onnx::{name}" for name in LEGACY_BROADCAST} <= POINTWISE
+    assert TORCH_POINTWISE >= TORCH
+
+
+@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | ROWWISE.keys() | MOVERS))
+def test_these_have_a_kernel(kind):
+    assert find_binder(kind, None) is not None
+
+
+@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | MOVERS | CONTENTS_RULES.keys() | ROWWISE.keys()))
+def test_these_have_a_shape_rule(kind):
+    assert context.find_rule(kind) is not None
 
 
 def test_what_carries_the_time_is_worth_a_thread():

@@ -99,7 +99,6 @@ registered; their kernels may do without."""
 RESULT_LIKE: dict[str, int | None] = {
     "onnx::Where": 1,
     "onnx::Cast": None,
-    "onnx::CastLike": 1,
     "onnx::IsNaN": None,
     "onnx::IsInf": None,
     "onnx::Equal": None,
