@@ -205,10 +205,15 @@ class SetTable:
         return self.union(big, self.of(single)) if isinstance(big, BigSet) else self.of(single)
 
     def difference(self, a: LocationSet, b: LocationSet) -> LocationSet:
-        """The locations of ``a`` that are not in ``b``."""
-        if a is b:
-            return EMPTY
-        return self.of(x for x in members(a) if not contains(b, x))
+        """The locations of ``a`` that are not in ``b``; ``a`` itself if those are all."""
+        if not intersects(a, b):
+            return a
+        if not isinstance(a, BigSet):
+            return self.of(x for x in members(a) if not contains(b, x))
+        left = self._without(a, b if isinstance(b, BigSet) else self._with(_NONE, list(members(b))))
+        while len(left.parts) == 1:
+            left = left.parts[0]
+        return left if left.size > _SMALL else self.of(left)
 
     def _union(self, a: LocationSet, b: LocationSet) -> LocationSet:
         self.unions += 1
@@ -251,6 +256,22 @@ class SetTable:
             found = self._memo[a, b] = self._both(a, b)
         assert isinstance(found, BigSet), "a part is one"
         return found
+
+    def _without(self, a: BigSet, b: BigSet) -> BigSet:
+        """What of a large set, or of a part of one, is not in another."""
+        if not a.meets(b):
+            return a
+        while a.height < b.height:
+            b = b.parts[0]
+        while b.height < a.height:
+            b = self._tree((b,))
+        if not a.height:
+            bits = a.bits & ~b.bits
+            return self._leaf(bits) if bits.any() else _NONE
+        parts = list(map(self._without, a.parts, b.parts)) + list(a.parts[len(b.parts) :])
+        while parts and parts[-1] is _NONE:
+            parts.pop()
+        return self._tree(tuple(parts)) if parts else _NONE
 
     def _with(self, tree: BigSet, new: list[int]) -> BigSet:
         """The set of what is in ``tree`` and ``new`` locations."""

@@ -17,7 +17,7 @@ from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import atoms, content_types, has_memory, overlap
 from irc.alias.recorder import Recorder, is_functional
 from irc.alias.region import Region
-from irc.alias.sets import LocationSet, contains, members
+from irc.alias.sets import EMPTY, LocationSet, members
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.errors import Error
@@ -41,13 +41,20 @@ class Solver(Recorder):
         self.index = WriteIndex(log, self.dag)
         self.grown = 0
         self._watched: dict[Element, list[Constraint]] = {}
-        self._pending: deque[tuple[Element, LocationSet]] = deque()
-        self._draining = False
+        self._unknown: LocationSet = EMPTY
+        """The locations that some constraint has come to say are unknown."""
+        self._pending: deque[Element] = deque()
+        """Elements that are to grow, in order."""
+        self._more: dict[Element, LocationSet] = {}
+        """What they are to grow by."""
         super().__init__(facts, self.index, functions)
+        self._draining = True  # all that was recorded grows at once
         for constraint in facts.constraints:
             self._watch(constraint)
-        for location in list(members(self.dag.locations(f.ESCAPED))):
+        for location in members(self.dag.locations(f.ESCAPED)):
             self._escaped(location)
+        self._draining = False
+        self._drain()
 
     # -- what rules record ----------------------------------------------
 
@@ -85,7 +92,7 @@ class Solver(Recorder):
         before = dag.locations(source) if dag.is_known(source) else None
         if self.facts.point(source, target) and before is not None:
             dag.known[source] = before
-            self._pending.append((source, dag.locations(target)))
+            self._postpone(source, dag.locations(target))
             self._drain()
 
     def constrain(self, constraint: Constraint) -> None:
@@ -102,56 +109,71 @@ class Solver(Recorder):
 
     def _watch(self, constraint: Constraint) -> None:
         self._watched.setdefault(constraint.base, []).append(constraint)
-        for location in list(members(self.dag.locations(constraint.base))):
-            self._apply(constraint, location)
+        self._apply(constraint, self.dag.locations(constraint.base))
 
-    def _apply(self, constraint: Constraint, location: Element) -> None:
+    def _apply(self, constraint: Constraint, locations: LocationSet) -> None:
+        """What follows now that the base of ``constraint`` may denote ``locations`` too."""
+        wild = self.facts.wild_types
         if isinstance(constraint, f.Unknown):
-            if location not in self.facts.wild_types:
-                self.escape(location)
-                self.point(location, self.unknown(self.facts.type_of(location)))
+            sets = self.dag.sets
+            new = sets.difference(locations, self._unknown)  # each may be what any other is, and is looked at once
+            self._unknown = sets.union(self._unknown, new)
+            for location in members(new):
+                if location not in wild:
+                    self.escape(location)
+                    self.point(location, self.unknown(self.facts.type_of(location)))
         elif isinstance(constraint, f.Load):
-            self.point(constraint.target, self.content(location, constraint.field, constraint.type))
-        elif location in self.facts.wild_types:
-            self.escape(constraint.source)
+            for location in members(locations):
+                self.point(constraint.target, self.content(location, constraint.field, constraint.type))
         else:
-            self.point(self.content(location, constraint.field, constraint.type), constraint.source)
+            for location in members(locations):
+                if location in wild:
+                    self.escape(constraint.source)
+                else:
+                    self.point(self.content(location, constraint.field, constraint.type), constraint.source)
+
+    def _postpone(self, element: Element, more: LocationSet) -> None:
+        """``element``, which is known, grows by ``more`` when its turn comes."""
+        already = self._more.get(element)
+        if already is None:
+            self._pending.append(element)
+            self._more[element] = more
+        else:
+            self._more[element] = self.dag.sets.union(already, more)
 
     def _drain(self) -> None:
         if self._draining:
             return  # an outer call will see to it: no recursion
         self._draining = True
-        steps: dict[tuple[LocationSet, LocationSet], LocationSet] = {}
+        steps: dict[tuple[LocationSet, LocationSet], tuple[LocationSet, LocationSet]] = {}
         try:
             while self._pending:
-                element, more = self._pending.popleft()
-                before = self.dag.known[element]
-                step = before, more
-                after = steps.get(step)  # many elements denote the same, and grow by the same
-                if after is None:
-                    after = steps[step] = self.dag.sets.union(before, more)
-                self._grow(element, before, more, after)
+                element = self._pending.popleft()
+                step = before, more = self.dag.known[element], self._more.pop(element)
+                done = steps.get(step)  # many elements denote the same, and grow by the same
+                if done is None:
+                    new = self.dag.sets.difference(more, before)
+                    done = steps[step] = new, self.dag.sets.union(before, new)
+                new, after = done
+                if new is not EMPTY:
+                    self._grow(element, new, after)
         finally:
             self._draining = False
 
-    def _grow(self, element: Element, before: LocationSet, more: LocationSet, after: LocationSet) -> None:
+    def _grow(self, element: Element, new: LocationSet, after: LocationSet) -> None:
         dag = self.dag
-        if after is before or after == before:
-            return
         dag.known[element] = after
         dag.forget_closures()
         self.grown += 1
         self.index.changed(element)
-        watching = self._watched.get(element)
-        if watching is not None or element == f.ESCAPED:
-            for location in [x for x in members(more) if not contains(before, x)]:
-                if element == f.ESCAPED:
-                    self._escaped(location)
-                for constraint in watching or ():
-                    self._apply(constraint, location)
+        if element == f.ESCAPED:
+            for location in members(new):
+                self._escaped(location)
+        for constraint in self._watched.get(element, ()):
+            self._apply(constraint, new)
         for source in self.facts.sources_of(element):
             if source in dag.known:
-                self._pending.append((source, more))
+                self._postpone(source, new)
 
     def _escaped(self, location: Element) -> None:
         """Unknown code may hold ``location``: it may be any unknown value, and hold anything unknown."""

@@ -48,6 +48,9 @@ def test_equal_sets_are_one_object(a: frozenset[int], b: frozenset[int]) -> None
     whole = table.of(a | b)
     for other in (table.union(table.of(a), table.of(b)), table.union(table.of(b), table.of(a)), table.of(b | a)):
         assert other is whole or (isinstance(other, int) and other == whole)
+    rest = table.of(a - b)
+    for other in (table.difference(table.of(a), table.of(b)), table.difference(whole, table.of(b))):
+        assert other is rest or (isinstance(other, int) and other == rest)
 
 
 def test_forms_by_size() -> None:

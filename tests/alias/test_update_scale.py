@@ -93,3 +93,14 @@ def wildcard(c: Lists) -> None:
 def test_work_does_not_grow_with_the_graph(update: Callable[[Lists], None]) -> None:
     counts = [lines(partial(update, graph)) for graph in (Lists(50), Lists(1000))]
     assert counts[1] <= 1.1 * counts[0], counts
+
+
+def declare_all(c: Lists) -> None:
+    for value in c.made:
+        c.db.set_wildcard(value)
+
+
+def test_what_is_declared_unknown_costs_what_it_affects() -> None:
+    """Each declaration adds to what all before denote, but draws no conclusion again."""
+    counts = [lines(partial(declare_all, graph)) for graph in (Lists(25), Lists(100))]
+    assert counts[1] <= 16 * counts[0], counts
