@@ -162,7 +162,7 @@ def _by_looking(db: Queries, node: Node, point: Node, last: Node, forward: bool,
 def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node] | None:
     """The plan from following values alone, whatever the distance; empty if there is none.
 
-    None if memory that is written is involved, so that one has to look at the nodes between.
+    None if memory is involved that is written on the way, so that one has to look at the nodes between.
     """
     moving: list[Node] = []
     sign = 1 if forward else -1
@@ -171,7 +171,7 @@ def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, 
     end, beyond = sign * point.order, sign * last.order
     while pending:
         _, member = heappop(pending)
-        if db.touches_written(member):
+        if db.touches_written(member) and (db.writes_anything(member) or db.reads_written(member, last)):
             return None
         moving.append(member)
         for linked in links(member, forward):

@@ -324,6 +324,14 @@ class Queries:
             return False
         return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
 
+    def reads_written(self, node: Node, goal: Node) -> bool:
+        """Whether what ``node`` reads may be written by ``goal``, a node of the same block, or between the two."""
+        read = self.read_set(node)
+        if intersects(self.write_set(goal), read):
+            return True
+        first, last = (node, goal) if node.is_before(goal) else (goal, node)
+        return self._solver.index.written_between(read, first, last)
+
     def _report(self, locations: LocationSet) -> frozenset[Location]:
         found = {self.describe(x) for x in members(locations)}
         if any(x.kind is Kind.UNKNOWN for x in found):

@@ -225,6 +225,24 @@ def test_work_is_linear(pipeline: str, family: Callable[[int], str]) -> None:
     assert lines(lambda: PassManager(pipeline).run(many)) <= 4.4 * before
 
 
+@pytest.mark.parametrize("write", ["", "  %w : Float(2) = aten::relu_(%x)"], ids=["unwritten", "written last"])
+def test_what_is_written_elsewhere_moves_far_without_a_look_at_what_is_between(write: str) -> None:
+    def text(n: int) -> str:
+        pairs = [[f"  %{to}{i} : Float(2) = aten::neg(%{of}{i})" for i in range(n)] for of, to in ("xa", "ab")]
+        head = ["graph(%x : Float(2)):"]
+        return join(
+            head,
+            [re.sub(r"%x\d+", "%x", line) for line in pairs[0]],
+            pairs[1],
+            [write],
+            [f"  return ({names('b', n)})"],
+        )
+
+    few, many = (parse_graph(text(n)) for n in (50, 200))
+    before = lines(lambda: PassManager("fuse").run(few))
+    assert lines(lambda: PassManager("fuse").run(many)) <= 4.4 * before
+
+
 def rotated(n: int) -> Graph:
     """A loop that carries n / 2 tensors, writes each and hands it on in the place of the next."""
     count = range(n // 2)
