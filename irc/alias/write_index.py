@@ -6,14 +6,13 @@ what that element denotes*, so that either may change without the other.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from irc.alias.facts import WORLD
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
-from irc.ir.block import Block
+from irc.alias.writer_order import WriterOrder
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
 
@@ -50,16 +49,13 @@ class WriteIndex(WriteLog):
         """Element -> the nodes that write it themselves."""
         self._nested: dict[Node, frozenset[int]] = {}
         """Node with blocks -> the elements that it or any node inside it writes, as far as somebody asked."""
-        self._ordered: dict[LocationSet, dict[Block, list[Node]]] = {}
-        """Locations -> block -> its nodes that write these, or hold one that does, in order, as far as somebody asked.
-
-        Nodes that write the same memory are never moved past each other, so their order stays what it was.
-        """
+        self._ordered: dict[LocationSet, WriterOrder] = {}
+        """Locations -> the nodes that write just these, in order, as far as somebody asked."""
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
         self._stale: set[int] = set()
         """Those that have changed since they were counted."""
-        self._at: dict[LocationSet, list[int]] | None = None
+        self._at: dict[LocationSet, dict[int, None]] | None = None
         """Locations -> the elements that denote them and are written; None until somebody asks."""
         self._single: Counts = {}
         self._several: dict[LocationSet, int] = {}
@@ -85,7 +81,11 @@ class WriteIndex(WriteLog):
             self._count(element)
         else:
             writers.append(node)
-            self._ordered.pop(self._locations[element], None)
+        if self._ordered:
+            locations = self._locations[element]
+            order = self._ordered.get(locations)
+            if order is not None and not order.add(node):
+                del self._ordered[locations]
         self._forget_nested(node)
 
     def _forget_nested(self, node: Node | None) -> None:
@@ -107,7 +107,10 @@ class WriteIndex(WriteLog):
             self._forget_nested(node)
             writers = self._writers[element]
             writers.remove(node)
-            self._ordered.pop(self._locations[element], None)
+            locations = self._locations[element]
+            order = self._ordered.get(locations)
+            if order is not None and not order.remove(node):
+                del self._ordered[locations]
             if not writers:
                 del self._writers[element]
                 self._discount(element)
@@ -132,13 +135,15 @@ class WriteIndex(WriteLog):
         self._catch_up()
         if self._stale:
             for element in list(self._stale):
+                self._ordered.pop(self._locations[element], None)
                 self._discount(element)
                 self._count(element)
+                self._ordered.pop(self._locations[element], None)
 
     def _count(self, element: int) -> None:
         locations = self._locations[element] = self._dag.locations(element)
-        self._at = None
-        self._ordered.pop(locations, None)
+        if self._at is not None:
+            self._at.setdefault(locations, {})[element] = None
         if isinstance(locations, int):
             self._single[locations] = self._single.get(locations, 0) + 1
         else:
@@ -149,12 +154,17 @@ class WriteIndex(WriteLog):
     def _discount(self, element: int) -> None:
         locations = self._locations.pop(element)
         self._stale.discard(element)
-        self._at = None
-        self._ordered.pop(locations, None)
-        if isinstance(locations, int):
-            _decrement(self._single, locations)
-        elif _decrement(self._several, locations):
-            self._union = None
+        if self._at is not None:
+            del self._at[locations][element]
+        if not isinstance(locations, int):
+            gone = _decrement(self._several, locations)
+            self._union = None if gone else self._union
+        else:
+            gone = _decrement(self._single, locations)
+        if gone:
+            self._ordered.pop(locations, None)
+            if self._at is not None:
+                del self._at[locations]
 
     # -- queries ---------------------------------------------------------
 
@@ -209,17 +219,12 @@ class WriteIndex(WriteLog):
         """As ``written_between``, of ``locations`` that some element denotes just so."""
         found = self._ordered.get(locations)
         if found is None:
-            found = self._ordered[locations] = _in_order(self._writing_just(locations))
-        nodes = found.get(first.block, ()) if first.block is not None else ()
-        at = bisect_right(nodes, first.order, key=_order)
-        return at < len(nodes) and nodes[at].order < last.order
+            found = self._ordered[locations] = WriterOrder(self._writing_just(locations))
+        return found.any_between(first, last)
 
     def is_in_order(self) -> bool:
-        """Whether the nodes that it has in order still are; for checks."""
-        kept = [(block, nodes) for blocks in self._ordered.values() for block, nodes in blocks.items()]
-        return all(
-            all(node.block is block for node in nodes) and nodes == sorted(nodes, key=_order) for block, nodes in kept
-        )
+        """Whether the nodes that it has in order are all that there are, and still in order; for checks."""
+        return all(order.blocks == WriterOrder(self._writing_just(s)).blocks for s, order in self._ordered.items())
 
     def is_written(self, element: int) -> bool:
         """Whether any node was noted to write ``element`` itself."""
@@ -250,7 +255,7 @@ class WriteIndex(WriteLog):
         if at is None:
             at = self._at = {}
             for element, found in self._locations.items():
-                at.setdefault(found, []).append(element)
+                at.setdefault(found, {})[element] = None
         return (node for element in at[locations] for node in self._writers[element])
 
     def nodes(self) -> list[Node]:
@@ -267,21 +272,3 @@ def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
         return False
     del counts[key]
     return True
-
-
-def _in_order(writers: Iterable[Node]) -> dict[Block, list[Node]]:
-    """The writers, and all nodes that one of them is inside of, in order, by block."""
-    found: dict[Block, set[Node]] = {}
-    for writer in writers:
-        node: Node | None = writer
-        while node is not None and node.block is not None:
-            beside = found.setdefault(node.block, set())
-            if node in beside:
-                break  # and so is what is around it
-            beside.add(node)
-            node = node.block.node
-    return {block: sorted(nodes, key=_order) for block, nodes in found.items()}
-
-
-def _order(node: Node) -> int:
-    return node.order

@@ -104,3 +104,39 @@ def test_what_is_declared_unknown_costs_what_it_affects() -> None:
     """Each declaration adds to what all before denote, but draws no conclusion again."""
     counts = [lines(partial(declare_all, graph)) for graph in (Lists(25), Lists(100))]
     assert counts[1] <= 16 * counts[0], counts
+
+
+def write_each(c: Lists) -> None:
+    """Each write is of other memory, and asked about at once; and none of the others looked at."""
+    for value in c.made:
+        node = Builder.before(c.graph.block.return_node).node("aten::relu_", [value], [types.TENSOR])
+        c.db.add_node(node)
+        assert value.node is not None
+        assert c.db.writes_between(value, value.node, c.graph.block.return_node)
+
+
+def write_one(c: Lists) -> None:
+    """All writes are of one tensor, each of the last one's result, and go one by one."""
+    first = value = c.made[0]
+    assert first.node is not None
+    nodes = [first.node]
+    for _ in c.made:
+        node = Builder.before(c.graph.block.return_node).node("aten::relu_", [value], [types.TENSOR])
+        c.db.add_node(node)
+        nodes.append(node)
+        value = node.output
+    for node in nodes[:1:-1]:
+        assert c.db.writes_between(first, first.node, node)
+        assert not c.db.writes_between(first, nodes[-1], c.graph.block.return_node)
+        nodes.pop()
+        c.db.erase_node(node)
+        node.erase()
+
+
+@pytest.mark.parametrize("writes", [write_each, write_one])
+def test_writers_that_come_and_go_cost_what_they_are(writes: Callable[[Lists], None]) -> None:
+    counts = [lines(partial(writes, graph)) for graph in (Lists(50), Lists(200))]
+    assert counts[1] <= 4.4 * counts[0], counts
+    few = Lists(5)
+    writes(few)
+    few.db.check()
