@@ -65,6 +65,14 @@ class Queries:
         if not self._stands(value.block):
             raise _foreign(value.block, f"%{value.name}", "value")
 
+    def _check_values(self, values: Values) -> None:
+        """What a query does that need not look at ``values``: error IRC343 or TypeError as if it had."""
+        if not isinstance(values, Value):
+            for value in _each(values):
+                self._check_values(value)
+        elif values.block is not self.graph.block:
+            self._check_own_value(values)
+
     def _stands(self, block: Block | None) -> bool:
         """Whether ``block`` is the graph's, or nested in it."""
         return outermost(block) is self.graph.block
@@ -143,13 +151,19 @@ class Queries:
             self.check_own(what)
         index = self._solver.index
         if not index:
+            if not isinstance(what, Node):
+                self._check_values(what)
             return False
         values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
         return index.touches(self.reach_set(values) if contained else self.location_set(values))
 
     def writers(self, values: Values) -> list[Node]:
         """The nodes that write memory of ``values``, or of what containers there hold; not those around them."""
-        return self._solver.index.writing(self.reach_set(values)) if self._solver.index else []
+        index = self._solver.index
+        if not index:
+            self._check_values(values)
+            return []
+        return index.writing(self.reach_set(values))
 
     def written_weights(self) -> frozenset[str]:
         """The names of the model's tensors, constants and attributes, that anything in the graph writes."""
@@ -174,7 +188,10 @@ class Queries:
     def writes_to_alias(self, node: Node, values: Values) -> bool:
         """Whether ``node``, or one inside it, writes memory of ``values`` or of what they hold."""
         written = self.write_set(node)
-        return written is not EMPTY and intersects(written, self.reach_set(values))
+        if written is EMPTY:
+            self._check_values(values)
+            return False
+        return intersects(written, self.reach_set(values))
 
     def writes_to_wildcard(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes unknown memory."""
@@ -191,6 +208,7 @@ class Queries:
         self.check_own(last)
         index = self._solver.index
         if not index:
+            self._check_values(values)
             return False
         reach = self.reach_set(values)
         end = last.ancestor_in(first.block) if first.block is not None else None

@@ -57,6 +57,7 @@ class Updates(Queries):
 
     def add_node(self, node: Node) -> None:
         """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
+        self.check_own(node)
         elements = self._solver.facts.elements
         if not self._told.isdisjoint(node.outputs):
             self._analyse_again([], [node])  # others may refer to what they were told to denote

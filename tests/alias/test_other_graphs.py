@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,45 @@ graph(%x : Tensor, %c : bool):
     db.add_node(created)
     query(db, own, created)
     db.check()
+
+
+OF_VALUES: dict[str, Callable[[AliasDb, Node, Any], object]] = {
+    "has_writers": lambda db, own, values: db.has_writers(values),
+    "has_writers, contained=False": lambda db, own, values: db.has_writers(values, contained=False),
+    "writers": lambda db, own, values: db.writers(values),
+    "writes_to_alias": lambda db, own, values: db.writes_to_alias(own, values),
+    "writes_between": lambda db, own, values: db.writes_between(values, own, own),
+    "may_alias": lambda db, own, values: db.may_alias(values, values),
+    "may_contain_alias": lambda db, own, values: db.may_contain_alias(own.outputs, values),
+    "escapes": lambda db, own, values: db.escapes(values),
+    "locations": lambda db, own, values: db.locations(values),
+    "safe_to_change_aliasing": lambda db, own, values: db.safe_to_change_aliasing(values, values),
+}
+
+
+@pytest.mark.parametrize("text", [TEXT, PURE], ids=["writes", "pure"])
+@pytest.mark.parametrize("query", OF_VALUES.values(), ids=OF_VALUES)
+def test_what_is_no_value_of_the_graph_is_refused(query: Callable[[AliasDb, Node, Any], object], text: str) -> None:
+    graph, other = parse_graph(text), parse_graph(text)
+    db = analyze(graph)
+    for own in graph.nodes:
+        query(db, own, own.outputs)
+        for wrong in ("r", None, 7):
+            with pytest.raises(TypeError):
+                query(db, own, wrong)
+        for foreign in (other.value("r"), [own.output, other.inputs[0]]):
+            with pytest.raises(Error, match=r"IRC343: %[rx]: .*another graph"):
+                query(db, own, foreign)
+
+
+def test_a_node_is_told_once_it_is_inserted() -> None:
+    graph = parse_graph(PURE)
+    db = analyze(graph)
+    created = graph.create("aten::neg_", [graph.value("r")], [TENSOR])
+    with pytest.raises(Error, match=r"IRC343: .*not inserted yet"):
+        db.add_node(created)
+    db.check()
+    assert not db.has_writers(graph.value("r"))
 
 
 def test_nodes_inside_a_group_are_refused() -> None:
