@@ -15,7 +15,7 @@ from irc.errors import Error, suggestion
 from irc.ir import Tensor
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
-from irc.runtime.memory.growable import plain
+from irc.runtime.memory.likeness import plain
 from irc.runtime.values import Array, describe, is_array, is_mapping
 
 if TYPE_CHECKING:

@@ -5,32 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.ma import MaskedArray
 
 from irc.errors import Error
 from irc.runtime.kernels.support import axis_in
+from irc.runtime.memory.likeness import LikeArray
 from irc.runtime.memory.room import Room, filled, mismatch, moved
 from irc.runtime.values import Array, integer
 
 
-def _of_contents(name: str) -> Any:
-    """The special method ``name`` of arrays: Python looks for it in the class, where `__getattr__` is not asked."""
-
-    def method(self: GrowableArray, *arguments: Any, **options: Any) -> Any:
-        return getattr(self._view, name)(*arguments, **options)  # type: ignore[reportPrivateUsage]  # its own
-
-    return method
-
-
-class GrowableArray(NDArrayOperatorsMixin):
+class GrowableArray(LikeArray):
     """An array that can be appended to in amortised constant time, along one axis.
 
     To its user it is an array: NumPy's functions and operators take it, it has
-    the attributes and methods of one, and indexing gives views. Views stay as they are when it grows. As an input of a
-    model that is donated, the model extends it in place while its capacity
-    lasts; the output, a plain array, can be donated to the next run. Copies, unpickled ones too, have memory of their
-    own, of the same capacity.
+    the attributes and methods of one, and indexing gives views. Views stay as
+    they are when it grows. What asks for NumPy's own class, as
+    `numpy.random.shuffle` does, is to be given `array`.
+
+    As an input of a model that is donated, the model extends it in place while
+    its capacity lasts; the output, a plain array, can be donated to the next
+    run. Copies, unpickled ones too, have memory of their own, of the same
+    capacity.
 
     Args:
         array: what it starts with; copied.
@@ -75,11 +70,6 @@ class GrowableArray(NDArrayOperatorsMixin):
         return self._view.base.base  # type: ignore[reportOptionalMemberAccess]  # only rooms are ever viewed
 
     @property
-    def array(self) -> Array:
-        """The contents: a view, of which shape and strides are its holder's to set."""
-        return self._view.view()
-
-    @property
     def axis(self) -> int:
         """The axis along which it grows."""
         return self._axis
@@ -88,60 +78,6 @@ class GrowableArray(NDArrayOperatorsMixin):
     def capacity(self) -> int:
         """For how many positions along the axis there is memory."""
         return self._room.capacity
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the contents."""
-        return self._view.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The element type."""
-        return self._view.dtype
-
-    @property
-    def flags(self) -> Any:
-        """Those of an array: whether it may be written, for one."""
-        return self._view.flags
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # those of an object that is still being unpickled, and protocols
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.array, name)  # some give the array itself, as `real` and `squeeze` may
-
-    __bool__ = _of_contents("__bool__")
-    __complex__ = _of_contents("__complex__")
-    __contains__ = _of_contents("__contains__")
-    __dlpack__ = _of_contents("__dlpack__")
-    __dlpack_device__ = _of_contents("__dlpack_device__")
-    __float__ = _of_contents("__float__")
-    __int__ = _of_contents("__int__")
-    setflags = _of_contents("setflags")
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._view[index]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._view[index] = value
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if dtype is None and not copy:
-            return self.array
-        return np.array(self._view, dtype=dtype, copy=copy)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        given = {id(x._view): x for x in options.get("out", ()) if isinstance(x, GrowableArray)}
-        if given:
-            options["out"] = tuple(x._view if isinstance(x, GrowableArray) else x for x in options["out"])
-        if "where" in options:
-            options["where"] = plain(options["where"])
-        results = getattr(ufunc, method)(*map(plain, inputs), **options)
-        if isinstance(results, tuple):
-            return tuple(given.get(id(x), x) for x in results)  # type: ignore[reportUnknownVariableType]  # NumPy's
-        return given.get(id(results), results)
 
     def __getstate__(self) -> tuple[int, dict[str, Any]]:
         return self.capacity, vars(self)
@@ -170,8 +106,3 @@ def _integer(code: str, name: str, value: Any) -> int:
     if number is None:
         raise Error(code, f"{name} must be an integer, not {value!r}")
     return number
-
-
-def plain(value: Any) -> Any:
-    """``value``, or what it holds if it is a growable array."""
-    return value.array if isinstance(value, GrowableArray) else value
