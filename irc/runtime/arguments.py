@@ -137,8 +137,8 @@ def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Ar
 
 def _array(value: Any, type: TensorType, where: str) -> Array:
     if is_array(value) or hasattr(value, "__array__"):
-        return _typed_array(_plain(value, where), type, where)
-    arrays = [_plain(item, where) for item in _arrays(value, where)]
+        return _typed_array(as_array(value, where), type, where)
+    arrays = [as_array(item, where) for item in arrays_in(value, where)]
     array = _from_python(value, where)
     dtype = type.dtype
     # Arrays in a list have an element type, which must be right; what is beside them are Python's numbers.
@@ -196,7 +196,7 @@ def is_text(array: Array) -> bool:
     return not (code_points > sys.maxunicode).any()
 
 
-def _plain(value: Any, where: str) -> Array:
+def as_array(value: Any, where: str) -> Array:
     """What is an array, or can be one, as one."""
     if isinstance(value, MaskedArray):
         raise Error("IRC412", "masked arrays are not supported: fill them first", where)
@@ -208,7 +208,7 @@ def _plain(value: Any, where: str) -> Array:
         raise Error("IRC412", f"{type(value).__name__} gives no array: {error}", where) from None
 
 
-def _arrays(value: Any, where: str) -> list[Any]:
+def arrays_in(value: Any, where: str) -> list[Any]:
     """What is an array, or can be one, in ``value``, nested lists; Error if no tensor can be nested like that."""
     found: list[Any] = []
     level = [value]

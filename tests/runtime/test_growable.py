@@ -296,6 +296,13 @@ def test_what_does_not_fit_is_refused(new, axis):
     assert grown.shape == (2, 3)
 
 
+class Refusing:
+    """As a tensor of PyTorch that requires grad: it has the method, but gives no array."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("not now")
+
+
 @pytest.mark.parametrize("rows", [3, [[3]], [3.5], [[3], [4, 5]], None, np.array([3], ">i8")])
 def test_rows_that_do_not_fit_are_refused(rows):
     grown = GrowableArray([1, 2], 0, 8)
@@ -303,6 +310,55 @@ def test_rows_that_do_not_fit_are_refused(rows):
         grown.append(rows)
     assert caught.value.code == "IRC421"
     np.testing.assert_array_equal(grown, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "message"),
+    [
+        (None, "IRC421", "expected a tensor, got absent"),
+        (object(), "IRC421", "expected a tensor, got object"),
+        ([[1e39, 0, 0]], "IRC421", "does not fit into float32"),
+        ([[1, 2]], "IRC421", r"float32\[1, 2\] cannot .* only the sizes along that axis may differ"),
+        (np.ones((1, 3)), "IRC421", r"float64\[1, 3\] cannot .* the element types differ"),
+        ([np.ones(3)], "IRC412", "expected elements of type float32, got float64"),
+        ([np.ma.masked_array([1, 2, 3], [0, 1, 0])], "IRC412", "masked"),
+        (Refusing(), "IRC412", "Refusing gives no array: not now"),
+        ([Refusing()], "IRC412", "Refusing gives no array: not now"),
+    ],
+)
+def test_why_rows_are_refused(rows, code, message):
+    grown = GrowableArray(np.ones((2, 3), np.float32), 0, 8)
+    with pytest.raises(Error, match=message) as caught:
+        grown.append(rows)
+    assert caught.value.code == code
+    assert grown.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("contents", "code", "message"),
+    [
+        (None, "IRC421", "strings or other objects"),
+        (object(), "IRC421", "strings or other objects"),
+        ([[1], [2, 3]], "IRC421", "this is no array"),
+        ([np.ma.masked_array([1, 2], [0, 1])], "IRC412", "masked"),
+        (Refusing(), "IRC412", "Refusing gives no array: not now"),
+        ([Refusing()], "IRC412", "Refusing gives no array: not now"),
+    ],
+)
+def test_what_it_cannot_start_with(contents, code, message):
+    with pytest.raises(Error, match=message) as caught:
+        GrowableArray(contents, 0)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", ml_dtypes.bfloat16, "complex64", "int8"])
+def test_numbers_of_python_are_converted(dtype):
+    grown = GrowableArray(np.ones((1, 2), dtype), 0, 8)
+    for rows in ([[1, 2]], ((3, 4), (5, 6)), [np.ones(2, dtype)]):
+        assert grown.append(rows)
+    if dtype != "int8":
+        assert grown.append([[0.5, -2.0]])
+    np.testing.assert_array_equal(grown[:5], np.array([[1, 1], [1, 2], [3, 4], [5, 6], [1, 1]], dtype))
 
 
 def test_byte_orders_that_differ_are_told_apart():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.ma import MaskedArray
 
 from irc.errors import Error
+from irc.ir.types import DType, TensorType
+from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.memory.likeness import LikeArray
 from irc.runtime.memory.room import Room, filled, mismatch, moved
@@ -33,15 +34,15 @@ class GrowableArray(LikeArray):
         capacity: for how many positions along ``axis`` to reserve memory at least.
 
     Raises:
-        Error: IRC403 there is not enough memory; IRC412 it is masked; IRC419 the capacity is no integer, or negative;
-            IRC420 there is no such axis; IRC421 it holds strings, or is no array; IRC422 the capacity is more than any
-            array may have.
+        Error: IRC403 there is not enough memory; IRC412 it is masked, or gives no array; IRC419 the capacity is no
+            integer, or negative; IRC420 there is no such axis; IRC421 it holds strings or other objects, or is no
+            array; IRC422 the capacity is more than any array may have.
     """
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
-        start = _array(array)
+        start = _array(array, "array")
         if start.dtype.hasobject or start.dtype.kind in "SU":
-            raise Error("IRC421", "a growable array cannot hold strings")
+            raise Error("IRC421", "a growable array cannot hold strings or other objects")
         self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
         if _integer("IRC419", "capacity", capacity) < 0:
             raise Error("IRC419", f"capacity must not be negative, but it is {capacity}")
@@ -50,15 +51,19 @@ class GrowableArray(LikeArray):
     def append(self, rows: Any) -> bool:
         """Append ``rows``, an array like this one but for its size along the axis.
 
+        Python's numbers, and lists of them, have no element type: they are converted if that loses nothing.
+
         Returns:
             Whether that went in place. Else, for want of capacity or because somebody else has continued the same
             contents, all is in new memory now, of twice the size.
 
         Raises:
-            Error: IRC403 if there is not enough memory; IRC412 if ``rows`` is masked; IRC421 if it does not fit; IRC422
-                if the array would be larger than any may be.
+            Error: IRC403 if there is not enough memory; IRC412 if ``rows`` is masked, gives no array, or holds arrays
+                of another type in a list; IRC421 if it does not fit; IRC422 if the array would be larger than any may
+                be.
         """
-        rows = _array(rows)
+        if type(rows) is not np.ndarray:
+            rows = _array(rows, "rows", self.dtype)
         both = self._room.extend(self._view, rows)
         if both is None and not self._room.takes(rows):
             raise mismatch(self._view, rows, self._axis)
@@ -91,14 +96,25 @@ class GrowableArray(LikeArray):
         return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
 
 
-def _array(value: Any) -> Array:
-    """``value`` as an array, a view of it if it is one."""
-    if isinstance(value, MaskedArray):
-        raise Error("IRC412", "masked arrays are not supported: fill them first")
+def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
+    """``value`` as an array, a view of it if it is one; of Python's numbers, one of ``dtype`` if that loses nothing."""
     try:
-        return np.asarray(value)
+        if hasattr(value, "__array__"):
+            return as_array(value, name)
+        for item in arrays_in(value, name):
+            as_array(item, name)
+        array = np.asarray(value)
+        known = None if array.dtype == dtype else _TENSORS.get(dtype)
+        return accept(value, Argument(name, known), {}) if known else array
+    except MemoryError as error:
+        raise Error("IRC403", f"out of memory: {error}", name) from None
     except ValueError as error:
-        raise Error("IRC421", f"this is no array: {error}") from None
+        raise Error("IRC421", f"this is no array: {error}", name) from None
+    except Error as error:
+        raise Error("IRC421" if error.code == "IRC415" else error.code, error.message, name) from None
+
+
+_TENSORS: dict[Any, TensorType] = {d.numpy: TensorType(d) for d in DType if d is not DType.STRING}
 
 
 def _integer(code: str, name: str, value: Any) -> int:
