@@ -44,6 +44,8 @@ A, B = random(2, 2, 3, 4), random(3, 2, 4, 5)
         ("FusedMatMul", {"a": A, "b": B.swapaxes(1, 2).copy()}, {"transB": 1}, A @ B),
         ("FusedMatMul", {"a": A.swapaxes(0, 1).copy(), "b": B}, {"transBatchA": 1}, A @ B),
         ("FusedMatMul", {"a": A, "b": B.transpose(2, 0, 1).copy()}, {"transBatchB": 1, "transB": 1}, A @ B),
+        ("FusedMatMul", {"a": A, "b": B[0, :, 0].copy()}, {"transB": 1, "transBatchB": 1}, A @ B[0, :, 0]),
+        ("FusedMatMul", {"a": A[0, 0], "b": B[0].T.copy()}, {"transA": 1, "transB": 1}, A[0, 0] @ B[0]),
         ("TransposeMatMul", {"a": A, "b": B.swapaxes(1, 2).copy()}, {"transB": 1, "alpha": 2.0}, A @ B * 2),
         ("FusedGemm", {"a": A[0], "b": B[0]}, {"activation": "Relu", "alpha": 0.5}, np.maximum(A[0] @ B[0] / 2, 0)),
         (

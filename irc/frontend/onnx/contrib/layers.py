@@ -41,11 +41,13 @@ def _transposed(b: Body, name: str) -> str:
     if not of_last and not of_batch:
         return name
     rank = b.rank(name)
-    if rank is not None and rank < 2:
-        return name  # a vector has nothing to transpose
     if rank is None:
         given = ("i" if of_batch else "...i") + ("..." if of_batch else "") + "j"
-        return b("Einsum", name, equation=f"{given}->...{'ji' if of_last else 'ij'}")
+        equation = f"{given}->...{'ji' if of_last else 'ij'}"
+        is_vector = b("Less", b("Size", b("Shape", name)), 2)
+        return b.choose(is_vector, lambda: [b("Identity", name)], lambda: [b("Einsum", name, equation=equation)])[0]
+    if rank < 2:
+        return name  # a vector has nothing to transpose
     order = [*range(1, rank - 1), 0, rank - 1] if of_batch else [*range(rank)]
     return b("Transpose", name, perm=[*order[:-2], *(order[:-3:-1] if of_last else order[-2:])])
 
