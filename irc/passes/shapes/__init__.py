@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.passes.registry import register
-from irc.passes.shapes import index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping, torch_tables
+from irc.passes.shapes import (
+    index,
+    nn,
+    pointwise,
+    shaping,
+    signal,
+    torch_nn,
+    torch_pointwise,
+    torch_shaping,
+    torch_tables,
+)
 from irc.passes.shapes.infer import Inference
 
 if TYPE_CHECKING:

@@ -49,11 +49,9 @@ CHANGES_METADATA = frozenset(
 )
 """Operators that give an existing tensor another shape."""
 
-KEEPS_METADATA = (
-    frozenset(k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__"))
-    - CHANGES_METADATA
-    | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
-)
+KEEPS_METADATA = frozenset(
+    k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
+) - CHANGES_METADATA | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
 """Operators that write into tensors of which they leave shape and element type as they are."""
 
 
