@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from irc.errors import Error
 from irc.ir.ops import aten, irc, onnx_alias, prim
+from irc.ir.ops.aten.in_place import rows_in_place
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.plugins import load_for
 from irc.ir.ops.pointwise import POINTWISE
@@ -158,6 +159,7 @@ def _load() -> None:
         _SWITCHES.update(table.RANDOM_UNLESS_FALSE)
         for kind in table.SIDE_EFFECT:
             _EFFECTS[kind] = effects(kind) | Effects.SIDE_EFFECT
+    _add(rows_in_place(_TEXTS))
     _OWN.update((kind, len(texts)) for kind, texts in _TEXTS.items())
 
 

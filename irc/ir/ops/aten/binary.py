@@ -87,38 +87,21 @@ ROWS = """
     aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor
     aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
     aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
-    aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
-    aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
     aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)
-    aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)
     aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
     aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)
+    aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)
+    aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)
+    aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)
-    aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)
-    aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)
-    aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)
-    aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)
-    aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::logaddexp(Tensor self, Tensor other) -> Tensor
     aten::logaddexp2(Tensor self, Tensor other) -> Tensor
     aten::gcd(Tensor self, Tensor other) -> Tensor
     aten::gcd.int(int a, int b) -> int
-    aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::lcm(Tensor self, Tensor other) -> Tensor
-    aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::heaviside(Tensor self, Tensor values) -> Tensor
-    aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)
     aten::nextafter(Tensor self, Tensor other) -> Tensor
     aten::ldexp(float x, int i) -> float
     aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor

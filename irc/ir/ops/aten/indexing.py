@@ -15,30 +15,19 @@ ROWS = """
     aten::index.list_str(str[] self, str el) -> int
     aten::index.str(str self, str substr, int start=0, int end=-1) -> int
     aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
-    aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)
     aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor
-    aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)
     aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)
     aten::index_select(Tensor self, int dim, Tensor index) -> Tensor
     aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor
     aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor
-    aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)
-    aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)
     aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor
-    aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)
     aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor
-    aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)
     aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
     aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor
     aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
     aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor
     aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor
-    aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)
-    aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)
-    aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)
-    aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)
     aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
-    aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)
     aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor
     aten::take(Tensor self, Tensor index) -> Tensor
     aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor
@@ -50,8 +39,6 @@ ROWS = """
     aten::column_stack(Tensor[] tensors) -> Tensor
     aten::tril(Tensor self, int diagonal=0) -> Tensor
     aten::triu(Tensor self, int diagonal=0) -> Tensor
-    aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
-    aten::triu_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
     aten::flip(Tensor self, int[] dims) -> Tensor
     aten::fliplr(Tensor self) -> Tensor
     aten::flipud(Tensor self) -> Tensor
@@ -68,7 +55,6 @@ ROWS = """
     aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
     aten::as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor
     aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor
-    aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)
     aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor
     aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor
     aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor(a!)

@@ -74,7 +74,6 @@ ROWS = """
     aten::_upsample_lanczos2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor
     aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor
-    aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)
     aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
     aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
     aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
@@ -126,7 +125,6 @@ ROWS = """
     aten::dot(Tensor self, Tensor tensor) -> Tensor
     aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
     aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-    aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)
     aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
     aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
     aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
@@ -155,12 +153,10 @@ ROWS = """
     aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor
     aten::pdist(Tensor self, float p=2.) -> Tensor
     aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
-    aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)
     aten::one_hot(Tensor self, int num_classes=-1) -> Tensor
     aten::inner(Tensor self, Tensor other) -> Tensor
     aten::vdot(Tensor self, Tensor other) -> Tensor
     aten::kron(Tensor self, Tensor other) -> Tensor
-    aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)
     aten::linalg_inv(Tensor A) -> Tensor
     aten::linalg_det(Tensor A) -> Tensor
     aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor

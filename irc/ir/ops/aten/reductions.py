@@ -57,7 +57,6 @@ ROWS = """
     aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
     aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
     aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
-    aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)
     aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
     aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
     aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
@@ -85,7 +84,6 @@ ROWS = """
     aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)
     aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
     aten::logcumsumexp(Tensor self, int dim) -> Tensor
-    aten::cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)
     aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor
     aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor
     aten::msort(Tensor self) -> Tensor

@@ -149,77 +149,18 @@ ROWS = """
     aten::lgamma.float(float a) -> float
     aten::lgamma.int(int a) -> float
     aten::digamma(Tensor self) -> Tensor
-    aten::abs_(Tensor(a!) self) -> Tensor(a!)
-    aten::neg_(Tensor(a!) self) -> Tensor(a!)
-    aten::exp_(Tensor(a!) self) -> Tensor(a!)
-    aten::log_(Tensor(a!) self) -> Tensor(a!)
-    aten::log1p_(Tensor(a!) self) -> Tensor(a!)
-    aten::log2_(Tensor(a!) self) -> Tensor(a!)
-    aten::log10_(Tensor(a!) self) -> Tensor(a!)
-    aten::expm1_(Tensor(a!) self) -> Tensor(a!)
-    aten::tan_(Tensor(a!) self) -> Tensor(a!)
-    aten::sqrt_(Tensor(a!) self) -> Tensor(a!)
-    aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)
-    aten::square_(Tensor(a!) self) -> Tensor(a!)
-    aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)
-    aten::sin_(Tensor(a!) self) -> Tensor(a!)
-    aten::cos_(Tensor(a!) self) -> Tensor(a!)
-    aten::asin_(Tensor(a!) self) -> Tensor(a!)
-    aten::acos_(Tensor(a!) self) -> Tensor(a!)
-    aten::atan_(Tensor(a!) self) -> Tensor(a!)
-    aten::sinh_(Tensor(a!) self) -> Tensor(a!)
-    aten::cosh_(Tensor(a!) self) -> Tensor(a!)
-    aten::asinh_(Tensor(a!) self) -> Tensor(a!)
-    aten::acosh_(Tensor(a!) self) -> Tensor(a!)
-    aten::atanh_(Tensor(a!) self) -> Tensor(a!)
-    aten::exp2_(Tensor(a!) self) -> Tensor(a!)
-    aten::tanh_(Tensor(a!) self) -> Tensor(a!)
-    aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)
-    aten::relu_(Tensor(a!) self) -> Tensor(a!)
-    aten::relu6_(Tensor(a!) self) -> Tensor(a!)
-    aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)
-    aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)
-    aten::hardswish_(Tensor(a!) self) -> Tensor(a!)
-    aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)
-    aten::selu_(Tensor(a!) self) -> Tensor(a!)
-    aten::celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)
-    aten::gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)
-    aten::silu_(Tensor(a!) self) -> Tensor(a!)
-    aten::mish_(Tensor(a!) self) -> Tensor(a!)
-    aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)
-    aten::logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)
-    aten::erf_(Tensor(a!) self) -> Tensor(a!)
-    aten::ceil_(Tensor(a!) self) -> Tensor(a!)
-    aten::floor_(Tensor(a!) self) -> Tensor(a!)
-    aten::round_(Tensor(a!) self) -> Tensor(a!)
-    aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)
-    aten::trunc_(Tensor(a!) self) -> Tensor(a!)
-    aten::sign_(Tensor(a!) self) -> Tensor(a!)
-    aten::sgn_(Tensor(a!) self) -> Tensor(a!)
-    aten::frac_(Tensor(a!) self) -> Tensor(a!)
-    aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)
-    aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)
-    aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)
-    aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)
-    aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)
-    aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)
-    aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)
-    aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)
     aten::angle(Tensor self) -> Tensor
     aten::angle.Scalar(Scalar a) -> Scalar
     aten::angle.complex(complex a) -> float
     aten::angle.float(float a) -> float
     aten::angle.int(int a) -> float
     aten::rad2deg(Tensor self) -> Tensor
-    aten::rad2deg_(Tensor(a!) self) -> Tensor(a!)
     aten::deg2rad(Tensor self) -> Tensor
-    aten::deg2rad_(Tensor(a!) self) -> Tensor(a!)
     aten::signbit(Tensor self) -> Tensor
     aten::isposinf(Tensor self) -> Tensor
     aten::isneginf(Tensor self) -> Tensor
     aten::isreal(Tensor self) -> Tensor
     aten::sinc(Tensor self) -> Tensor
-    aten::sinc_(Tensor(a!) self) -> Tensor(a!)
     aten::i0(Tensor self) -> Tensor
     aten::special_entr(Tensor self) -> Tensor
     aten::digamma_(Tensor(a!) self) -> Tensor(a!)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from irc.ir.ops.aten.in_place import IN_PLACE
+from irc.runtime.kernels.aten.registering import complete_in_place
+
 FAMILIES = (
     "activations",
     "arithmetic",
@@ -47,3 +50,4 @@ FAMILIES = (
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
+complete_in_place(IN_PLACE)

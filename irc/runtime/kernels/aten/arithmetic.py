@@ -132,7 +132,9 @@ def _lerp(x: Array, end: Array, weight: Operand) -> Plan:
         near = np.abs(w) < 0.5
         return np.add(np.where(near, a, b), np.where(near, w, w - 1) * (b - a), out=out)
 
-    return Plan(compute, (x, end, weight), result_type(x, end), exact=not is_array(weight))
+    if any(other.dtype != x.dtype for other in (end, weight) if is_array(other)):
+        raise Error("IRC423", "lerp takes tensors of one element type; convert them")
+    return Plan(compute, (x, end, weight), x.dtype, exact=not is_array(weight))
 
 
 def _plus(combine: np.ufunc) -> Planner:
@@ -315,9 +317,9 @@ def _step(x: Array, y: Array) -> Plan:
 
 
 register("heaviside", _step)
-register("nextafter", _next, in_place=False)
+register("nextafter", _next)
 register("float_power", _float_power, in_place=False)
-register("ldexp", _with_exponent, python=two(math.ldexp), in_place=False)
+register("ldexp", _with_exponent, python=two(math.ldexp))
 table({"floordiv": _floor_of_quotient})
 
 
@@ -345,6 +347,14 @@ def power(node: Node) -> Kernel:
         return pointwise.run(_power(x, y)) if is_array(x) or is_array(y) else python(x, y)
 
     return run
+
+
+@aten("float_power_")
+def float_power_in_place(x: Array, y: Operand) -> Array:
+    plan = _float_power(x, y)
+    if x.dtype != plan.dtype:
+        raise Error("IRC431", f"float_power gives {plan.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
+    return pointwise.run(plan, into=x)
 
 
 @aten("pow_")

@@ -342,15 +342,6 @@ def zero(x: Array) -> Array:
     return _fill(x, 0)
 
 
-def _in_place(run: Callable[..., Array]) -> Callable[..., Array]:
-    def write(x: Array, *arguments: Any) -> Array:
-        return _copy_into(x, run(x, *arguments))
-
-    return write
-
-
-_tril, _triu = _triangle(False), _triangle(True)
-
 table(
     {
         "contiguous": _contiguous,
@@ -374,10 +365,8 @@ table(
         "flipud": one(lambda x: _flipped(x, 0)),
         "roll": _roll,
         "rot90": _rotate,
-        "tril": _tril,
-        "triu": _triu,
-        "tril_": _in_place(_tril),
-        "triu_": _in_place(_triu),
+        "tril": _triangle(False),
+        "triu": _triangle(True),
         "diag": _diag,
         "pixel_shuffle": _shuffle,
         "pixel_unshuffle": _unshuffle,

@@ -134,6 +134,7 @@ def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
 
 def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     check_writable(x)
+    check_same_type(x, source)
     target, given = _vector(x), _vector(source)
     target[_slices(target, dim, index, given)] = given
     return x
@@ -143,6 +144,7 @@ def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) 
     check_writable(x)
     if source.ndim != x.ndim:
         raise Error("IRC421", f"a source of shape {list(source.shape)} cannot be added to slices of {list(x.shape)}")
+    check_same_type(x, source)
     target, given = _vector(x), _vector(source)
     np.add.at(target, _slices(target, dim, index, given), given * element_of(alpha, x.dtype))
     return x

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, tensor, wide
+from irc.runtime.kernels.aten.element_types import dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.support import Array, broadcast_shape, is_half, widened
@@ -18,15 +18,19 @@ def _checked(rank_a: int, rank_b: int) -> Any:
     """A product of tensors of fixed ranks."""
 
     def run(a: Array, b: Array, out_dtype: int | None = None) -> Array:
-        if a.ndim != rank_a or b.ndim != rank_b:
-            shapes = f"{list(a.shape)} and {list(b.shape)}"
-            raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions, the shapes are {shapes}")
+        _check_ranks(a, b, rank_a, rank_b)
         if out_dtype is not None:
             dtype = dtype_of(out_dtype, a.dtype)
             return product(a.astype(dtype), b.astype(dtype))
         return product(a, b)
 
     return run
+
+
+def _check_ranks(a: Array, b: Array, rank_a: int, rank_b: int) -> None:
+    if a.ndim != rank_a or b.ndim != rank_b:
+        shapes = f"{list(a.shape)} and {list(b.shape)}"
+        raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions, the shapes are {shapes}")
 
 
 def product(a: Array, b: Array) -> Array:
@@ -49,33 +53,39 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """``beta * x + alpha * (a @ b)``; x broadcasts."""
+    """``beta * x + alpha * (a @ b)``; x broadcasts to the product, and all three must have one element type."""
+    if not x.dtype == a.dtype == b.dtype:
+        types = f"{x.dtype.name} and a product of {a.dtype.name} and {b.dtype.name}"
+        raise Error("IRC423", f"{types} have no sum; convert them")
     dtype = wide(a.dtype)
     found = matrix_product(widened(a), widened(b).astype(dtype, copy=False))
+    shape = found.shape
     if alpha != 1:
         found = found * tensor(alpha, dtype)
     if beta != 0:
         scaled = x.astype(dtype, copy=False)
         found = np.add(found, scaled if beta == 1 else scaled * tensor(beta, dtype))
+    if found.shape != shape:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} is too large for a product of shape {list(shape)}")
     return np.asarray(found).astype(a.dtype, copy=False)
 
 
-def _plus_of_type(x: Array, a: Array, b: Array, *arguments: Any) -> Array:
+def _plus_of_type(rank_a: int, rank_b: int) -> Callable[..., Array]:
     """``addmm(x, a, b, beta, alpha)`` or ``addmm(x, a, b, out_dtype, beta, alpha)``."""
-    if len(arguments) == 3:
-        dtype = dtype_of(arguments[0], a.dtype)
-        return _plus(x.astype(dtype), a.astype(dtype), b.astype(dtype), *arguments[1:])
-    return _plus(x, a, b, *arguments)
 
+    def run(x: Array, a: Array, b: Array, *arguments: Any) -> Array:
+        _check_ranks(a, b, rank_a, rank_b)
+        if len(arguments) == 3:
+            dtype = dtype_of(arguments[0], a.dtype)
+            return _plus(x.astype(dtype), a.astype(dtype), b.astype(dtype), *arguments[1:])
+        return _plus(x, a, b, *arguments)
 
-def _plus_in_place(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    check_writable(x)
-    np.copyto(x, _plus(x, a, b, beta, alpha))
-    return x
+    return run
 
 
 def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """``beta * x + alpha * sum(a @ b)``, over batches."""
+    _check_ranks(a, b, 3, 3)
     joined = np.concatenate(list(a), 1) if len(a) else a.reshape(a.shape[1], 0)
     stacked = b.reshape(-1, b.shape[2])
     return _plus(x, joined, stacked, beta, alpha)
@@ -121,11 +131,9 @@ table(
         "mv": _checked(2, 1),
         "dot": _checked(1, 1),
         "linear": linear,
-        "addmm": _plus_of_type,
-        "addmm_": _plus_in_place,
-        "addmv": _plus,
-        "baddbmm": _plus_of_type,
-        "baddbmm_": _plus_in_place,
+        "addmm": _plus_of_type(2, 2),
+        "addmv": _plus_of_type(2, 1),
+        "baddbmm": _plus_of_type(3, 3),
         "addbmm": _sum_of_products,
         "tensordot": _tensordot,
         "bilinear": _bilinear,

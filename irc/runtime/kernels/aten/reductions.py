@@ -14,7 +14,6 @@ from irc.runtime.kernels.aten.element_types import (
     BOOL,
     INT64,
     as_float,
-    check_writable,
     dtype_of,
     is_integral,
     overwrite,
@@ -286,10 +285,6 @@ def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
     return np.asarray(within * with_room, order="C").astype(x.dtype, copy=False)
 
 
-def _renorm_in_place(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-    return overwrite(x, _renorm(x, p, dim, maxnorm))
-
-
 def _distance(x: Array, y: Array, p: Any = 2) -> Array:
     return vector_norm(run(_DIFFERENCE(x, y)), p)
 
@@ -321,14 +316,14 @@ def _running(ufunc: np.ufunc) -> Callable[..., Array]:
     return compute
 
 
-_cumsum, _cumprod = _running(np.add), _running(np.multiply)
+def _running_in_place(ufunc: np.ufunc) -> Callable[..., Array]:
+    running = _running(ufunc)
 
-
-def _in_place(running: Callable[..., Array]) -> Callable[..., Array]:
     def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
-        check_writable(x)
-        np.copyto(x, running(x, dim, dtype), casting="unsafe")
-        return x
+        element = dtype_of(dtype, x.dtype)
+        if element != x.dtype:
+            raise Error("IRC423", f"a tensor of {x.dtype.name} cannot hold running totals of {element.name}")
+        return overwrite(x, running(x, dim, dtype))
 
     return compute
 
@@ -398,10 +393,10 @@ table(
         "all": _truth(np.logical_and, all),
         "count_nonzero": _count_nonzero,
         "logsumexp": _log_of_sum,
-        "cumsum": _cumsum,
-        "cumsum_": _in_place(_cumsum),
-        "cumprod": _cumprod,
-        "cumprod_": _in_place(_cumprod),
+        "cumsum": _running(np.add),
+        "cumsum_": _running_in_place(np.add),
+        "cumprod": _running(np.multiply),
+        "cumprod_": _running_in_place(np.multiply),
         "cummax": _running_extreme(np.maximum),
         "cummin": _running_extreme(np.minimum),
         "logcumsumexp": _log_of_running_sum,
@@ -409,7 +404,6 @@ table(
         "nanmean": _mean_of_numbers,
         "dist": _distance,
         "renorm": _renorm,
-        "renorm_": _renorm_in_place,
         "trace": _trace,
     }
 )

@@ -7,14 +7,16 @@ many arguments there are and by what they are, so one function serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import overwrite
 from irc.runtime.kernels.aten.operand_kinds import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.support import Array
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -36,7 +38,12 @@ def aten(*names: str, takes: tuple[Kernel, ...] = ()) -> Callable[[Kernel], Kern
     return register
 
 
+_BINDERS: dict[str, Callable[[Node], Kernel]] = {}
+"""By names without ``aten::``."""
+
+
 def _register(name: str, binder: Callable[[Node], Kernel]) -> None:
+    _BINDERS[name] = binder
     kernel(f"aten::{name}")(lambda node: refusing(name, binder(node), [v.type for v in node.inputs]))
 
 
@@ -79,6 +86,29 @@ def by_node(*names: str) -> Callable[[Callable[[Node], Kernel]], Any]:
         return binder
 
     return register
+
+
+def complete_in_place(names: Iterable[str]) -> None:
+    """Give the in-place forms of ``names`` that have no kernel of their own one by the functional form's."""
+    for name in names:
+        if f"{name}_" not in _BINDERS:
+            _register(f"{name}_", _writing(_BINDERS[name]))
+
+
+def _writing(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
+    def bind(node: Node) -> Kernel:
+        compute = binder(node)
+
+        def write(x: Array, *arguments: Any) -> Array:
+            found = compute(x, *arguments)
+            if found.shape != x.shape:
+                shapes = f"{list(found.shape)} cannot be written into a tensor of shape {list(x.shape)}"
+                raise Error("IRC421", f"a result of shape {shapes}")
+            return overwrite(x, found)
+
+        return write
+
+    return bind
 
 
 def one(run: Callable[[Any], Any]) -> Kernel:
