@@ -30,7 +30,7 @@ def _has_out(node: Node) -> bool:
 
 def _copy_into_out(node: Node) -> None:
     graph, out = node.graph, node.inputs[-1]
-    node.erase_input(len(node.inputs) - 1)
+    node.erase_inputs([len(node.inputs) - 1])
     as_out = graph.create("aten::view_as", [node.output, out], (TENSOR,)).insert_after(node)
     written = graph.create("aten::copy_", [out, as_out.output], (TENSOR,)).insert_after(as_out)
     for user in node.output.users:

@@ -15,7 +15,7 @@ from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float,
 
 _SAME = (
     "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout msort "
-    "bitwise_not fix"
+    "bitwise_not"
 ).split()
 """The result has the type of the input."""
 
@@ -45,7 +45,7 @@ _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
 _NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition"})
 
 CHANGES_METADATA = frozenset(
-    f"aten::{name}_" for name in "as_strided resize resize_as squeeze t transpose unsqueeze swapaxes swapdims".split()
+    f"aten::{name}_" for name in "as_strided resize resize_as squeeze t transpose unsqueeze".split()
 )
 """Operators that give an existing tensor another shape."""
 

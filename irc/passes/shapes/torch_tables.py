@@ -31,11 +31,11 @@ def _complex_of(x: TensorType) -> DType | None:
 
 _KEPT: dict[Callable[[TensorType], DType | None], str] = {
     lambda x: x.dtype: """
-        _conj conj conj_physical alpha_dropout feature_alpha_dropout bitwise_not fix cpu cuda data lift_fresh
+        _conj conj conj_physical alpha_dropout feature_alpha_dropout cpu cuda data lift_fresh
         resolve_conj resolve_neg channel_shuffle fft_fftshift fft_ifftshift flip fliplr flipud roll tril triu
         renorm diagonal_scatter slice_scatter select_scatter scatter scatter_add scatter_reduce index_add index_copy
         index_fill index_put index_reduce put as_strided_scatter fill
-        matrix_exp linalg_matrix_exp linalg_inv inverse linalg_cholesky cholesky matrix_power linalg_matrix_power
+        linalg_matrix_exp linalg_inv linalg_cholesky cholesky linalg_matrix_power
         """,
     _float_of: """
         rrelu fake_quantize_per_tensor_affine fake_quantize_per_channel_affine _softmax _log_softmax bernoulli poisson
@@ -74,8 +74,7 @@ def with_others(c: Call) -> tuple[Type, ...]:
 # -- several operands ------------------------------------------------------------
 
 _BROADCAST: dict[Callable[[TensorType], DType | None], str] = {
-    lambda t: t.dtype: "hypot heaviside nextafter __and__ __or__ __xor__",
-    lambda t: as_float(t.dtype): "xlogy copysign",
+    lambda t: t.dtype: "heaviside nextafter __and__ __or__ __xor__",
     lambda t: DType.BOOL: "isclose",
 }
 
