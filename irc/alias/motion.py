@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from irc.alias.queries import Queries
 
 
+_FAR = 128
+"""After how many nodes a look at all between two asks first whether it can lead to anything."""
+
+
 class Footprint:
     """The memory that some nodes read and write, taken together."""
 
@@ -145,8 +149,11 @@ def _by_looking(db: Queries, node: Node, point: Node, last: Node, forward: bool,
     memory_of_goal, memory_of_moving = Footprint(db, goal), Footprint(db)
     moving: list[Node] = []
     linked: set[Node] = set()
-    walk = node
+    walk, walked = node, 0
     while walk is not point:
+        walked += 1
+        if walked == _FAR and _is_between(node, goal, forward, stays):
+            return []
         if walk is node or walk in linked or memory_of_moving.conflicts(walk):
             found = links(walk, forward)
             crosses = walk is not node or not stays
@@ -183,6 +190,30 @@ def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, 
                 seen.add(linked)
                 heappush(pending, (at, linked))
     return moving
+
+
+def _is_between(node: Node, goal: list[Node], forward: bool, stays: bool) -> bool:
+    """Whether the goal is linked, by values alone, to what must pass it; looked for from there, among so many nodes.
+
+    What all layers of a deep model use is used in the layer before, too.
+    """
+    sign = -1 if forward else 1
+    passing = links(node, forward) if stays else {node}
+    pending = sorted((sign * member.order, member) for member in goal)
+    seen = set(goal)
+    for _ in range(2 * _FAR):
+        if not pending:
+            break
+        _, member = heappop(pending)
+        for linked in links(member, not forward) - seen:
+            at = sign * linked.order
+            if at > sign * node.order or (stays and linked is node):
+                continue
+            if linked in passing:
+                return True
+            seen.add(linked)
+            heappush(pending, (at, linked))
+    return False
 
 
 def _step(node: Node, point: Node, forward: bool) -> Node:

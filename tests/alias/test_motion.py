@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irc.alias import AliasDb, analyze
+from irc.alias import AliasDb, analyze, motion
 from irc.ir import Graph, Node
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
@@ -227,6 +227,27 @@ def test_far_moves_of_untouched_values_look_at_nothing_between() -> None:
     assert len(asked) == 1
 
 
+def test_what_all_layers_use_is_refused_near_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layer before uses it, too: how deep a model is does not matter."""
+    asked: list[Node] = []
+    links = motion.links
+    monkeypatch.setattr(motion, "links", lambda node, forward: asked.append(node) or links(node, forward))
+
+    def work(layers: int) -> int:
+        text = ["graph(%x : Tensor):", "  %c : Tensor = aten::cos(%x)", "  %h0 : Tensor = aten::relu(%x)"]
+        for i in range(layers):
+            text.append(f"  %m{i} : Tensor = aten::mul(%h{i}, %c)")
+            text.append(f"  %w{i} : Tensor = aten::relu_(%m{i})")
+            text.append(f"  %h{i + 1} : Tensor = aten::mul(%w{i}, %h{i})")
+        c = Case("\n".join([*text, f"  return (%h{layers})"]))
+        asked.clear()
+        for i in range(1, layers):
+            assert not c.db.can_move_before(c.node("c"), c.node(f"m{i}"))
+        return len(asked)
+
+    assert work(120) - work(90) <= 1.05 * (work(90) - work(60))
+
+
 @pytest.mark.parametrize(
     ("node", "point", "last"),
     [
@@ -295,9 +316,12 @@ def test_no_move_changes_places_of_nodes_that_conflict(numbers: list[int], i: in
     pairs = ByTheBook(db).order_matters(graph)
     old = list(graph.walk())
     span = sorted((node, point), key=lambda n: n.order)
+    forward = node.is_before(point)
+    refused = node is not point and motion._is_between(node, [point], forward, before == forward)
     if not (db.move_before if before else db.move_after)(node, point):
         assert list(graph.walk()) == old
         return
+    assert not refused
     graph.verify()  # every value is still defined before it is used
     if node is not point:
         assert (node.next if before else node.prev) is point
