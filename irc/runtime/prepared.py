@@ -138,7 +138,7 @@ class Preparations:
         if spec is not None:
             numbers, make = spec
             operands = [node.inputs[i] for i in numbers if i < len(node.inputs)]
-            tensor = _constant(operands[0])
+            tensor = _constant(operands[0]) if operands else None
             is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
             return _given(_once(make, self._place()), numbers[: len(operands)], kernel) if is_made else kernel
         wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))

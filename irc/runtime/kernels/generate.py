@@ -14,6 +14,7 @@ from irc.runtime.kernels.support import (
     axis_in,
     blank,
     check_size,
+    chosen,
     counting,
     fresh,
     ints,
@@ -127,6 +128,6 @@ def trilu(node: Node) -> Kernel:
         diagonal = 0 if k is None else max(-rows - 1, min(int(scalar(k, "k")), columns + 1))
         compare = np.greater_equal if upper else np.less_equal
         kept: Array = compare(counting(columns), counting(rows)[:, None] + diagonal)
-        return fresh(np.where(kept, x, blank(x.dtype)), x)
+        return fresh(chosen(kept, x, np.asarray(blank(x.dtype))), x)
 
     return run
