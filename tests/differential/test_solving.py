@@ -170,7 +170,7 @@ def test_products_along_a_dimension() -> None:
         compare("aten::linalg_cross", x, y, -1)
         compare("aten::linalg_vecdot", x, y, -1, strides=False)
         compare("aten::linalg_vecdot", x, y, 0, strides=False)
-    for x, y in ((X, X[:, ::-1].copy()), (threes, threes[0].copy()), (threes.T, threes[::-1].T)):
+    for x, y in ((X, X[:, ::-1].copy()), (threes, threes[0].copy()), (threes.T, threes[::-1].copy().T)):
         for dim in (0, -1):
             compare("aten::linalg_cross", x, y, dim, strides=False)
     for dims in ((0, -2, -1), (1, 0, 1), (-1, -1, -2)):
