@@ -1,8 +1,9 @@
 """Softmax, LogSoftmax, Hardmax.
 
 Up to opset 12 the input is taken for a matrix, whose columns are all axes from
-``axis`` on; since 13 the operators work along the one axis. Small floats are
-computed in float32, and rounded once.
+``axis`` on; since 13 the operators work along the one axis. Each step rounds to
+the element type, as the operators' function bodies have it: of small floats, what
+was computed in float32, which takes a fraction of the time of NumPy's own loops.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _Compute = Callable[[Array, int, Array | None], Array]
 def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
     if is_half(x.dtype):
-        return narrowed(softmax(widened(x), axis), x.dtype, out)
+        powers = _rounded(np.exp(_less_maximum(x, axis)), x)
+        return narrowed(powers / _rounded(np.add.reduce(powers, axis=axis, keepdims=True), x), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
     result /= np.add.reduce(result, axis=axis, keepdims=True)
@@ -36,10 +38,23 @@ def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
     if is_half(x.dtype):
-        return narrowed(log_softmax(widened(x), axis), x.dtype, out)
+        differences = _less_maximum(x, axis)
+        sums = np.add.reduce(_rounded(np.exp(differences), x), axis=axis, keepdims=True)
+        return narrowed(differences - _rounded(np.log(_rounded(sums, x)), x), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     result -= np.log(np.add.reduce(np.exp(result), axis=axis, keepdims=True))
     return result
+
+
+def _less_maximum(x: Array, axis: int) -> Array:
+    """Small floats less their maximum, as float32."""
+    wide = widened(x)
+    return _rounded(wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf), x)
+
+
+def _rounded(wide: Array, x: Array) -> Array:
+    """``wide`` rounded to elements of the type of ``x``."""
+    return widened(narrowed(wide, x.dtype))
 
 
 def hardmax(x: Array, axis: int, out: Array | None = None) -> Array:
