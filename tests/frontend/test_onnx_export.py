@@ -747,3 +747,33 @@ def test_pass_manager_is_not_needed_for_plain_modules() -> None:
     assert kinds(proto) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
     PassManager("fuse").run(module)
     assert kinds(export_model(module)) == kinds(proto)
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "written"),
+    [
+        (["B", "S", 64], [0, 0, 4, -1], [0, 0, 4, 16]),
+        (["B", "S", 4, 16], [0, 0, -1], [0, 0, 64]),
+        (["B", 4, "S"], [0, -1, 0, 2], [0, 2, 0, 2]),
+        (["B", "S", 6], [0, -1, 2, 3], [0, 0, 2, 3]),
+        (["B", "S", 6], [0, 2, -1, 3], [0, 2, -1, 3]),
+        (["B", 6, "S"], [0, 2, -1], [0, 2, -1]),
+        (["B", 6], [-1, 3, 2], [-1, 3, 2]),
+        (["B", 0, 2], [0, -1], [0, -1]),
+    ],
+)
+def test_sizes_beside_copied_ones_are_stated(shape: list[Any], target: list[int], written: list[int]) -> None:
+    weights = [numpy_helper.from_array(np.array(target), "t")]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    nodes = [helper.make_node("Reshape", ["x", "t"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    proto = exported(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    (kept,) = proto.graph.initializer
+    assert numpy_helper.to_array(kept).tolist() == written
+    if written != target:
+        sizes = {"B": 0, "S": 3}
+        empty = np.zeros([sizes.get(n, n) for n in shape], np.float32)
+        found = irc.compile(proto).run({"x": empty})["y"]
+        (other,) = run(proto, x=empty)
+        assert other.shape == found.shape

@@ -10,6 +10,7 @@ from irc.frontend.onnx_export.interfaces import has_no_shape, output_type
 from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
+from irc.frontend.onnx_export.targets import state_sizes
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.ir.ops.scan import known_rows
@@ -41,6 +42,7 @@ def prepare(module: Module) -> dict[str, int]:
     opsets = choose(_nodes(module), module.metadata)
     for graph in _graphs(module):
         spell_out(graph, opsets[""])
+        state_sizes(graph)
     return opsets
 
 

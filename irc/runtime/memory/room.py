@@ -274,7 +274,8 @@ def reserve(array: Array, axis: int, capacity: int) -> Array:
 
 def mismatch(old: Array, new: Array, axis: int) -> Error:
     """That ``new`` does not fit behind ``old``."""
-    reason = "only the sizes along that axis may differ" if old.dtype == new.dtype else "the element types differ"
+    same = old.dtype == new.dtype
+    reason = "as by Concat, only the sizes along that axis may differ" if same else "the element types differ"
     return Error(
         "IRC421",
         f"{new.dtype}{list(new.shape)} cannot be appended to {old.dtype}{list(old.shape)} along axis {axis}: {reason}",
