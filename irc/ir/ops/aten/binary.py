@@ -108,7 +108,4 @@ ROWS = """
     aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor
     aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
     aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
-    aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::xlogy_.Scalar_Other(Tensor(a!) self, Scalar other) -> Tensor(a!)
     """

@@ -139,5 +139,4 @@ ROWS = """
     aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)
     aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
-    aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)
     """

@@ -163,12 +163,6 @@ ROWS = """
     aten::sinc(Tensor self) -> Tensor
     aten::i0(Tensor self) -> Tensor
     aten::special_entr(Tensor self) -> Tensor
-    aten::digamma_(Tensor(a!) self) -> Tensor(a!)
-    aten::lgamma_(Tensor(a!) self) -> Tensor(a!)
-    aten::erfc_(Tensor(a!) self) -> Tensor(a!)
-    aten::erfinv_(Tensor(a!) self) -> Tensor(a!)
-    aten::i0_(Tensor(a!) self) -> Tensor(a!)
-    aten::fix_(Tensor(a!) self) -> Tensor(a!)
     aten::special_i0e(Tensor self) -> Tensor
     aten::special_i1(Tensor self) -> Tensor
     aten::special_i1e(Tensor self) -> Tensor

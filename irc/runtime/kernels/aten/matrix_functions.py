@@ -103,7 +103,6 @@ def _chain(factors: Sequence[Array]) -> Any:
 
 table(
     {
-        "matrix_exp": _exponential,
         "linalg_matrix_exp": _exponential,
         "linalg_lstsq": _least_squares,
         "chain_matmul": _chain,

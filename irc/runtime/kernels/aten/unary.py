@@ -232,7 +232,6 @@ register("frac", of_one(_frac))
 register("ceil", _keeping_integers(np.ceil), python=_whole(np.ceil))
 register("floor", _keeping_integers(np.floor), python=_whole(np.floor))
 register("trunc", _keeping_integers(np.trunc))
-register("fix", _keeping_integers(np.trunc))
 register("round", _round, python=on_numbers(np.rint))
 
 for _name, _function, _ufunc in (("erf", numerics.erf, math.erf), ("erfc", erfc, math.erfc)):
