@@ -67,11 +67,11 @@ class Queries:
 
     def _check_values(self, values: Values) -> None:
         """What a query does that need not look at ``values``: error IRC343 or TypeError as if it had."""
-        if not isinstance(values, Value):
-            for value in _each(values):
+        for value in (values,) if isinstance(values, Value) else _each(values):
+            if value.__class__ is not Value:
                 self._check_values(value)
-        elif values.block is not self.graph.block:
-            self._check_own_value(values)
+            elif value.block is not self.graph.block:
+                self._check_own_value(value)
 
     def _stands(self, block: Block | None) -> bool:
         """Whether ``block`` is the graph's, or nested in it."""

@@ -129,7 +129,7 @@ class Fuser:
 
     def bring(self, producer: Node, cluster: Cluster) -> bool:
         """Move ``producer`` right before ``cluster`` if nothing can tell the difference; whether it was done."""
-        if self.db.writes_between(producer.outputs, producer, cluster.first):
+        if self.db.any_writes() and self.db.writes_between(producer.outputs, producer, cluster.first):
             return False  # asked first: that is known without a look at all who use what it makes
         return self.db.move_before(producer, cluster.first, cluster.last)
 
