@@ -153,7 +153,8 @@ class _Paths:
                 return Fact(self._name(x), self._name(y), maker, 5)
             held = self.raw.content_type.get(x)
             case = 4 if held is not None and self._is_other(held, object) else 3
-            return Fact(self._name(x), self._name(y), self._storing(target), case)
+            holder = f"what {self._name(x)} holds" if self.db.is_wild(x) else self._name(x)  # that has no element
+            return Fact(holder, self._name(y), self._storing(target), case)
         if x in self.raw.unknown_atoms and y in self.raw.sites:
             differs = self._is_other(self.raw.unknown_atoms[x], y)
             return Fact(self._name(x), self._name(y), None, 4 if differs else self._case_of_escape(y))

@@ -37,6 +37,18 @@ def test_the_facts_lead_to_one_location() -> None:
     ]
 
 
+def test_what_an_unknown_list_holds_is_not_the_list() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %m : Tensor[] = foreign::make(%x)
+  return (%m)
+""")
+    assert [str(fact) for fact in c.db.why(c["m"], c["x"])][1:3] == [
+        "any unknown Tensor[] may be unknown : Tensor[]",
+        "what unknown : Tensor[] holds may be any unknown Tensor",
+    ]
+
+
 def test_loops_tell_which_edge_it_was() -> None:
     c = Case(CASE)
     assert [fact.case for fact in c.db.why(c["view"], c["a"])] == [0, 2, 0], "the loop may make no trip"
