@@ -84,9 +84,14 @@ class Updates(Queries):
         self._solver.element(value)  # known from now on: what its new node does will not be asked
         self._told.add(value)
 
-    def unnest_nodes(self, node: Node) -> None:
-        """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it."""
-        self._solver.index.renest(node)
+    def unnest_nodes(self, node: Node, moved: Iterable[Node] | None = None) -> None:
+        """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it.
+
+        If it is told which (``moved``), those that write nothing cost nothing.
+        """
+        index = self._solver.index
+        if moved is None or any(index.elements(n) for n in moved):
+            index.renest(node)
 
     def set_wildcard(self, value: Value) -> None:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""

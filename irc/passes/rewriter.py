@@ -209,7 +209,7 @@ class Rewriter:
             if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
                 self.erase(value.node)
 
-    def hoist(self, nodes: Iterable[Node], node: Node) -> None:
+    def hoist(self, nodes: Collection[Node], node: Node) -> None:
         """Move ``nodes`` out of the blocks of ``node``, to right before it, in the order in which they are given.
 
         The caller vouches that this is right: what they use is there, they may run as often as ``node`` does, and
@@ -219,7 +219,7 @@ class Rewriter:
             inner.move_before(node)
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
-            db.unnest_nodes(node)
+            db.unnest_nodes(node, nodes)
 
     def erase_outputs(self, node: Node, indices: Collection[int]) -> None:
         """Remove outputs of ``node`` that nothing uses."""

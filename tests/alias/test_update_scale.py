@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from irc.alias import AliasDb, analyze
-from irc.ir import Builder, Graph, Value, types
+from irc.ir import Builder, Graph, Node, Value, parse_graph, types
 from irc.ir.types import ListType
 from tests.alias.test_scale import lines
 
@@ -140,3 +140,40 @@ def test_writers_that_come_and_go_cost_what_they_are(writes: Callable[[Lists], N
     few = Lists(5)
     writes(few)
     few.db.check()
+
+
+def loop(n: int) -> tuple[AliasDb, Node]:
+    """A loop around n operators on what is outside, and one write."""
+    body = "".join(f"      %a{k} : Tensor = aten::neg(%x)\n" for k in range(n))
+    graph = parse_graph(f"""
+graph(%x : Tensor, %y : Tensor[], %n : int, %t : bool):
+  prim::Loop(%n, %t)
+    block0(%i : int):
+      %z : Tensor = aten::relu(%x)
+      %w : Tensor = aten::relu_(%z)
+{body}      -> (%t)
+  return (%x)
+""")
+    return analyze(graph), next(iter(graph.nodes))
+
+
+def hoist_all(db: AliasDb, around: Node) -> None:
+    for node in list(around.blocks[0].nodes):
+        if node.kind == "aten::neg" and not db.writes_to_alias(around, node.inputs):
+            node.move_before(around)
+            db.unnest_nodes(around, [node])
+
+
+def test_what_leaves_a_loop_and_writes_nothing_is_no_reason_to_look_at_the_rest_again() -> None:
+    counts = [lines(partial(hoist_all, *loop(n))) for n in (50, 200)]
+    assert counts[1] <= 4.4 * counts[0], counts
+    db, around = loop(2)
+    hoist_all(db, around)
+    db.check()
+    write = next(n for n in around.nested() if n.kind == "aten::relu_")
+    assert db.writes_anything(around)
+    write.inputs[0].node.move_before(around)  # type: ignore[union-attr]
+    write.move_before(around)
+    db.unnest_nodes(around, [write])
+    assert not db.writes_anything(around)
+    db.check()
