@@ -56,7 +56,7 @@ class Heap(ABC):
         base = facts.resolve(base)
         if base in facts.unknown_atoms:
             return self.unknown(type)  # the unknown is closed under loads: whatever it holds is unknown
-        if facts.targets[base] is None:
+        if self._is_location(base):
             return self.content(base, field, type)
         target = facts.new()
         self.constrain(f.Load(base, field, target, type))
@@ -70,10 +70,19 @@ class Heap(ABC):
         base = facts.resolve(base)
         if base in facts.unknown_atoms or base in facts.wild_types:
             self.escape(source)
-        elif facts.targets[base] is None:
+        elif self._is_location(base):
             self.point(self.content(base, field, type), source)
         else:
             self.constrain(f.Store(base, field, facts.same(source), type))
+
+    def _is_location(self, base: Element) -> bool:
+        """Whether ``base`` is one known location, which may be unknown memory besides.
+
+        That has escaped: what it holds and what unknown memory does is one. So it does not matter what came first.
+        """
+        facts = self.facts
+        targets = facts.targets[base]
+        return targets is None or (base in facts.sites and all(t in facts.unknown_of for t in facts.targets_of(base)))
 
     def become_unknown(self, element: Element) -> None:
         """What ``element`` denotes may be any unknown memory of its type, and unknown code may hold it."""

@@ -514,3 +514,20 @@ def test_what_shares_with_nothing_is_the_input_and_not_its_name(by_name: bool) -
     db.check()
     db.refresh()
     assert db.may_alias(x, w)
+
+
+def test_what_is_stored_after_a_list_was_declared_unknown_is_as_if_stored_before() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %k : Tensor[] = prim::ListConstruct(%a)
+  %l : Any[] = prim::ListConstruct(%k)
+  %z : int = prim::Constant[value=0]()
+  %e : Tensor = aten::__getitem__(%k, %z)
+  return (%e)
+""")
+    c.db.set_wildcard(c["l"])
+    c.db.add_node(Builder(c.graph).node("aten::append", [c["l"], c["l"]], [c["l"].type]))
+    c.db.add_node(Builder(c.graph).node("aten::__getitem__", [c["l"], c["z"]], [types.ANY]))
+    assert not c.db.may_alias(c["k"], c["e"])
+    c.db.check()
