@@ -43,7 +43,7 @@ def conjugate(m: Match) -> Value | None:
     return m.new("aten::conj_physical", [m.input()], m.output.type) if m.is_fixed(m.output) else None
 
 
-@rewrite("aten::adjoint", "aten::mH")
+@rewrite("aten::mH")
 def adjoint(m: Match) -> Value | None:
     """Likewise, transposed."""
     if not m.is_fixed(m.output):

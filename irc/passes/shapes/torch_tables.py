@@ -220,7 +220,7 @@ def _turned(c: Call) -> Type:
     return TensorType(x.dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2]))
 
 
-torch_rule("mT", "mH", "adjoint", "matrix_H")(_turned)
+torch_rule("mT", "mH", "matrix_H")(_turned)
 
 
 @torch_rule("numpy_T")

@@ -172,4 +172,5 @@ ROWS = """
     aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor
     aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor
     aten::conj_physical(Tensor(a) self) -> Tensor(a)
+    aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)
     """

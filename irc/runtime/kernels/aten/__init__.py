@@ -50,4 +50,4 @@ FAMILIES = (
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
-complete_in_place(IN_PLACE)
+complete_in_place((*IN_PLACE, "conj_physical"))
