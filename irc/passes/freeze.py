@@ -45,7 +45,7 @@ class Freeze:
         changed = False
         for tensors in (False, True):  # numbers first: they tell which tensors are written
             for node, value in known:
-                is_plain = not isinstance(value, Object) and not any(tensors_in(value))
+                is_plain = not isinstance(value, Object) and next(iter(tensors_in(value)), None) is None
                 if value is _UNKNOWN or isinstance(value, Object) or is_plain is tensors:
                     continue
                 if _is_constant(rewriter, node) and ctx.allow(node):

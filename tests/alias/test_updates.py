@@ -510,7 +510,7 @@ def test_what_shares_with_nothing_is_the_input_and_not_its_name(by_name: bool) -
         db.check()
         db.refresh()
     db.erase_value(y)
-    c.graph.block.erase_param(1)
+    c.graph.block.erase_params([1])
     db.check()
     db.refresh()
     assert db.may_alias(x, w)

@@ -104,7 +104,7 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
         for item in arrays_in(value, name):
             as_array(item, name)
         array = np.asarray(value)
-        known = None if array.dtype == dtype else _TENSORS.get(dtype)
+        known = None if dtype is None or array.dtype == dtype else _tensor(dtype)
         return accept(value, Argument(name, known), {}) if known else array
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}", name) from None
@@ -114,7 +114,13 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
         raise Error("IRC421" if error.code == "IRC415" else error.code, error.message, name) from None
 
 
-_TENSORS: dict[Any, TensorType] = {d.numpy: TensorType(d) for d in DType if d is not DType.STRING}
+def _tensor(dtype: np.dtype[Any]) -> TensorType | None:
+    """The type of tensors of numbers of ``dtype``; None of others."""
+    try:
+        found = DType.from_numpy(dtype)
+    except KeyError:
+        return None
+    return None if found is DType.STRING else TensorType(found)
 
 
 def _integer(code: str, name: str, value: Any) -> int:
