@@ -145,20 +145,23 @@ class Solver(Recorder):
         if self._draining:
             return  # an outer call will see to it: no recursion
         self._draining = True
-        steps: dict[tuple[LocationSet, LocationSet], tuple[LocationSet, LocationSet]] = {}
         try:
-            while self._pending:
-                element = self._pending.popleft()
-                step = before, more = self.dag.known[element], self._more.pop(element)
-                done = steps.get(step)  # many elements denote the same, and grow by the same
-                if done is None:
-                    new = self.dag.sets.difference(more, before)
-                    done = steps[step] = new, self.dag.sets.union(before, new)
-                new, after = done
-                if new is not EMPTY:
-                    self._grow(element, new, after)
+            self._grow_all()
         finally:
             self._draining = False
+
+    def _grow_all(self) -> None:
+        steps: dict[tuple[LocationSet, LocationSet], tuple[LocationSet, LocationSet]] = {}
+        while self._pending:
+            element = self._pending.popleft()
+            step = before, more = self.dag.known[element], self._more.pop(element)
+            done = steps.get(step)  # many elements denote the same, and grow by the same
+            if done is None:
+                new = self.dag.sets.difference(more, before)
+                done = steps[step] = new, self.dag.sets.union(before, new)
+            new, after = done
+            if new is not EMPTY:
+                self._grow(element, new, after)
 
     def _grow(self, element: Element, new: LocationSet, after: LocationSet) -> None:
         dag = self.dag
