@@ -59,7 +59,12 @@ graph(%x : Tensor):
 
 
 @pytest.mark.parametrize(
-    ("training", "written"), [("prim::Constant[value=0]()", False), ("prim::Constant[value=1]()", True), (None, True)]
+    ("training", "written"),
+    [
+        ("prim::Constant[value=0]()", False),
+        ("prim::Constant[value=1]()", True),
+        (None, True),
+    ],
 )
 @pytest.mark.parametrize("kind", ["batch_norm", "instance_norm"])
 def test_normalisation_writes_its_statistics_unless_it_does_not_train(
@@ -77,6 +82,18 @@ graph(%x : Tensor, %mean : Tensor, %var : Tensor{"" if training else ", %t : boo
 """)
     assert c.written("mean") == c.written("var") == written
     assert not c.alias("y", "x")
+
+
+def test_a_tensor_does_not_say_that_a_normalisation_does_not_train() -> None:
+    c = Case("""
+graph(%x : Tensor, %mean : Tensor, %var : Tensor):
+  %t : Bool() = prim::Constant[value=tensor([False])]()
+  %n : NoneType = prim::Constant()
+  %f : float = prim::Constant[value=0.1]()
+  %y : Tensor = aten::batch_norm(%x, %n, %n, %mean, %var, %t, %f, %f, %t)
+  return (%y)
+""")
+    assert c.written("mean")
 
 
 def test_what_a_branch_or_loop_writes_its_node_writes() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from irc.alias.recorder import Recorder, Steps
 from irc.alias.rules.calls import opaque
 from irc.alias.rules.entry import Entry, always
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.tensor import Tensor
 
 
 def _is_odd(node: Node) -> bool:
@@ -20,7 +22,8 @@ def _normalise(rec: Recorder, node: Node) -> Steps | None:
     if _is_odd(node):
         return opaque(rec, node)
     training = node.inputs[TRAINING].node
-    if training is None or training.kind != "prim::Constant" or training.attributes.get("value"):
+    trains = True if training is None or training.kind != CONSTANT else training.attributes.get("value")
+    if isinstance(trains, Tensor) or trains:
         for statistics in node.inputs[3:5]:
             rec.write(node, rec.element(statistics))
     for output in node.outputs:
