@@ -85,19 +85,6 @@ def test_tables_name_operators_that_there_are(table):
     assert sorted(kind for kind in TABLES[table] if not is_known(kind)) == []
 
 
-def test_in_place_operators_keep_the_shape_of_what_they_write_unless_torch_says_otherwise():
-    torch = pytest.importorskip("torch")
-    for kind in KEEPS_METADATA | CHANGES_METADATA:
-        for row in ops.schemas(kind):
-            written = row.arguments[0].alias
-            assert written is not None
-            assert written.write
-            assert [result.alias for result in row.returns] == [written]
-            tags = getattr(getattr(torch.ops.aten, kind.removeprefix("aten::")), row.overload or "default").tags
-            changes = torch.Tag.inplace_view in tags and kind != "aten::detach_"
-            assert changes == (kind in CHANGES_METADATA), kind
-
-
 def test_tables_of_some_operators_are_parts_of_those_of_more():
     assert RESULT_LIKE.keys() | SHAPED_LIKE_FIRST | COMMUTATIVE <= POINTWISE
     assert {f"onnx::{name}" for name in LEGACY_BROADCAST} <= POINTWISE

@@ -16,6 +16,7 @@ from irc.ir.ops.registry import kinds
 from irc.ir.schema import AliasInfo, Argument, Schema
 from irc.ir.schema_parser import parse_schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar
+from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
 
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
 OURS = [row for kind in kinds() if kind.startswith(("aten::", "prim::")) for row in schemas(kind)]
@@ -177,3 +178,15 @@ def test_rows_that_the_documentation_shows_as_pytorchs_are() -> None:
     for theirs, ours in shown:
         assert theirs in rows
         assert ours not in rows and ours.partition("(")[0] == theirs.partition("(")[0]
+
+
+def test_in_place_operators_keep_the_shape_of_what_they_write_unless_torch_says_otherwise() -> None:
+    for kind in KEEPS_METADATA | CHANGES_METADATA:
+        for row in schemas(kind):
+            written = row.arguments[0].alias
+            assert written is not None
+            assert written.write
+            assert [result.alias for result in row.returns] == [written]
+            tags = getattr(getattr(torch.ops.aten, kind.removeprefix("aten::")), row.overload or "default").tags
+            changes = torch.Tag.inplace_view in tags and kind != "aten::detach_"
+            assert changes == (kind in CHANGES_METADATA), kind
