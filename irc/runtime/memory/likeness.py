@@ -76,7 +76,8 @@ class LikeArray(NDArrayOperatorsMixin):  # whose operators are those of arrays, 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: dict[str, Any]) -> Any:
         contents, named = _plain(arguments), _plain_options(options)
         if contents is arguments and named is options:  # what is like an array is in what only NumPy looks into
-            return self._view.__array_function__(function, (), arguments, options)
+            # Those without, of C, were told `like=`, which is gone: called again, they do not come back here.
+            return getattr(function, "_implementation", function)(*arguments, **options)
         return _restored(function(*contents, **named), options, named)
 
 
