@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType, TensorType
 from irc.oracles import Feeds, Oracle, Unable, ask, values_of
@@ -112,9 +113,8 @@ def check_model(
                 first = _first_difference(model.graph, oracle, feed, tolerance)
                 message = f"the compiled model is wrong: for seed {seed} this output {how}, compared with {oracle.name}"
                 raise Error("IRC330", f"{message}; {first}", f"output {output!r}")
-    if all(_is_empty(outputs[name]) for outputs in expected for name in wanted):
-        return CheckResult(oracle.name, None, len(feeds), assumed, unable)
-    return CheckResult(oracle.name, worst, len(feeds), assumed, unable)
+    is_empty = all(_is_empty(outputs[name]) for outputs in expected for name in wanted)
+    return CheckResult(oracle.name, None if is_empty else worst, len(feeds), assumed, unable)
 
 
 def _is_empty(value: Any) -> bool:
@@ -180,7 +180,7 @@ def comparable(graph: Graph) -> list[Value]:
     return [
         value
         for node in graph.nodes
-        if node.kind != "prim::Constant"
+        if node.kind != CONSTANT
         for value in node.outputs
         if isinstance(value.type, TensorType) and value.has_uses
     ]

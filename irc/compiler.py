@@ -12,6 +12,7 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.scan import known_rows
 from irc.loading import load_module
 from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
@@ -111,12 +112,12 @@ def _declared_wrongly(module: Module) -> list[str]:
 
 def count_nodes(graph: Graph) -> int:
     """Operators in the top block; a fusion group counts one, constants none."""
-    return sum(1 for node in graph.nodes if node.kind != "prim::Constant")
+    return sum(1 for node in graph.nodes if node.kind != CONSTANT)
 
 
 def count_operators(graph: Graph) -> dict[str, int]:
     """How often each operator occurs, nested blocks and groups' insides included, constants left out."""
-    counts = Counter(op.kind for node in graph.walk() if node.kind != "prim::Constant" for op in operators(node))
+    counts = Counter(op.kind for node in graph.walk() if node.kind != CONSTANT for op in operators(node))
     return dict(sorted(counts.items()))
 
 

@@ -75,7 +75,7 @@ def assumption(sizes: Mapping[str, int]) -> str:
 
 def _drawn_as(type: Type) -> tuple[DType, Shape] | None:
     tensor = _NUMBERS.get(type, type)
-    if not isinstance(tensor, TensorType) or tensor.dtype is None or tensor.shape is None:
+    if tensor.dtype is None or tensor.shape is None:
         return None
     is_real = tensor.dtype is not DType.STRING and "Complex" not in tensor.dtype.label
     return (tensor.dtype, tensor.shape) if is_real else None

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from irc.alias.locations import Kind, Location
 from irc.ir import types
+from irc.ir.kinds import CONSTANT
 from irc.ir.objects import Object
 from irc.ir.types import ClassType, TensorType, TupleType, Type
 from irc.ir.value import Value
@@ -282,8 +283,8 @@ class Facts:
         """What ``location`` is."""
         site = self.sites[location]
         if isinstance(site, Value):
-            constant = site.node is not None and site.node.kind == "prim::Constant"
-            return Site(Kind.CONSTANT if constant else Kind.TEMPORARY, site, site.type)
+            kind = Kind.CONSTANT if site.made_by(CONSTANT) else Kind.TEMPORARY
+            return Site(kind, site, site.type)
         return site
 
     def disown(self, value: Value) -> None:

@@ -8,6 +8,7 @@ memory comes from.
 from __future__ import annotations
 
 from irc.alias.memory_types import has_memory
+from irc.ir.constants import constant_value
 from irc.ir.ops import resolve, schemas
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
@@ -43,11 +44,8 @@ def must_alias(a: Value, b: Value) -> bool:
 
 def _memory(value: Value) -> object:
     """What identifies the memory of a value that is no view: all constants of one weight are one."""
-    if value.node is not None and value.node.kind == "prim::Constant":
-        tensor = value.node.attributes.get("value")
-        if isinstance(tensor, Tensor) and tensor.name:
-            return tensor.name
-    return value
+    tensor = constant_value(value)
+    return tensor.name if isinstance(tensor, Tensor) and tensor.name else value
 
 
 def _source(value: Value) -> tuple[Value, bool] | None:

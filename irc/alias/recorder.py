@@ -18,6 +18,7 @@ from irc.alias.memory_types import has_memory
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
 from irc.ir.block import Block
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
@@ -133,7 +134,7 @@ class Recorder(Attributes):
         node = value.node
         if not has_memory(value.type):
             element = NOTHING
-        elif node is not None and node.kind == "prim::Constant":
+        elif node is not None and node.kind == CONSTANT:
             element = self._constant(value, node)
         else:
             element = self.facts.location(value)

@@ -12,7 +12,7 @@ from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces
 from irc.alias.rules.switches import is_resettled, say_the_same
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -271,7 +271,7 @@ class Updates(Queries):
 
 
 def _is_constant(value: Value) -> bool:
-    return value.node is not None and value.node.kind == "prim::Constant"
+    return value.made_by(CONSTANT) is not None
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

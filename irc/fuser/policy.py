@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irc.fuser.subgraph import is_group, subgraph_of
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.ops.torch_pointwise import is_torch_pointwise
-from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def operators(node: Node) -> Iterator[Node]:
     """The operators that ``node`` stands for: itself, or those of the group without constants."""
     if is_group(node):
         for inner in subgraph_of(node).nodes:
-            if inner.kind != "prim::Constant":
+            if inner.kind != CONSTANT:
                 yield inner
     else:
         yield node
@@ -107,17 +107,13 @@ def anchor_of(node: Node) -> Node | None:
 
 def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
     """An epilogue keeps the shape of what it is applied to: else each element would be needed many times."""
-    shape = _shape(anchor.outputs[0])
+    shape = anchor.outputs[0].type.shape
     for op in (op for node in cluster.members for op in operators(node)):
         for value in op.outputs:
-            other = _shape(value)
+            other = value.type.shape
             if shape is not None and other is not None and len(other) >= len(shape) and other != shape:
                 return f"{_label(anchor)} gives {list(shape)}, its epilogue would give {list(other)}"
     return None
-
-
-def _shape(value: Value) -> tuple[int | str | None, ...] | None:
-    return value.type.shape if isinstance(value.type, TensorType) else None
 
 
 def _label(node: Node) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.graph import Graph
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.transfer import exchange_outputs, transfer_node
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from irc.alias import AliasDb
     from irc.ir import Node, Value
-
-_CONSTANT = "prim::Constant"
 
 
 def subgraph_of(group: Node) -> Graph:
@@ -47,7 +45,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     group = outer.create(GROUP, attributes={"Subgraph": graph}).insert_after(nodes[-1])
     inputs = _Inputs(graph)
     inside = set(nodes)
-    operators = [node for node in nodes if node.kind != _CONSTANT or not inputs.take_constant(node, db)]
+    operators = [node for node in nodes if node.kind != CONSTANT or not inputs.take_constant(node, db)]
     for node in operators:
         if not inside.issuperset([value.node for value in node.inputs]):
             node.set_inputs([v if v.node in inside else inputs.stand_in(v) for v in node.inputs])
@@ -99,8 +97,8 @@ class _Inputs:
         """A constant of the group's own, whose tensor is shared, or a parameter."""
         found = self._stand_ins.get(value)
         if found is None:
-            source = value.node
-            if source is not None and source.kind == _CONSTANT:
+            source = value.made_by(CONSTANT)
+            if source is not None:
                 found = self._constant(source)
             else:
                 found = self.graph.add_input(value.type, value.name)
@@ -125,7 +123,7 @@ class _Inputs:
         if found is None:
             value, attributes = source.output, dict(source.attributes)
             copy = self.graph.create(
-                _CONSTANT, outputs=(value.type,), names=(value.name,), attributes=attributes, name=source.name
+                CONSTANT, outputs=(value.type,), names=(value.name,), attributes=attributes, name=source.name
             )
             self.graph.block.append(copy)
             found = self._constants[key] = copy.output

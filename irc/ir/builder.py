@@ -16,6 +16,7 @@ from typing import Any
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.graph import Graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
@@ -80,7 +81,7 @@ class Builder:
         if hasattr(value, "__array__"):
             value = self.graph.weights.hold(name or self.graph.unique_name(), Tensor.of(value))
         attributes = {} if value is None else {"value": value}
-        return self.op("prim::Constant", type=type or type_of_constant(value), name=name, attributes=attributes)
+        return self.op(CONSTANT, type=type or type_of_constant(value), name=name, attributes=attributes)
 
 
 def type_of_constant(value: Any) -> Type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irc.ir.text.type_parser import parse_type
-from irc.ir.types import ListType, OptionalType, TensorType, Type
+from irc.ir.types import TensorType, Type, merged
 from irc.ir.value import Value
 
 OUTPUT_TYPE = "output_types."
@@ -32,14 +32,12 @@ def told_type(value: Value) -> Type:
 
 def completed(type: Type, declared: Type | None) -> Type:
     """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
-    if isinstance(type, ListType) and isinstance(declared, ListType):
-        return ListType(completed(type.elem, declared.elem))
-    if isinstance(type, OptionalType) and isinstance(declared, OptionalType):
-        return OptionalType(completed(type.elem, declared.elem))
-    if not (isinstance(type, TensorType) and isinstance(declared, TensorType)) or declared.shape is None:
-        return type
+    return type if declared is None else merged(type, declared, _completed)
+
+
+def _completed(type: TensorType, declared: TensorType) -> TensorType:
     shape = declared.shape if type.shape is None else type.shape
-    if len(shape) != len(declared.shape):
+    if shape is None or declared.shape is None or len(shape) != len(declared.shape):
         return type
     sizes = [said if known is None else known for known, said in zip(shape, declared.shape, strict=True)]
     return TensorType(type.dtype or declared.dtype, tuple(sizes))

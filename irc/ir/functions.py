@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, CONSTANT
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def function_name(node: Node) -> str | None:
     """The name that ``node`` has for a function; None if it is no constant that names one."""
-    name = node.attributes.get("name") if node.kind == "prim::Constant" else None
+    name = node.attributes.get("name") if node.kind == CONSTANT else None
     return name if isinstance(name, str) else None
 
 

@@ -152,9 +152,30 @@ SCALAR_TYPES: dict[int, DType] = {
 
 
 class Type:
-    """Base of all types. Two types are the same type if they compare equal."""
+    """Base of all types. Two types are the same type if they compare equal.
+
+    Attributes:
+        dtype: the element type of a tensor; None where it is not known, and of all else.
+        shape: the shape of a tensor, likewise.
+    """
 
     __slots__ = ()
+
+    dtype: DType | None = None
+    shape: Shape | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Number of dimensions of a tensor, or None."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape of a tensor if every dimension is a known size, else None."""
+        if self.shape is None:
+            return None
+        sizes = tuple(d for d in self.shape if isinstance(d, int))
+        return sizes if len(sizes) == len(self.shape) else None
 
     @property
     def inner(self) -> tuple[Type, ...]:
@@ -178,19 +199,6 @@ class TensorType(Type):
         if self.shape is None:
             return name
         return f"{name}({', '.join(map(dim_text, self.shape))})"
-
-    @property
-    def rank(self) -> int | None:
-        """Number of dimensions, or None."""
-        return None if self.shape is None else len(self.shape)
-
-    @property
-    def static_shape(self) -> tuple[int, ...] | None:
-        """The shape if every dimension is a known size, else None."""
-        if self.shape is None:
-            return None
-        sizes = tuple(d for d in self.shape if isinstance(d, int))
-        return sizes if len(sizes) == len(self.shape) else None
 
 
 @dataclass(frozen=True)
@@ -366,6 +374,34 @@ def without_names(type: TensorType) -> TensorType:
 def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
     """``type`` with every type in it, and then itself, as ``change`` gives it."""
     return change(type.of([rebuilt(part, change) for part in type.inner]))
+
+
+def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorType]) -> Type:
+    """``a`` with every tensor type in it as ``merge`` gives it from what ``a`` and ``b`` have there.
+
+    Where they are of different kinds, or unions, whose members have no places, it is as ``a`` has it.
+    """
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return merge(a, b)
+    if a.__class__ is not b.__class__ or isinstance(a, UnionType) or len(a.inner) != len(b.inner):
+        return a
+    return a.of([merged(x, y, merge) for x, y in zip(a.inner, b.inner, strict=True)])
+
+
+def refined(known: Type, other: Type) -> Type:
+    """``known``, with what it leaves open filled in from ``other``; a number is more than a name for a size."""
+    return merged(known, other, _refined)
+
+
+def _refined(known: TensorType, other: TensorType) -> TensorType:
+    shape = other.shape if known.shape is None else known.shape
+    if shape is not None and other.shape is not None and len(shape) == len(other.shape):
+        shape = tuple([_better(a, b) for a, b in zip(shape, other.shape, strict=True)])
+    return TensorType(known.dtype or other.dtype, shape)
+
+
+def _better(a: Dim, b: Dim) -> Dim:
+    return b if a is None or (isinstance(a, str) and isinstance(b, int)) else a
 
 
 def may_be_equal(a: TensorType, b: TensorType) -> bool:

@@ -62,6 +62,10 @@ class Value:
         """Whether it is a block parameter (a graph input, if the block is a graph's own)."""
         return self._param_of is not None
 
+    def made_by(self, *kinds: str) -> Node | None:
+        """The node that it is an output of, if that is of one of ``kinds``."""
+        return self.node if self.node is not None and self.node.kind in kinds else None
+
     @property
     def uses(self) -> list[Use]:
         """All uses, grouped by user, users in order of their first use."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.alias import Kind
 from irc.alias.classes import Classes
 from irc.alias.sets import LocationSet, contains, intersects, members
-from irc.ir.types import PrimType, TensorType, Type
+from irc.ir.kinds import CONSTANT
+from irc.ir.types import PrimType, Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -179,7 +180,7 @@ class BlockMemory:
             storage = self._join(self._storages[other], storage)
         if shared and not fresh:
             return 0
-        return 0 if value.node is not None and value.node.kind == "prim::Constant" else _bytes(value.type)
+        return 0 if value.made_by(CONSTANT) else _bytes(value.type)
 
     def _few(self, locations: LocationSet) -> Iterable[int]:
         """The locations; one that stands for all if they are very many."""
@@ -229,7 +230,7 @@ class _Operands:
 def _bytes(type: Type) -> int | None:
     if isinstance(type, PrimType):
         return 0
-    if not isinstance(type, TensorType) or type.shape is None:
+    if type.shape is None:
         return None
     size = 4 if type.dtype is None else type.dtype.numpy.itemsize
     return size * math.prod(d if isinstance(d, int) else _SIZE for d in type.shape)

@@ -11,9 +11,9 @@ import numpy as np
 
 from irc.errors import comes_from_outside
 from irc.ir import Graph, Node, Tensor
+from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
-from irc.passes.constants import constant_tensor, constant_value, is_constant
 from irc.passes.folding import (
     Refused,
     argument,
@@ -189,8 +189,7 @@ class _Folder:
         return taken
 
     def _shape(self, node: Node) -> None:
-        type = node.inputs[0].type
-        sizes = type.static_shape if isinstance(type, TensorType) else None
+        sizes = node.inputs[0].type.static_shape
         if sizes is None or not self.rewriter.can_be_constant(node.outputs):
             return
         try:
@@ -266,7 +265,7 @@ def _can_hold(type: Type) -> bool:
 def _converts(node: Node, types: Sequence[Type]) -> bool:
     """Whether the results have no more elements than there are in tensors of numbers among the operands."""
     given = [t.numel for v in set(node.inputs) if (t := constant_tensor(v)) is not None and t.dtype is not DType.STRING]
-    shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
+    shapes = [t.static_shape for t in types]
     return sum(math.inf if shape is None else math.prod(shape) for shape in shapes) <= sum(given)
 
 

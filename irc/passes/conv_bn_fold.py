@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from irc.ir import Graph, Node, Tensor, Value
+from irc.ir.constants import constant_tensor, is_none
 from irc.ir.ops.pointwise import is_pointwise
-from irc.passes.constants import constant_tensor, is_none
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ class _Refused(Exception):
 
 def _linear_before(norm: Node) -> Node | None:
     """The linear operator whose result ``norm`` normalises, directly or with something added."""
-    before = norm.inputs[0].node
-    if before is not None and before.kind == "onnx::Add":
-        before = next((v.node for v in before.inputs if v.node and v.node.kind in LINEAR), None)
-    return before if before is not None and before.kind in LINEAR else None
+    added = norm.inputs[0].made_by("onnx::Add")
+    operands = norm.inputs[:1] if added is None else added.inputs
+    return next((node for v in operands if (node := v.made_by(*LINEAR)) is not None), None)
 
 
 class _Fold:

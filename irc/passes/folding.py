@@ -10,15 +10,14 @@ import numpy as np
 
 from irc.errors import Error, comes_from_outside
 from irc.ir import Node, Tensor, Value
+from irc.ir.constants import constant_tensor, constant_value
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.heavy import CONTRACTING
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
-from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type
-from irc.passes.constants import constant_tensor, constant_value
+from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined
 from irc.passes.shapes.context import NodeTypes, find_rule, types_told
-from irc.passes.shapes.infer import refine
 
 if TYPE_CHECKING:
     from irc.passes.base import Evaluate
@@ -56,7 +55,7 @@ def output_types(node: Node) -> list[Type]:
         inferred = types_told(rule, NodeTypes(node, {}))
     except Error as e:
         raise Refused(e.message) from None
-    return [refine(t, d) for t, d in zip(inferred, declared, strict=False)] + declared[len(inferred) :]
+    return [refined(t, d) for t, d in zip(inferred, declared, strict=False)] + declared[len(inferred) :]
 
 
 def evaluation_bytes(node: Node, types: list[Type]) -> int:
@@ -166,7 +165,7 @@ def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any]
     Pointwise operators are computed on one element; what only moves elements
     keeps the element; ConstantOfShape and Concat of equals are such by nature.
     """
-    shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
+    shapes = [t.static_shape for t in types]
     if any(shape is None for shape in shapes):
         return None
     if any(math.prod(d or 1 for d in shape) > MAX_ELEMENTS for shape in shapes if shape is not None):

@@ -111,14 +111,13 @@ def _may_grow(node: Node) -> bool:
     join = joined(node)
     if join is None or len(join.parts) < 2:
         return False
-    type = join.parts[0].type
-    return not (isinstance(type, TensorType) and type.dtype is DType.STRING)
+    return join.parts[0].type.dtype is not DType.STRING
 
 
 def _means_concat(node: Node) -> bool:
     """Whether torch's ``node`` joins tensors of one known element type and rank."""
     parts, axis = _join(node)
-    found = {(type.dtype, type.rank) if isinstance(type := part.type, TensorType) else (None, None) for part in parts}
+    found = {(part.type.dtype, part.type.rank) for part in parts}
     dtype, rank = found.pop()
     if found or dtype is None or not rank or not -rank <= axis < rank:
         return False
@@ -198,12 +197,11 @@ def _others(node: Node, rewriter: Rewriter) -> Value:
     parts = _parts(node)[1:]
     if len(parts) == 1:
         return parts[0]
-    both = node.output.type
     return rewriter.op(
         CONCAT,
         *parts,
         before=node,
-        type=TensorType(both.dtype if isinstance(both, TensorType) else None),
+        type=TensorType(node.output.type.dtype),
         attributes={"axis": _join(node).axis},
         version=node.version,
     )

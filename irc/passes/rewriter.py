@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.kinds import CONSTANT
-from irc.ir.types import TENSOR, Dim, TensorType, Type
+from irc.ir.types import TENSOR, Type, refined
 from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ class Rewriter:
         """As `replace`, but for the end of the graph, which uses what it did until ``end`` finishes."""
         if old is new:
             return False
-        refine(new, old)
+        if new.node is not None and new.block is old.block:
+            new.type = refined(new.type, old.type)
         if not old.has_uses:
             self._tell_replaced(old, new)  # ``replace_inputs`` may have replaced all
             return False
@@ -180,7 +181,7 @@ class Rewriter:
         others = [user for user in old.users if user is not end.node]
         end.redirect(old, new, others)
         self._tell_replaced(old, new)  # before the Identity is: those that use it now stay with ``new``
-        if old.node is not None and old.node.kind == IDENTITY:
+        if old.made_by(IDENTITY):
             return bool(others)  # it is the Identity that is needed: only its other users go past it
         copy = self.op(IDENTITY, new, before=end.node, type=old.type)
         end.redirect(old, copy, [end.node])
@@ -206,8 +207,9 @@ class Rewriter:
         inputs = dict.fromkeys(node.inputs)
         self.erase(node)
         for value in inputs:
-            if value.node is not None and value.node.kind == CONSTANT and not value.has_uses:
-                self.erase(value.node)
+            constant = value.made_by(CONSTANT)
+            if constant is not None and not value.has_uses:
+                self.erase(constant)
 
     def hoist(self, nodes: Collection[Node], node: Node) -> None:
         """Move ``nodes`` out of the blocks of ``node``, to right before it, in the order in which they are given.
@@ -269,18 +271,3 @@ class _End:
             self.node.replace_uses(*self._instead.popitem())
         elif self._instead:
             self.node.set_inputs([self._instead.get(value, value) for value in self.node.inputs])
-
-
-def refine(new: Value, old: Value) -> None:
-    """Let ``new`` know what is known of the type of ``old``, an equal value of the same block."""
-    a, b = new.type, old.type
-    if new.node is None or new.block is not old.block or not isinstance(a, TensorType) or not isinstance(b, TensorType):
-        return
-    shape = b.shape if a.shape is None else a.shape
-    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
-        shape = tuple(_better(x, y) for x, y in zip(a.shape, b.shape, strict=True))
-    new.type = TensorType(a.dtype or b.dtype, shape)
-
-
-def _better(a: Dim, b: Dim) -> Dim:
-    return b if a is None or (isinstance(a, str) and isinstance(b, int)) else a

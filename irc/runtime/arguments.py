@@ -44,12 +44,12 @@ class Argument:
     def dtype(self) -> np.dtype[Any] | None:
         """Element type of a tensor; None for anything else, or if it is not known."""
         tensor = self.type
-        return tensor.dtype.numpy if isinstance(tensor, TensorType) and tensor.dtype else None
+        return tensor.dtype.numpy if tensor.dtype else None
 
     @cached_property
     def shape(self) -> Shape | None:
         """Sizes of a tensor: numbers, names, or None where unknown; None for anything else."""
-        return self.type.shape if isinstance(self.type, TensorType) else None
+        return self.type.shape
 
     @cached_property
     def where(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION
 from irc.runtime.execution import Code, Counters, Run, execute, kernel_step
 from irc.runtime.kernels.scratch import OwnScratch
@@ -72,9 +73,10 @@ def _alone(node: Node) -> tuple[Graph, list[int]]:
 
 
 def _copy_constant(value: Value, graph: Graph, mapping: ValueMap) -> None:
-    if value.node is None or value.node.kind != "prim::Constant":
+    constant = value.made_by(CONSTANT)
+    if constant is None:
         raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
-    graph.block.append(clone_node(value.node, graph, mapping))
+    graph.block.append(clone_node(constant, graph, mapping))
 
 
 def _captured(node: Node) -> list[Value]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, nonsense
+from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.runtime.binding import bind, interrupts, takes_out, unsupported
@@ -159,7 +160,7 @@ class Lowering:
         code.params = self._define(block.params)
         own = set(code.params)
         for node in block.nodes:
-            if node.kind == "prim::Constant":
+            if node.kind == CONSTANT:
                 self._place(node)
             else:
                 own.update(self._define(node.outputs))
@@ -169,7 +170,7 @@ class Lowering:
         live.update(code.returns)
         self._live.append(live)
         for node in reversed(block.nodes):
-            if node.kind != "prim::Constant":
+            if node.kind != CONSTANT:
                 self._lower(node, code)
         unused = tuple(set(code.params) - live.slots)
         code.units, code.breaks = bulks_in_order([node for node, _, _ in reversed(code.nodes)], self._bulk)

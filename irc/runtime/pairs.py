@@ -82,8 +82,8 @@ def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, s
 
 def only_grows(output: Value, name: str) -> bool:
     """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
-    while output.node is not None and output.node.kind == APPEND:
-        output = output.node.inputs[0]
+    while (append := output.made_by(APPEND)) is not None:
+        output = append.inputs[0]
     return output.node is None and output.name == name
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.constants import constant_tensor
 from irc.ir.graph import Graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
 from irc.runtime.binding import binder_of_others, takes_out
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
 
-_CONSTANT = "prim::Constant"
 
 _COMPUTED, _GROUP = "onnx::DequantizeLinear", "prim::FusionGroup"
 """Their results are kept: groups of pointwise operators are how packed numbers are taken apart."""
@@ -128,7 +129,7 @@ class Preparations:
         if binder_of_others(node) is not None:
             return kernel
         if node in self.lasting:
-            tensor = _constant(node.inputs[0])
+            tensor = constant_tensor(node.inputs[0])
             return _once(kernel, self._place()) if tensor is None or self._take(tensor) else kernel
         if node.kind in _COMPUTED_WIDE:
             operands, most = _COMPUTED_WIDE[node.kind]
@@ -138,7 +139,7 @@ class Preparations:
         if spec is not None:
             numbers, make = spec
             operands = [node.inputs[i] for i in numbers if i < len(node.inputs)]
-            tensor = _constant(operands[0]) if operands else None
+            tensor = constant_tensor(operands[0]) if operands else None
             is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
             return _given(_once(make, self._place()), numbers[: len(operands)], kernel) if is_made else kernel
         wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
@@ -150,7 +151,7 @@ class Preparations:
         return {i: kept for i in given if (kept := self._widened(node.inputs[i])) is not None}
 
     def _widened(self, value: Value) -> Kernel | None:
-        tensor = _constant(value)
+        tensor = constant_tensor(value)
         if tensor is None or not is_half(tensor.dtype.numpy):
             return None
         if id(tensor) not in self._wide and self._take(tensor):
@@ -174,7 +175,7 @@ def lasting_nodes(db: AliasDb) -> list[Node]:
     found: list[Node] = []
     same: set[Value] = set()
     for node in db.graph.walk():
-        if node.kind == _CONSTANT:
+        if node.kind == CONSTANT:
             same.update(node.outputs)
         elif not same.issuperset(node.inputs):
             continue
@@ -189,17 +190,12 @@ def lasting_nodes(db: AliasDb) -> list[Node]:
 def _is_computed(node: Node) -> bool:
     group = node.attributes.get("Subgraph") if node.kind == _GROUP else None
     if isinstance(group, Graph):
-        return all(n.kind == _CONSTANT or is_pointwise(n) for n in group.walk())
+        return all(n.kind == CONSTANT or is_pointwise(n) for n in group.walk())
     return node.kind == _COMPUTED
 
 
-def _constant(value: Value) -> Tensor | None:
-    content = value.node.attributes.get("value") if value.node and value.node.kind == _CONSTANT else None
-    return content if isinstance(content, Tensor) else None
-
-
 def _is_constant(value: Value) -> bool:
-    return value.node is not None and value.node.kind == _CONSTANT
+    return value.made_by(CONSTANT) is not None
 
 
 def _given(make: Kernel, numbers: Sequence[int], kernel: Kernel) -> Kernel:

@@ -57,9 +57,10 @@ def value_at(outputs: Sequence[Value], path: Path) -> Value:
     """The value at ``path`` among a graph's outputs; the tuple that it is in, if that is not put together there."""
     value = outputs[path[0]]
     for place in path[1:]:
-        if value.node is None or value.node.kind != _TUPLE:
+        made = value.made_by(_TUPLE)
+        if made is None:
             return value
-        value = value.node.inputs[place]
+        value = made.inputs[place]
     return value
 
 
@@ -71,6 +72,7 @@ def values_at(outputs: Iterable[Value]) -> Iterable[Value]:
         value = pending.pop()
         if value not in found:
             found[value] = None
-            if value.node is not None and value.node.kind == _TUPLE:
-                pending.extend(value.node.inputs)
+            made = value.made_by(_TUPLE)
+            if made is not None:
+                pending.extend(made.inputs)
     return found

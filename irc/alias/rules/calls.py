@@ -8,7 +8,7 @@ from irc.alias.rules.entry import Entry
 from irc.alias.summaries import call
 from irc.ir.functions import callee
 from irc.ir.graph import Graph
-from irc.ir.kinds import CALL, SUBGRAPHS
+from irc.ir.kinds import CALL, CONSTANT, SUBGRAPHS
 from irc.ir.node import Node
 
 
@@ -66,7 +66,7 @@ def _is_functional(graph: Graph) -> bool:
     outputs = graph.outputs
     return (
         all(map(is_functional, graph.nodes))
-        and all(v.node is not None and v.node.kind != "prim::Constant" for v in outputs)
+        and all(v.node is not None and v.node.kind != CONSTANT for v in outputs)
         and len(set(outputs)) == len(outputs)
     )
 

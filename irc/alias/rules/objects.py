@@ -7,6 +7,7 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder
 from irc.alias.rules.entry import Entry, always
 from irc.ir import types
+from irc.ir.constants import constant_value
 from irc.ir.node import Node
 
 
@@ -104,8 +105,7 @@ def _pass_through(rec: Recorder, node: Node) -> None:
 
 def _constant(node: Node, index: int) -> object:
     """The value of an input that is a ``prim::Constant``; None if it is not."""
-    source = node.inputs[index].node if index < len(node.inputs) else None
-    return source.attributes.get("value") if source is not None and source.kind == "prim::Constant" else None
+    return constant_value(node.inputs[index]) if index < len(node.inputs) else None
 
 
 RULES: dict[str, Entry] = {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from irc.alias.rules import tensors
 from irc.ir import ops
 from irc.ir.functions import function_name
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
 from irc.ir.ops.registry import random_switch
 from irc.ir.tensor import Tensor
@@ -70,12 +70,13 @@ def is_resettled(node: Node, old: Value, new: Value) -> bool:
 
 def _setting(value: Value) -> object:
     """The constant that ``value`` is. Tensors of several elements settle no more than what is no constant."""
-    if value.node is None or value.node.kind != "prim::Constant":
+    source = value.made_by(CONSTANT)
+    if source is None:
         return _NO_CONSTANT
-    name = function_name(value.node)
+    name = function_name(source)
     if name is not None:
         return _Function(name)
-    constant = value.node.attributes.get("value")
+    constant = source.attributes.get("value")
     return _NO_CONSTANT if isinstance(constant, Tensor) and constant.numel != 1 else constant
 
 

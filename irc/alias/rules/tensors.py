@@ -21,8 +21,8 @@ def _normalise(rec: Recorder, node: Node) -> Steps | None:
     """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
     if _is_odd(node):
         return opaque(rec, node)
-    training = node.inputs[TRAINING].node
-    trains = True if training is None or training.kind != CONSTANT else training.attributes.get("value")
+    training = node.inputs[TRAINING].made_by(CONSTANT)
+    trains = True if training is None else training.attributes.get("value")
     if isinstance(trains, Tensor) or trains:
         for statistics in node.inputs[3:5]:
             rec.write(node, rec.element(statistics))

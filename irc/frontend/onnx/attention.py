@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def read_in_place(proto: FunctionProto, of_queries: Type, scale: float) -> None:
     made = {name for node in proto.node for name in node.output}
     if not made >= _OF_BODY:
         return  # another version of onnx makes another body
-    wide = isinstance(of_queries, TensorType) and of_queries.dtype in (DType.FLOAT, DType.DOUBLE)
+    wide = of_queries.dtype in (DType.FLOAT, DType.DOUBLE)
     scores = (_ON_QUERIES if wide and 0 <= scale <= 1 else _ON_BOTH) + _SCORES
     instead = {"QKAttnWeight": _parsed(scores), "YPreReshape": _parsed(_RESULT)}
     nodes = [new for old in proto.node for new in instead.get(old.output[0], [old])]

@@ -12,6 +12,7 @@ from irc.frontend.onnx.names import Namer
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
 from irc.frontend.onnx.types import from_proto, generalize, settle
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type
 from irc.ir.verify.onnx_rules import misfit, onnx_name
 
@@ -212,7 +213,7 @@ class GraphBuilder:
 
     def constant(self, tensor: Tensor, block: Block, name: str = "", source: str = "") -> Value:
         """Append a constant called ``name``."""
-        return self.create(block, "prim::Constant", (), (tensor.type,), (name,), {"value": tensor}, None, source).output
+        return self.create(block, CONSTANT, (), (tensor.type,), (name,), {"value": tensor}, None, source).output
 
     def absent(self) -> Value:
         """The value that stands for absent inputs: one for the whole graph."""
@@ -229,7 +230,7 @@ class GraphBuilder:
     def _shared_constant(self, key: str, type: Type, attributes: dict[str, Any]) -> Value:
         value = self._shared.get(key)
         if value is None:
-            node = self.graph.create("prim::Constant", (), (type,), names=(self._namer.fresh(),), attributes=attributes)
+            node = self.graph.create(CONSTANT, (), (type,), names=(self._namer.fresh(),), attributes=attributes)
             self._shared[key] = value = self.graph.block.prepend(node).output
         return value
 

@@ -76,7 +76,7 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
 
 
 def _is_unknown(type: Type) -> bool:
-    return type is not NONE and not (isinstance(type, TensorType) and type.dtype is not None)
+    return type is not NONE and type.dtype is None
 
 
 def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Sequence[Value]) -> RawFunction | None:
@@ -126,7 +126,7 @@ def _taken(kind: str, types: Sequence[Type]) -> list[Type]:
 
 
 def _is_integer(type: Type) -> bool:
-    return isinstance(type, TensorType) and type.dtype is not None and type.dtype.is_integer
+    return type.dtype is not None and type.dtype.is_integer
 
 
 def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Type]) -> None:
@@ -134,7 +134,7 @@ def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Ty
     from onnx import NodeProto, helper
 
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
-        if have != want and isinstance(want, TensorType) and want.dtype is not None:
+        if have != want and want.dtype is not None:
             name = proto.input[i]
             proto.input[i] = f"{name}_given"
             cast: NodeProto = helper.make_node("Cast", [proto.input[i]], [name], to=want.dtype.onnx)

@@ -148,7 +148,7 @@ def _sequence_map(
     results = builder.fill(body, inner, bindings)
     grown: list[Value] = []
     for empty, sequence, result in zip(accumulators, sequences, results):
-        if not isinstance(result.type, TensorType) or result.type.dtype is None:
+        if result.type.dtype is None:
             _fail(f"the element type of what its body gives as {result.name!r} is not known", raw)
         empty.attributes["dtype"] = result.type.dtype.onnx
         type = ListType(generalize(result.type))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from irc.errors import Error
 from irc.ir import Module
 from irc.ir.declared import declared_type
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 
@@ -20,7 +21,7 @@ def check_outputs(module: Module) -> list[str]:
     found: list[str] = []
     for value in module.main.outputs:
         declared = declared_type(value, module.metadata)
-        if declared is None or value.node is None or value.node.kind == "prim::Constant":
+        if declared is None or value.node is None or value.node.kind == CONSTANT:
             continue
         wrong = contradiction(value.type, declared)
         if wrong == "types":

@@ -9,6 +9,7 @@ from irc.errors import Error
 from irc.frontend.onnx.types import from_proto, settle
 from irc.ir import Graph
 from irc.ir.clone import clone_node, clone_nodes
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import TensorType, Type, without_names
 
@@ -72,8 +73,9 @@ def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
     graph = Graph("body", node.graph.weights, node.graph.module)
     mapping = {param: graph.add_input(settle(param.type, type)) for param, type in zip(body.params, given, strict=True)}
     for value in _captured(node):
-        if value.node is not None and value.node.kind == "prim::Constant":
-            graph.block.append(clone_node(value.node, graph, mapping))
+        constant = value.made_by(CONSTANT)
+        if constant is not None:
+            graph.block.append(clone_node(constant, graph, mapping))
         else:
             mapping[value] = graph.add_input(value.type)
     clone_nodes(body, graph.block, mapping)

@@ -19,7 +19,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place, text
-from irc.ir.types import INT, STR, TENSOR, DictType, Dim, DType, ListType, OptionalType, TensorType, Type, rebuilt
+from irc.ir.types import (
+    INT,
+    STR,
+    TENSOR,
+    DictType,
+    Dim,
+    DType,
+    ListType,
+    OptionalType,
+    TensorType,
+    Type,
+    merged,
+    rebuilt,
+)
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
@@ -146,13 +159,11 @@ def settle(inferred: Type | None, declared: Type | None) -> Type:
     """
     if declared is None or inferred is None:
         return inferred or declared or TENSOR
-    if isinstance(inferred, TensorType) and isinstance(declared, TensorType):
-        if inferred.dtype is not None and declared.dtype not in (None, inferred.dtype):
-            return inferred
-        shape = declared.shape if inferred.shape is None else inferred.shape
-        return TensorType(inferred.dtype or declared.dtype, shape)
-    if isinstance(inferred, ListType) and isinstance(declared, ListType):
-        return ListType(settle(inferred.elem, declared.elem))
-    if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
-        return OptionalType(settle(inferred.elem, declared.elem))
-    return inferred
+    return merged(inferred, declared, _settled)
+
+
+def _settled(inferred: TensorType, declared: TensorType) -> TensorType:
+    if inferred.dtype is not None and declared.dtype not in (None, inferred.dtype):
+        return inferred
+    shape = declared.shape if inferred.shape is None else inferred.shape
+    return TensorType(inferred.dtype or declared.dtype, shape)

@@ -104,7 +104,7 @@ class GraphWriter:
         return is_input or self._opsets[""] < identity_since(value.type)
 
     def _is_hoisted(self, value: Value) -> bool:
-        return value.node is not None and value.node.kind == CONSTANT and value not in self._returned
+        return value.made_by(CONSTANT) is not None and value not in self._returned
 
     def _block(self, block: Block, proto: GraphProto, name: str) -> None:
         """Make ``proto`` a nested graph."""

@@ -67,7 +67,7 @@ def returned_types(block: Block) -> list[Type]:
 def _of_one_rank(type: Type, declared: Type | None) -> Type:
     """What may be said of ``type`` if its rank is the same in all trips; it may be known as ``declared`` only."""
     found = settle(type, declared)
-    if not isinstance(found, TensorType) or found.shape is None:
+    if found.shape is None:
         return generalize(found)
     return TensorType(found.dtype, (None,) * len(found.shape))
 
@@ -79,8 +79,8 @@ def result_type(value: Value) -> Type:
     it has the type that the body returns.
     """
     type, source = value.type, value
-    while isinstance(type, OptionalType) and source.node is not None and source.node.kind == LOOP:
-        source = source.node.blocks[0].returns[1 + source.index]
+    while isinstance(type, OptionalType) and (loop := source.made_by(LOOP)) is not None:
+        source = loop.blocks[0].returns[1 + source.index]
         type = source.type
     return value.type if isinstance(type, OptionalType) else type
 

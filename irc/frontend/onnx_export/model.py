@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
 from irc.frontend.onnx_export.prepare import prepare
 from irc.ir.functions import callee
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, Type
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -122,5 +122,5 @@ def _ir_version(module: Module, opsets: Mapping[str, int]) -> int:
 
 
 def _dtypes(type: Type) -> set[DType]:
-    own = {type.dtype} if isinstance(type, TensorType) and type.dtype is not None else set[DType]()
+    own = {type.dtype} if type.dtype is not None else set[DType]()
     return own.union(*map(_dtypes, type.inner))

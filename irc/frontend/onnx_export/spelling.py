@@ -10,6 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, versions
 from irc.ir.builder import Builder
+from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import TensorType, Type
 
@@ -45,9 +46,7 @@ class _Emitter:
 
     def op(self, name: str, inputs: Sequence[Value], shape: Sequence[int], **attributes: Any) -> Value:
         """The result of an operator, which has the element type of its first input."""
-        type = inputs[0].type
-        dtype = type.dtype if isinstance(type, TensorType) else None
-        return self.typed(f"onnx::{name}", inputs, TensorType(dtype, tuple(shape)), attributes)
+        return self.typed(f"onnx::{name}", inputs, TensorType(inputs[0].type.dtype, tuple(shape)), attributes)
 
     def typed(
         self, kind: str, inputs: Sequence[Value], type: Type, attributes: dict[str, Any], name: str = ""
@@ -62,7 +61,7 @@ class _Emitter:
     def numbers(self, values: Any) -> Value:
         """A constant of integers."""
         tensor = Tensor.of(np.array(values, np.int64))
-        node = self._builder.node("prim::Constant", (), [tensor.type], names=[self._stem], attributes={"value": tensor})
+        node = self._builder.node(CONSTANT, (), [tensor.type], names=[self._stem], attributes={"value": tensor})
         return node.output
 
     def slice(self, x: Value, shape: Sequence[int], axis: int, start: int, count: int, step: int = 1) -> Value:
@@ -88,7 +87,7 @@ def _axes_as_input(node: Node, emit: _Emitter) -> Value:
 
 def _slice_scatter(node: Node, emit: _Emitter) -> Value:
     data, source = node.inputs
-    shape, count = (v.type.static_shape if isinstance(v.type, TensorType) else None for v in (data, source))
+    shape, count = (v.type.static_shape for v in (data, source))
     starts, steps = node.attributes["starts"], node.attributes["steps"]
     if shape is None or count is None:
         raise Error("IRC350", f"{node.kind} can be spelt out for known shapes only", f"%{node.output.name}")

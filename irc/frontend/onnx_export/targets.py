@@ -14,8 +14,7 @@ import numpy as np
 
 from irc.ir import Tensor
 from irc.ir.builder import Builder
-from irc.ir.types import TensorType
-from irc.passes.constants import CONSTANT, constant_tensor
+from irc.ir.constants import CONSTANT, constant_tensor
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
@@ -40,7 +39,7 @@ def _sizes(node: Node) -> list[int] | None:
     """A target that leaves nothing open, for one that does so and copies sizes; None if it cannot be told."""
     given = constant_tensor(node.inputs[1]) if len(node.inputs) == 2 else None
     type = node.inputs[0].type
-    if given is None or node.attributes.get("allowzero") or not isinstance(type, TensorType) or type.shape is None:
+    if given is None or node.attributes.get("allowzero") or type.shape is None:
         return None
     target: list[int] = given.numpy().tolist()
     if 0 not in target or -1 not in target:

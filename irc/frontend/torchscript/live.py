@@ -18,6 +18,7 @@ from irc.errors import Error
 from irc.frontend.torchscript.attributes import Read
 from irc.frontend.torchscript.numbers import use_numbers
 from irc.ir import Graph, Module, Node
+from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.types import TENSOR, DType, FutureType, TensorType, Type, rebuilt
@@ -173,13 +174,13 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
     if of_example:
         inputs = {value: rebuilt(value.type, _without_sizes) for value in module.main.inputs}
         for value in module.main.values():
-            if value.node is None or value.node.kind != "prim::Constant":
+            if value.made_by(CONSTANT) is None:
                 value.type = inputs.get(value) or rebuilt(value.type, _without_shape)
     return module
 
 
 def _without_sizes(type: Type) -> Type:
-    if not isinstance(type, TensorType) or type.shape is None:
+    if type.shape is None:
         return type
     return TensorType(type.dtype, (None,) * len(type.shape))
 
@@ -258,7 +259,7 @@ def _complete(graph: Graph, live: Any) -> None:
     while stack:
         mine, its = stack.pop()
         for node, other in zip(mine.walk(), _walk(its), strict=True):
-            if node.kind == "prim::Constant":
+            if node.kind == CONSTANT:
                 _complete_constant(node, other)
             subgraph = node.attributes.get("Subgraph")
             if isinstance(subgraph, Graph):

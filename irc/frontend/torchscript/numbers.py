@@ -7,6 +7,7 @@ product. Files lose the mark, but PyTorch's optimizer takes such operands for nu
 from __future__ import annotations
 
 from irc.ir import Graph, Value, types
+from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import TensorType, Type
 
@@ -34,7 +35,7 @@ def _number(constant: Value, tensor: Tensor) -> Value:
     array = tensor.numpy()
     graph, attributes = constant.node.graph, {"value": array.item()}
     return (
-        graph.create("prim::Constant", (), (_KINDS[array.dtype.kind],), attributes=attributes)
+        graph.create(CONSTANT, (), (_KINDS[array.dtype.kind],), attributes=attributes)
         .insert_after(constant.node)
         .output
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from irc.ir.constants import constant_value
+
 if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.value import Value
@@ -30,8 +32,9 @@ def joined(node: Node) -> Join | None:
     """
     if node.kind in _WITH_AXIS:
         axis, parts = node.attributes.get("axis"), node.inputs
-    elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2 and (made := node.inputs[0].node) is not None:
-        if made.kind != "prim::ListConstruct" or made.output.users != [node]:
+    elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2:
+        made = node.inputs[0].made_by("prim::ListConstruct")
+        if made is None or made.output.users != [node]:
             return None
         axis, parts = _dimension(node), made.inputs
     else:
@@ -40,7 +43,4 @@ def joined(node: Node) -> Join | None:
 
 
 def _dimension(node: Node) -> object:
-    if len(node.inputs) == 1:
-        return 0
-    made = node.inputs[1].node
-    return None if made is None or made.kind != "prim::Constant" else made.attributes.get("value")
+    return 0 if len(node.inputs) == 1 else constant_value(node.inputs[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irc.ir import types
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.registry import effects, functional_by_default, random_switch, schemas
@@ -68,8 +69,8 @@ def _is_off(node: Node, name: str) -> bool:
     by_default = argument.has_default and not argument.default
     if position >= len(node.inputs):
         return by_default
-    source = node.inputs[position].node
-    if source is None or source.kind != "prim::Constant":
+    source = node.inputs[position].made_by(CONSTANT)
+    if source is None:
         return False
     value = source.attributes.get("value")
     if value is None:

@@ -7,6 +7,7 @@ same place. So a twin may write while it reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.ir import types
@@ -59,13 +60,13 @@ def may_take(node: Node, index: int) -> bool:
         return False
     others = [v.type for i, v in enumerate(node.inputs) if i != index]
     if node.kind in TORCH:
-        return (node.kind in _KEEP_TYPE and not others) or _torch_keeps(target, others)
+        return (node.kind in _KEEP_TYPE and not others) or keeps_type(target, others)
     return node.kind not in _BROADCASTING or all(broadcasts_into(other, target) for other in others)
 
 
-def broadcasts_into(other: Type, target: TensorType) -> bool:
+def broadcasts_into(other: Type, target: Type) -> bool:
     """Whether a tensor of type ``other`` surely broadcasts to the shape of ``target``."""
-    if not isinstance(other, TensorType) or other.shape is None:
+    if other.shape is None:
         return False
     if target.shape is None or len(other.shape) > len(target.shape):
         return other.shape == ()
@@ -73,14 +74,11 @@ def broadcasts_into(other: Type, target: TensorType) -> bool:
     return all(d == 1 or (d is not None and d == n) for d, n in pairs)
 
 
-def _torch_keeps(target: TensorType, others: list[Type]) -> bool:
+def keeps_type(target: Type, others: Sequence[Type]) -> bool:
     """Whether arithmetic on a tensor of type ``target`` and ``others`` gives a tensor of that type.
 
     Numbers do not widen a tensor of floats, nor do tensors of the same element type.
     """
     if target.dtype is None or not target.dtype.is_float:
         return False
-    return all(
-        t in _NUMBERS or (isinstance(t, TensorType) and t.dtype is target.dtype and broadcasts_into(t, target))
-        for t in others
-    )
+    return all(t in _NUMBERS or (t.dtype is target.dtype and broadcasts_into(t, target)) for t in others)

@@ -9,7 +9,7 @@ from typing import Any
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.graph import Graph
-from irc.ir.kinds import RETURN
+from irc.ir.kinds import CONSTANT, RETURN
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
@@ -182,7 +182,7 @@ class GraphParser:
         attributes: dict[str, Any] = {}
         version = None
         if match["open"]:
-            declared = out_types[0] if kind == "prim::Constant" and len(out_types) == 1 else None
+            declared = out_types[0] if kind == CONSTANT and len(out_types) == 1 else None
             version = self._attribute_list(attributes, declared)
         node = Node(self.graph, kind, self._values("the operator"), attributes, version)
         out_types = self._told(out_types)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.text.literals import literal_text
 from irc.ir.text.names import attribute_text, graph_text, kind_text, note_text, value_text
@@ -134,7 +135,7 @@ class _Printer:
 
     def _operator(self, node: Node) -> str:
         kind = kind_text(node.kind)
-        is_constant = node.kind == "prim::Constant" and len(node.outputs) == 1
+        is_constant = node.kind == CONSTANT and len(node.outputs) == 1
         declared = self._shown(node.outputs[0].type) if is_constant else None
         items: list[str] = []
         for key, value in node.attributes.items():

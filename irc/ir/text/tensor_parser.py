@@ -14,7 +14,7 @@ from irc.ir.text.literals import Opaque
 from irc.ir.text.scalar_parser import SCALAR, element_value
 from irc.ir.text.tensor_elements import array_of
 from irc.ir.text.type_parser import TypeParser
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, Type
 from irc.wording import count
 
 _TENSOR = terminal(
@@ -168,6 +168,6 @@ class TensorParser:
 
 def _exact(t: Type | None) -> tuple[DType, tuple[int, ...]] | None:
     """Element type and shape, if ``t`` is a tensor type that gives both entirely."""
-    if not isinstance(t, TensorType) or t.dtype is None or (shape := t.static_shape) is None:
+    if t is None or t.dtype is None or (shape := t.static_shape) is None:
         return None
     return t.dtype, shape

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.canonicalize.match import Match, rewrite
 from irc.passes.canonicalize.sizes import as_number, number
-from irc.passes.constants import constant_tensor, is_constant
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -41,7 +41,7 @@ class _Repeated(NamedTuple):
 def product_of_shared_heads(m: Match) -> Value | None:
     """Queries of all heads that share keys are the rows of one product; so are the weights of values."""
     left, right, out = m.types.tensor(0), m.input(1), m.output.type
-    if left.shape is None or left.rank != 4 or not isinstance(out, TensorType):
+    if left.shape is None or left.rank != 4:
         return None
     chain = _chain(m, right)
     found = _repeated(m, chain[-1][1] if chain else right)
@@ -61,7 +61,7 @@ def product_of_shared_heads(m: Match) -> Value | None:
     return _heads(m, product, found.heads, out)
 
 
-def _heads(m: Match, value: Value, heads: int, type: TensorType) -> Value:
+def _heads(m: Match, value: Value, heads: int, type: Type) -> Value:
     """``value`` with so many heads: batch and width stay, even if they are 0."""
     target = m.new_constant(Tensor.of(np.array([0, heads, -1, 0])))
     return m.new("onnx::Reshape", [value, target], type)
@@ -69,8 +69,8 @@ def _heads(m: Match, value: Value, heads: int, type: TensorType) -> Value:
 
 def _with(type: Type, axis: int, size: int | None) -> TensorType:
     """``type``, of a tensor, with another size along ``axis``."""
-    dtype, shape = (type.dtype, type.shape) if isinstance(type, TensorType) else (None, None)
-    return TensorType(dtype, shape and (*shape[:axis], size, *shape[axis + 1 :]))
+    shape = type.shape
+    return TensorType(type.dtype, shape and (*shape[:axis], size, *shape[axis + 1 :]))
 
 
 def _chain(m: Match, value: Value) -> list[tuple[Node, Value]]:
@@ -105,7 +105,7 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
         return None
     reshape, expand, unsqueeze = nodes
     source, expanded = unsqueeze.inputs[0], expand.output
-    if (_rank(source), _rank(expanded), _rank(value)) != (4, 5, 4) or is_constant(source):
+    if (source.type.rank, expanded.type.rank, value.type.rank) != (4, 5, 4) or is_constant(source):
         return None
     sizes = m.sizes
     target, axes = sizes.types(reshape), sizes.types(unsqueeze).axes(1)
@@ -128,18 +128,15 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
     return _Repeated(source, shared, heads, nodes)
 
 
-def _rank(value: Value) -> int | None:
-    return value.type.rank if isinstance(value.type, TensorType) else None
-
-
 def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
     """The nodes of ``kinds``, last first, by which ``value`` is made in the block of the match."""
     nodes: list[Node] = []
     for kind in kinds:
-        if value.node is None or value.node.kind != kind or value.node.block is not m.node.block:
+        node = value.made_by(kind)
+        if node is None or node.block is not m.node.block:
             return None
-        nodes.append(value.node)
-        value = value.node.inputs[0]
+        nodes.append(node)
+        value = node.inputs[0]
     return nodes
 
 
@@ -173,7 +170,7 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
         return None
     transpose, merge = nodes
     x, sizes = merge.inputs[0], m.sizes
-    own, rank = _rank(x), _rank(m.output)
+    own, rank = x.type.rank, m.output.type.rank
     if own is None or rank is None or min(own, rank) < 4 or (merge.version or 5) < 5:
         return None
     rows, width = sizes.axis(x, own - 2), sizes.axis(x, own - 1)
@@ -186,7 +183,7 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
     # A 0 would copy a size of another axis, but for the first.
     stay = all(as_number(size) for size in (*first[1:], width)) and bool(first)
     if not stay or not all(_is_asked_for(sizes, m.node, axis, size) for axis, size in enumerate(first)):
-        shape = m.output.type.static_shape if isinstance(m.output.type, TensorType) else None
+        shape = m.output.type.static_shape
         if shape is None or 0 in shape:
             return None
         plain = (*shape[:-2], shape[-1], shape[-2])

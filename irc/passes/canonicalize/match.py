@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.constants import constant_tensor
+from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
-from irc.ir.types import TensorType, Type
-from irc.passes.shapes.context import NodeTypes, constant_tensor
+from irc.ir.types import Type
+from irc.passes.shapes.context import NodeTypes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -78,7 +80,7 @@ class Match:
     def same_type(self, value: Value) -> bool:
         """Whether ``value`` surely has the element type of the output."""
         a, b = value.type, self.output.type
-        return isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype is not None and a.dtype is b.dtype
+        return a.dtype is not None and a.dtype is b.dtype
 
     def can_share(self, value: Value) -> bool:
         """Whether ``value``, equal to the output, may stand for it although one of them may be a copy now."""
@@ -121,15 +123,9 @@ class Match:
 
     def new_constant(self, tensor: Tensor) -> Value:
         """Insert a constant before the matched node."""
-        return self.new("prim::Constant", [], tensor.type, {"value": tensor})
+        return self.new(CONSTANT, [], tensor.type, {"value": tensor})
 
 
 def surely_equal(a: Type, b: Type) -> bool:
     """Whether two tensor types are complete (named sizes allowed, unknown ones not) and equal."""
-    return (
-        isinstance(a, TensorType)
-        and a == b
-        and a.dtype is not None
-        and a.shape is not None
-        and all(d is not None for d in a.shape)
-    )
+    return a == b and a.dtype is not None and a.shape is not None and all(d is not None for d in a.shape)

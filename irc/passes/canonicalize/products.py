@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.ops.joins import APPEND, CONCAT
 from irc.ir.ops.movers import MOVERS, ORDERED, PERMUTING
 from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType
+from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
-from irc.passes.constants import constant_tensor, is_constant
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -90,7 +90,7 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
         if tensor is None or tensor.numel != 1 or is_constant(source):
             continue
         type = source.type
-        if isinstance(type, TensorType) and type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
+        if type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
             return _Scaled(source, float(tensor.scalar), type.dtype, node, moved)
     return None
 
@@ -98,15 +98,16 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
 def _is_weight(value: Value) -> bool:
     """Whether ``value`` is a constant, whose elements may have been moved."""
     for _ in range(_LONGEST_CHAIN):
-        if value.node is None or value.node.kind not in _MOVING:
+        moving = value.made_by(*_MOVING)
+        if moving is None:
             break
-        value = value.node.inputs[0]
+        value = moving.inputs[0]
     return is_constant(value)
 
 
 def _is_larger(value: Value, other: Value) -> bool:
     """Whether ``value`` has more elements than ``other``, as far as that can be told: a cache is the larger one."""
-    sizes = [v.type.static_shape if isinstance(v.type, TensorType) else None for v in (value, other)]
+    sizes = [v.type.static_shape for v in (value, other)]
     if sizes[0] is not None and sizes[1] is not None:
         return math.prod(sizes[0]) > math.prod(sizes[1])
     return _lasting(value) > _lasting(other)

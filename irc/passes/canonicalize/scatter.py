@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.ir.types import TensorType
+from irc.ir.constants import constant_tensor
 from irc.passes.canonicalize.match import Match, rewrite, surely_equal
 from irc.passes.canonicalize.sizes import number
-from irc.passes.shapes.context import constant_tensor
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -68,11 +67,11 @@ def scatter_to_slice(m: Match) -> Value | None:
 def scatter_of_all(m: Match) -> Value | None:
     """Indices of all positions in order, as of the slice of a mask that is all of it: nothing but updates is left."""
     data, indices, updates = m.node.inputs
-    join, shape = indices.node, m.types.shape(0)
+    join, shape = indices.made_by("onnx::Concat"), m.types.shape(0)
     if shape is None or _adds_up(m.node.attributes) or not m.is_fixed(indices):
         return None
     columns = [indices]
-    if join is not None and join.kind == "onnx::Concat":
+    if join is not None:
         columns = join.inputs
         if join.attributes.get("axis") not in (-1, len(columns)):
             return None
@@ -89,38 +88,44 @@ def scatter_of_all(m: Match) -> Value | None:
 
 def _counted(m: Match, column: Value, axis: int, rank: int) -> Size | None:
     """How far ``column``, which has one more axis at its end, counts from 0 along ``axis``, and along no other."""
-    made = column.node
-    if made is None or made.kind != "onnx::Unsqueeze" or m.sizes.types(made).axes(1) not in ([-1], [rank]):
+    made = column.made_by("onnx::Unsqueeze")
+    if made is None or m.sizes.types(made).axes(1) not in ([-1], [rank]):
         return None
     wide = made.inputs[0]
-    tall = wide.node.inputs[0] if wide.node is not None and wide.node.kind == "onnx::Expand" else wide
-    own = tall.type.rank if isinstance(tall.type, TensorType) else None
+    tall = _before(wide, "onnx::Expand")
+    own = tall.type.rank
     if own is None or not 0 <= (at := axis + own - rank) < own:
         return None
     if any(m.sizes.axis(tall, other) != number(1) for other in range(own) if other != at):
         return None
-    line = tall.node.inputs[0] if tall.node is not None and tall.node.kind == "onnx::Reshape" else tall
-    if not isinstance(line.type, TensorType) or line.type.rank != 1 or not _counts(m, line):
+    line = _before(tall, "onnx::Reshape")
+    if line.type.rank != 1 or not _counts(m, line):
         return None
     return m.sizes.axis(line, 0) if all(m.is_fixed(value) for value in (column, wide, tall)) else None
 
 
+def _before(value: Value, kind: str) -> Value:
+    """What an operator of ``kind`` made ``value`` of; itself if none did."""
+    made = value.made_by(kind)
+    return value if made is None else made.inputs[0]
+
+
 def _counts(m: Match, line: Value) -> bool:
     """Whether ``line``, of one dimension, is 0, 1, 2, and so on."""
-    node = line.node
-    if node is not None and node.kind == "onnx::Slice" and m.is_fixed(line):
-        types = m.sizes.types(node)
+    part = line.made_by("onnx::Slice")
+    if part is not None and m.is_fixed(line):
+        types = m.sizes.types(part)
         if types.version < 10 or types.ints(1) != [0] or (types.has(4) and types.ints(4) != [1]):
             return False
-        line = node.inputs[0]
-        node = line.node
+        line = part.inputs[0]
     tensor = constant_tensor(line)
     if tensor is not None:
         spelt_out = tensor.numel < 2 or not tensor.is_splat
         return spelt_out and np.array_equal(tensor.numpy(), np.arange(tensor.numel))
-    if node is None or node.kind != "onnx::Range" or not m.is_fixed(line):
+    counted = line.made_by("onnx::Range")
+    if counted is None or not m.is_fixed(line):
         return False
-    types = m.sizes.types(node)
+    types = m.sizes.types(counted)
     return types.ints(0) == [0] and types.ints(2) == [1]
 
 
@@ -134,9 +139,8 @@ def _columns(m: Match, indices: Value) -> list[Array] | None:
     if tensor is not None:
         array = tensor.numpy()
         return [array[..., k] for k in range(array.shape[-1])] if array.ndim else None
-    node = indices.node
-    rank = indices.type.rank if isinstance(indices.type, TensorType) else None
-    if node is None or node.kind != "onnx::Concat" or rank is None or node.attributes.get("axis") not in (-1, rank - 1):
+    node, rank = indices.made_by("onnx::Concat"), indices.type.rank
+    if node is None or rank is None or node.attributes.get("axis") not in (-1, rank - 1):
         return None
     columns = [_column(m, value) for value in node.inputs] if m.is_fixed(indices) else []
     found = [column for column in columns if column is not None]
@@ -145,23 +149,20 @@ def _columns(m: Match, indices: Value) -> list[Array] | None:
 
 def _column(m: Match, value: Value) -> Array | None:
     """A tensor whose last dimension is 1, without that dimension."""
-    type, node = value.type, value.node
-    shape = type.static_shape if isinstance(type, TensorType) else None
-    if not shape or shape[-1] != 1 or node is None:
+    shape = value.type.static_shape
+    if not shape or shape[-1] != 1:
         return None
     tensor = constant_tensor(value)
     if tensor is not None:
         return tensor.numpy()[..., 0]
-    source = node.inputs[0].type if node.kind == "onnx::Unsqueeze" else None
-    if not isinstance(source, TensorType) or source.shape != shape[:-1] or not m.is_fixed(value):
+    node = value.made_by("onnx::Unsqueeze")
+    if node is None or node.inputs[0].type.shape != shape[:-1] or not m.is_fixed(value):
         return None
     return _spread(m, node.inputs[0], shape[:-1])
 
 
 def _spread(m: Match, value: Value, shape: tuple[int, ...]) -> Array | None:
-    if value.node is not None and value.node.kind == "onnx::Expand" and m.is_fixed(value):
-        value = value.node.inputs[0]
-    tensor = constant_tensor(value)
+    tensor = constant_tensor(_before(value, "onnx::Expand") if m.is_fixed(value) else value)
     return None if tensor is None else np.broadcast_to(tensor.numpy(), shape)
 
 

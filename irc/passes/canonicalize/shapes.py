@@ -10,7 +10,7 @@ import numpy as np
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.movers import ORDERED
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType
+from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite, surely_equal
 from irc.passes.shapes.contents import CONTENTS_RULES
 
@@ -27,7 +27,7 @@ _LONGEST_CHAIN = 16
 def known_contents(m: Match) -> Value | None:
     """Shape arithmetic whose result is known becomes a constant."""
     type, contents = m.output.type, m.inference.contents.get(m.output)
-    if contents is None or not isinstance(type, TensorType) or type.dtype is None:
+    if contents is None or type.dtype is None:
         return None
     if not all(isinstance(d, int) for d in contents.flat) or not m.can_be_constant():
         return None
@@ -86,14 +86,14 @@ def reshape_of_reshape(m: Match) -> Value | None:
 def operand_expanded_for_nothing(m: Match) -> Value | None:
     """Operators that broadcast need no Expand before them, unless it alone gives the result its shape."""
     out, db = m.output.type, m.rewriter.db
-    if m.types.version < 7 or not isinstance(out, TensorType) or out.shape is None or None in out.shape:
+    if m.types.version < 7 or out.shape is None or None in out.shape:
         return None
-    expands = {i: v.node for i, v in enumerate(m.node.inputs) if v.node is not None and v.node.kind == "onnx::Expand"}
+    expands = {i: e for i, v in enumerate(m.node.inputs) if (e := v.made_by("onnx::Expand")) is not None}
     plain = {
         i: e.inputs[0] for i, e in expands.items() if not (db.has_writers(e.inputs[0]) or db.has_writers(e.output))
     }
     inputs = [plain.get(i, v) for i, v in enumerate(m.node.inputs)]
-    shape = m.types.broadcast([v.type.shape if isinstance(v.type, TensorType) else None for v in inputs])
+    shape = m.types.broadcast([v.type.shape for v in inputs])
     for i in plain:
         if shape == out.shape:
             break
@@ -109,7 +109,7 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
 def constant_of_known_shape(m: Match) -> Value | None:
     """Becomes a splat, which takes no memory whatever its size."""
     type, given = m.output.type, m.types.attr("value")
-    sizes = type.static_shape if isinstance(type, TensorType) else None
+    sizes = type.static_shape
     if sizes is None or math.prod(d or 1 for d in sizes) > MAX_ELEMENTS or not m.can_be_constant():
         return None
     dtype = DType.FLOAT if given is None else given.dtype

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.ops.movers import ORDERED
 from irc.ir.ops.pointwise import POINTWISE, SHAPED_LIKE_FIRST, is_pointwise
 from irc.ir.ops.slices import bounds
-from irc.ir.types import Dim, DType, TensorType
+from irc.ir.types import Dim, DType
 from irc.passes.shapes.context import NodeTypes
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Sizes:
     def axis(self, value: Value, axis: int) -> Size | None:
         """The size of ``value`` along ``axis``, which is not negative; None if even its rank is not known."""
         type = value.type
-        if not isinstance(type, TensorType) or type.shape is None or not self._inference.is_fixed(value):
+        if type.shape is None or not self._inference.is_fixed(value):
             return None
         dim = type.shape[axis]
         if dim is not None:
@@ -167,8 +167,8 @@ def _of_mul(s: Sizes, c: NodeTypes, index: int) -> Size | None:
 
 def _of_where(s: Sizes, c: NodeTypes, index: int) -> Size | None:
     """As exporters replace the -1 of a shape: Where(Equal(shape, -1), ...)."""
-    equal = c.node.inputs[0].node
-    if equal is None or equal.kind != "onnx::Equal":
+    equal = c.node.inputs[0].made_by("onnx::Equal")
+    if equal is None:
         return None
     a, b = (_spread(s, s.types(equal), i, index) for i in (0, 1))
     differ = (_is_size(a) and _is_negative(b)) or (_is_size(b) and _is_negative(a))
@@ -292,7 +292,7 @@ def _of_product(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
 
 
 def _of_pointwise(s: Sizes, c: NodeTypes, axis: int) -> Size | None:
-    rank = c.node.output.type.rank if isinstance(c.node.output.type, TensorType) else None
+    rank = c.node.output.type.rank
     return None if rank is None or not is_pointwise(c.node) else _broadcast(s, c.node.inputs, axis - rank)
 
 
@@ -300,7 +300,7 @@ def _broadcast(s: Sizes, values: Sequence[Value], from_end: int) -> Size | None:
     """The size of what ``values`` broadcast to, of which at most one kind is not 1."""
     found: set[Size | None] = set()
     for value in values:
-        rank = value.type.rank if isinstance(value.type, TensorType) else None
+        rank = value.type.rank
         if rank is None:
             return None
         if rank + from_end >= 0:

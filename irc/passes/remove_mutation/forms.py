@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 from irc.ir import Node, Value, types
+from irc.ir.constants import constant_value
 from irc.ir.ops import Effects, effects, resolve, schemas
-from irc.ir.ops.twins import broadcasts_into, twin_of
+from irc.ir.ops.twins import keeps_type, twin_of
 from irc.ir.schema import Schema
 from irc.ir.types import TensorType
-from irc.passes.constants import constant_value
 
 # -- in-place operators ------------------------------------------------------
 
@@ -34,7 +34,8 @@ _LIKE_FIRST = frozenset(
 
 _BOOLEAN = frozenset(f"aten::{name}" for name in "eq ge gt le logical_and logical_not logical_or lt ne".split())
 
-_NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL, types.NONE, types.STR})
+_SETTINGS = frozenset({types.NONE, types.STR})
+"""Types of operands that are no numbers."""
 
 
 def functional_kind(node: Node) -> str | None:
@@ -83,13 +84,8 @@ def is_like_first(node: Node, functional: str) -> bool:
     """
     if not functional.startswith("aten::") or functional in _LIKE_FIRST:
         return True
-    first = node.inputs[0].type
-    if functional in _BOOLEAN or not isinstance(first, TensorType) or first.dtype is None or not first.dtype.is_float:
-        return False
-    return all(
-        t in _NUMBERS or (isinstance(t, TensorType) and t.dtype is first.dtype and broadcasts_into(t, first))
-        for t in (v.type for v in node.inputs[1:])
-    )
+    first, *others = [v.type for v in node.inputs]
+    return functional not in _BOOLEAN and keeps_type(first, [t for t in others if t not in _SETTINGS])
 
 
 def is_laid_out_like_first(node: Node) -> bool:
@@ -147,8 +143,8 @@ def _reshape(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
 
 def permutation(node: Node) -> list[int] | None:
     """The constant order of dimensions that ``aten::permute`` is given; None if it is not constant."""
-    source = node.inputs[1].node
-    if source is not None and source.kind == "prim::ListConstruct":
+    source = node.inputs[1].made_by("prim::ListConstruct")
+    if source is not None:
         order: Any = [constant_value(v) for v in source.inputs]
     else:
         order = constant_value(node.inputs[1])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from irc.errors import Error, nonsense
+from irc.ir.constants import constant_tensor
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
-from irc.ir.tensor import Tensor
 from irc.ir.types import (
     NONE,
     TENSOR,
@@ -92,7 +92,7 @@ def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
 
 def _possible(type: Type) -> Type:
     """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
-    if not isinstance(type, TensorType) or not type.shape:
+    if not type.shape:
         return type
     shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
     return type if shape == type.shape else TensorType(type.dtype, shape)
@@ -252,18 +252,9 @@ class NodeTypes:
         return names[0] if names else None
 
 
-def constant_tensor(value: Value) -> Tensor | None:
-    """The tensor that ``value`` always is, or None if it is no constant tensor with known contents."""
-    node = value.node
-    if node is None or node.kind != "prim::Constant":
-        return None
-    tensor = node.attributes.get("value")
-    return tensor if isinstance(tensor, Tensor) and not tensor.is_absent else None
-
-
 def trackable(type: Type) -> bool:
     """Whether contents of tensors of this type are tracked: integers, at most a shape's worth."""
-    if not isinstance(type, TensorType) or type.dtype is None:
+    if type.dtype is None:
         return False
     if not (type.dtype.is_integer or type.dtype is DType.BOOL) or type.dtype.bits < 8:
         return False
@@ -273,7 +264,7 @@ def trackable(type: Type) -> bool:
 
 def fit(contents: Contents, type: Type) -> bool:
     """Whether ``contents`` may be a tensor's of ``type``: of its shape, and of numbers that have not wrapped around."""
-    if not isinstance(type, TensorType) or type.static_shape != contents.shape:
+    if type.static_shape != contents.shape:
         return False
     dtype = type.dtype
     if dtype is None or not dtype.is_integer:

@@ -151,7 +151,7 @@ def split_to_sequence(c: NodeTypes) -> Type:
 @shape_rule("ConcatFromSequence")
 def concat_from_sequence(c: NodeTypes) -> Type:
     element = c.element(0)
-    return TensorType(element.dtype if isinstance(element, TensorType) else None)
+    return TensorType(element.dtype)
 
 
 @shape_rule("Optional")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.ops.scan import is_batched, scan_states
-from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type, join
+from irc.ir.types import DType, TensorType, Type, join, rebuilt, refined
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
@@ -97,7 +97,7 @@ class Inference:
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
-        value.type = refine(type, self._declared.setdefault(value, value.type))
+        value.type = refined(type, self._declared.setdefault(value, value.type))
 
     def is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value`` itself: looking at how it is made tells its contents."""
@@ -137,7 +137,7 @@ class Inference:
         carried = node.inputs[2:]
         if onnx:
             for param, dtype in zip(body.params, (DType.INT64, DType.BOOL)):  # of one element, with or without an axis
-                has_axis = isinstance(param.type, TensorType) and param.type.rank == 1
+                has_axis = param.type.rank == 1
                 self.set_type(param, TensorType(dtype, (1,) if has_axis else ()))
         params = body.params[2 if onnx else 1 :]
         self._to_fixed_point(body, params, [v.type for v in carried], body.returns[1 : 1 + len(carried)])
@@ -160,13 +160,13 @@ class Inference:
             NodeTypes(node, self.contents).fail("its axes are not as many as what it scans and stacks")
         length = None
         for param, value, axis in zip(body.params[states:], inputs[states:], axes, strict=True):
-            shape = value.type.shape if isinstance(value.type, TensorType) else None
+            shape, dtype = value.type.shape, value.type.dtype
             if shape is None:
-                self.set_type(param, TensorType(getattr(value.type, "dtype", None)))
+                self.set_type(param, TensorType(dtype))
                 continue
             at = NodeTypes(node, self.contents).axis(axis, len(shape))
             length = shape[at] if length is None else length
-            self.set_type(param, TensorType(_dtype(value.type), (*shape[:at], *shape[at + 1 :])))
+            self.set_type(param, TensorType(dtype, (*shape[:at], *shape[at + 1 :])))
         self._to_fixed_point(body, body.params[:states], [v.type for v in inputs[:states]], body.returns[:states])
         for out, param in zip(node.outputs, body.params[:states], strict=False):
             self.set_type(out, param.type)
@@ -242,43 +242,13 @@ where each of many values hands on the one before, every round widens one more o
 
 def _forget(type: Type, rounds: int) -> Type:
     """What is left of ``type`` after so many rounds."""
-    if isinstance(type, ListType):
-        return ListType(_forget(type.elem, rounds))
-    if isinstance(type, OptionalType):
-        return OptionalType(_forget(type.elem, rounds))
-    if not isinstance(type, TensorType):
-        return type
-    return TensorType(type.dtype if rounds < _MAX_ROUNDS + _PATIENCE else None)
-
-
-def refine(inferred: Type, declared: Type) -> Type:
-    """``inferred``, with what it leaves open filled in from ``declared``; a number is more than a name for a size."""
-    if isinstance(inferred, ListType) and isinstance(declared, ListType):
-        return ListType(refine(inferred.elem, declared.elem))
-    if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
-        return OptionalType(refine(inferred.elem, declared.elem))
-    if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
-        return inferred
-    shape = inferred.shape
-    if shape is None:
-        shape = declared.shape
-    elif declared.shape is not None and len(declared.shape) == len(shape):
-        shape = tuple(_refine_size(i, d) for i, d in zip(shape, declared.shape, strict=True))
-    return TensorType(inferred.dtype or declared.dtype, shape)
-
-
-def _refine_size(inferred: Dim, declared: Dim) -> Dim:
-    takes_over = inferred is None or (isinstance(inferred, str) and isinstance(declared, int))
-    return declared if takes_over else inferred
+    few = rounds < _MAX_ROUNDS + _PATIENCE
+    return rebuilt(type, lambda part: TensorType(part.dtype if few else None) if isinstance(part, TensorType) else part)
 
 
 def stacked(type: Type, length: int | str | None, axis: int = 0) -> Type:
     """The type of ``length`` tensors of ``type`` stacked along a new axis."""
-    if not isinstance(type, TensorType) or type.shape is None:
-        return TensorType(_dtype(type))
+    if type.shape is None:
+        return TensorType(type.dtype)
     at = axis + len(type.shape) + 1 if axis < 0 else axis
     return TensorType(type.dtype, (*type.shape[:at], length, *type.shape[at:]))
-
-
-def _dtype(type: Type) -> DType | None:
-    return type.dtype if isinstance(type, TensorType) else None

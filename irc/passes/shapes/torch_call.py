@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops import resolve
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, apply, as_contents, shape_rule
@@ -97,9 +98,8 @@ class Call:
         tracked = self.types.contents.get(value)
         if tracked is not None and tracked.ndim == 0 and not isinstance(value.type, TensorType):
             return tracked.item() if isinstance(tracked.item(), int) else UNKNOWN
-        if value.node is None or value.node.kind != "prim::Constant":
-            return UNKNOWN
-        found = value.node.attributes.get("value", UNKNOWN)
+        source = value.made_by(CONSTANT)
+        found = UNKNOWN if source is None else source.attributes.get("value", UNKNOWN)
         return found if isinstance(found, bool | int | float | str) else UNKNOWN
 
     def dims(self, name: str, count: int | None = None) -> list[Dim] | None:
@@ -141,7 +141,7 @@ class Call:
             return list(tracked) if self.types.is_fixed(value) else None
         if value.node is None or not self.types.is_fixed(value):
             return None
-        if value.node.kind == "prim::Constant":
+        if value.node.kind == CONSTANT:
             given = value.node.attributes.get("value")
             return list(given) if isinstance(given, list | tuple) else None  # type: ignore[reportUnknownArgumentType]
         if value.node.kind != "prim::ListConstruct":
@@ -157,8 +157,8 @@ class Call:
     def elements(self, name: str) -> list[TensorType] | None:
         """The types of the tensors in a list that is made on the spot."""
         value = self.value(name)
-        node = value.node if value is not None and self.types.is_fixed(value) else None
-        if node is None or node.kind != "prim::ListConstruct":
+        node = value.made_by("prim::ListConstruct") if value is not None and self.types.is_fixed(value) else None
+        if node is None:
             return None
         types = [v.type for v in node.inputs]
         return [t if isinstance(t, TensorType) else TENSOR for t in types]

@@ -189,15 +189,15 @@ def masked_select(c: Call) -> Type:
 def index(c: Call) -> Type:
     """Of one tensor of integers among slices; masks choose as many elements as they please."""
     x, places = c.tensor(0), c.value("indices")
-    node = places.node if places is not None and c.types.is_fixed(places) else None
-    if x.shape is None or node is None or node.kind != "prim::ListConstruct":
+    node = places.made_by("prim::ListConstruct") if places is not None and c.types.is_fixed(places) else None
+    if x.shape is None or node is None:
         return TensorType(x.dtype)
     given = [(i, v.type) for i, v in enumerate(node.inputs) if v.type != types.NONE]
     tensors = [(i, t.elem if isinstance(t, OptionalType) else t) for i, t in given]
     if len(tensors) != 1 or tensors[0][0] >= len(x.shape):
         return TensorType(x.dtype)
     at, found = tensors[0]
-    if not isinstance(found, TensorType) or found.dtype not in (DType.INT64, DType.INT32) or found.shape is None:
+    if found.dtype not in (DType.INT64, DType.INT32) or found.shape is None:
         return TensorType(x.dtype)
     return TensorType(x.dtype, _with(x.shape, at, *found.shape))
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.ops.scan import scanned_rows
-from irc.ir.types import TensorType
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.values import describe, is_array
@@ -147,4 +146,4 @@ def trip_count(value: Any) -> int | None:
 
 
 def _rank(param: Value) -> int:
-    return param.type.rank or 0 if isinstance(param.type, TensorType) else 0
+    return param.type.rank or 0

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind
 from irc.alias.sets import members
+from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.tensor import Tensor
-from irc.ir.types import PrimType, TensorType
+from irc.ir.types import PrimType
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     positions[graph.block.return_node] = len(positions) + 1
     held: list[_Held] = []
     for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
-        if value.node is not None and value.node.kind == "prim::Constant":
+        if value.made_by(CONSTANT):
             continue
         born = 0 if value.node is None else positions[value.node]
         users = (user.ancestor_in(graph.block) for user in value.iter_users())
@@ -120,6 +121,6 @@ def value_bytes(value: Value) -> int | None:
     """Bytes of a tensor value; 0 for numbers and the like, None if its shape or type is not known."""
     if isinstance(value.type, PrimType):
         return 0
-    if not isinstance(value.type, TensorType) or value.type.dtype is None or value.type.static_shape is None:
+    if value.type.dtype is None or value.type.static_shape is None:
         return None
     return math.prod(value.type.static_shape) * value.type.dtype.numpy.itemsize

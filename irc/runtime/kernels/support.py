@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -182,12 +182,16 @@ def widened(x: Array) -> Array:
         return x
     if x.dtype != np.float16 or x.size < _BY_BITS:
         return x.astype(np.float32)
-    found: Array = np.empty_like(x, np.float32)
-    source, target = x.ravel("K"), found.ravel("K")  # the latter is dense, and so a view
+    return _by_blocks(_widen, x, np.empty_like(x, np.float32))
+
+
+def _by_blocks(convert: Callable[[Array, Array], None], x: Array, out: Array) -> Array:
+    """``out``, into which ``convert`` has written what it makes of ``x``, part by part."""
+    source, target = x.ravel("K"), out.ravel("K")  # the latter is dense, and so a view
     for start in range(0, x.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        _widen(source[part], target[part])
-    return found
+        convert(source[part], target[part])
+    return out
 
 
 def _widen(x: Array, out: Array) -> None:
@@ -214,12 +218,7 @@ def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
             return x.astype(dtype, copy=False)
         np.copyto(out, x, casting="unsafe")
         return out
-    found: Array = np.empty_like(x, dtype) if out is None else out
-    source, target = x.ravel("K"), found.ravel("K")  # the latter is dense, and so a view
-    for start in range(0, x.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        _narrow(source[part], target[part])
-    return found
+    return _by_blocks(_narrow, x, np.empty_like(x, dtype) if out is None else out)
 
 
 def _narrow(x: Array, out: Array) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from irc.ir.graph import Graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class _Fixed:
         for node in graph.block.nodes:
             if node in self._groups:
                 self._follow_group(node, self._groups[node])
-            elif node.kind == "prim::Constant":
+            elif node.kind == CONSTANT:
                 self.shapes.update(node.outputs)
                 self.contents.update(node.outputs)
             elif self._fixes_shape(node):

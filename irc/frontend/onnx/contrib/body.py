@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import NONE, DType, Type
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -107,20 +107,17 @@ class Body:
 
     def rank(self, name: str) -> int | None:
         """How many axes an input has, if that is known."""
-        type = self.types.get(name)
-        return len(type.shape) if isinstance(type, TensorType) and type.shape is not None else None
+        return self.types.get(name, NONE).rank
 
     def size(self, name: str, axis: int) -> int | None:
         """How long an input is along an axis, if that is known."""
-        type = self.types.get(name)
-        shape = type.shape if isinstance(type, TensorType) else None
+        shape = self.types.get(name, NONE).shape
         found = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
         return found if isinstance(found, int) else None
 
     def dtype(self, name: str) -> DType | None:
         """The element type of an input, if that is known."""
-        type = self.types.get(name)
-        return type.dtype if isinstance(type, TensorType) else None
+        return self.types.get(name, NONE).dtype
 
     def refuse(self, what: str) -> NoReturn:
         """Say that irc has no body for this. Raises IRC123."""

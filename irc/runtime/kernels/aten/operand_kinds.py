@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.errors import Error
-from irc.ir.types import TensorType, Type
+from irc.ir.types import Type
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, is_array
 
@@ -91,7 +91,7 @@ def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
 
 
 def _is_taken(type: Type, refused: str) -> bool:
-    return isinstance(type, TensorType) and type.dtype is not None and type.dtype.numpy.kind not in refused
+    return type.dtype is not None and type.dtype.numpy.kind not in refused
 
 
 def check_kind(name: str, dtype: AnyDType) -> None:

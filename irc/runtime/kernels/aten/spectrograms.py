@@ -9,7 +9,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import real_type
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.support import AnyDType, Array, check_size
 
 
 def _stft(
@@ -30,17 +30,13 @@ def _stft(
     size = x.shape[-1] if x.ndim in (1, 2) else 0
     if x.dtype.char not in "fdFD" or not 0 < n_fft <= size or hop < 1 or not 0 < length <= n_fft:
         raise Error("IRC421", f"no stft of {n_fft} elements, by {hop}, of {x.dtype.name}{list(x.shape)}")
-    if window is not None and (window.ndim != 1 or window.size != length):
-        raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
     is_complex = x.dtype.kind == "c" or (window is not None and window.dtype.kind == "c")
+    factors = _centred(window, n_fft, length, x.dtype)
     if return_complex is None and not is_complex:
         raise Error("IRC423", "stft needs return_complex of real numbers")
     onesided = not is_complex if onesided is None else onesided
     if onesided and is_complex:
         raise Error("IRC424", "one side of a spectrum is enough of real numbers only")
-    factors = np.zeros(n_fft, x.dtype if window is None else window.dtype)
-    start = (n_fft - length) // 2
-    factors[start : start + length] = 1 if window is None else window
     check_size((*x.shape[:-1], (size - n_fft) // hop + 1, n_fft), np.dtype(np.complex128))
     frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[..., ::hop, :] * factors
     transform = np.fft.rfft if onesided else np.fft.fft
@@ -52,6 +48,16 @@ def _stft(
     if return_complex or return_complex is None:
         return turned
     return found.view(np.float32 if single else np.float64).reshape(*found.shape, 2).swapaxes(-2, -3)
+
+
+def _centred(window: Array | None, n_fft: int, length: int, dtype: AnyDType) -> Array:
+    """Factors for ``n_fft`` elements, of which the ``length`` in the middle are of ``window``: ones, without one."""
+    if window is not None and (window.ndim != 1 or window.size != length):
+        raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
+    factors = np.zeros(n_fft, dtype if window is None else window.dtype)
+    start = (n_fft - length) // 2
+    factors[start : start + length] = 1 if window is None else window
+    return factors
 
 
 def _istft(
@@ -74,15 +80,11 @@ def _istft(
         raise Error("IRC421", f"no istft of {n_fft} elements of {x.dtype.name}{list(x.shape)}")
     if not 0 < hop <= length <= n_fft:
         raise Error("IRC424", f"istft needs 0 < hop length {hop} <= window length {length} <= {n_fft}")
-    if window is not None and (window.ndim != 1 or window.size != length):
-        raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
+    factors = _centred(window, n_fft, length, real_type(x.dtype))
     if onesided if return_complex else window is not None and window.dtype.kind == "c":
         raise Error(
             "IRC424", "istft gives complex numbers of both sides of spectra only, real ones by real windows only"
         )
-    factors = np.zeros(n_fft, real_type(x.dtype) if window is None else window.dtype)
-    start = (n_fft - length) // 2
-    factors[start : start + length] = 1 if window is None else window
     whole = n_fft + hop * (count - 1)
     check_size((*x.shape[:-2], max(whole, size or 0)), np.dtype(np.complex128))
     spectra = np.swapaxes(x, -1, -2)

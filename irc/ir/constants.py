@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.ir import Opaque, Tensor
 from irc.ir.kinds import CONSTANT
+from irc.ir.tensor import Tensor
+from irc.ir.text.literals import Opaque
 from irc.ir.types import NONE
 
 if TYPE_CHECKING:
-    from irc.ir import Value
+    from irc.ir.value import Value
 
 
 def is_constant(value: Value) -> bool:
     """Whether ``value`` is a constant whose contents are known."""
-    node = value.node
-    if node is None or node.kind != CONSTANT:
+    node = value.made_by(CONSTANT)
+    if node is None:
         return False
     content = node.attributes.get("value")
     if content is None:
