@@ -4,7 +4,7 @@ Importing it imports next to nothing, ``typing`` included: names are looked up w
 command can be interrupted from its first line on without a traceback, and says what its version is at once.
 """
 
-from irc.late import looked_up, put_off
+from irc.lazy import looked_up, put_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

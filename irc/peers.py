@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irc.reasons import reason
+from irc.peer_errors import reason
 
 if TYPE_CHECKING:
     from onnx import ModelProto

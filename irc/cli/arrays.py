@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from irc.atomic import replacing
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
+from irc.files import open_regular, replacing
 from irc.ir.types import ListType, OptionalType, PrimType
-from irc.regular import open_regular
 from irc.runtime.arguments import Argument, is_text
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence

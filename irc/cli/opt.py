@@ -25,7 +25,7 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.atomic import replacing, spare_sources
+    from irc.files import replacing, spare_sources
     from irc.passes import PassManager
 
     if given.output is not None:

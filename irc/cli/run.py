@@ -45,8 +45,8 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
-    from irc.atomic import spare_sources
     from irc.cli.arrays import complete, read_inputs, summary, write_outputs
+    from irc.files import spare_sources
     from irc.runtime.options import Options
     from irc.seeded import can_be_made_up
 

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.records import PassRun
+from irc.pass_records import PassRun
 from irc.runtime.report import Report
 from irc.wording import milliseconds, printable
 

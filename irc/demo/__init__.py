@@ -7,7 +7,7 @@ for every input. `randomize_weights` makes them real functions again.
 ``python -m irc.demo`` compiles one of them and runs it.
 """
 
-from irc.late import looked_up
+from irc.lazy import looked_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from irc.late import looked_up
+from irc.lazy import looked_up
 
 if TYPE_CHECKING:
     from irc.frontend import onnx as onnx

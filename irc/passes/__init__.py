@@ -1,5 +1,6 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
+from irc.pass_records import PassRun, Refusal
 from irc.passes.base import Pass, PassContext, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.constant_fold import ConstantFold
@@ -20,7 +21,6 @@ from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
 from irc.passes.shapes.context import shape_rule
-from irc.records import PassRun, Refusal
 
 __all__ = [
     "INSTRUMENTS",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from irc.ir.kinds import CALL
-from irc.late import complete
-from irc.records import Refusal
+from irc.lazy import complete
+from irc.pass_records import Refusal
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.pass_records import PassRun, Refusal
 from irc.passes.base import Analyze, Evaluate, Pass, PassContext
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
 from irc.passes.walking import is_function
-from irc.records import PassRun, Refusal
 
 
 @dataclass

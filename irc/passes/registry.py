@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irc.errors import Error, did_you_mean
-from irc.late import complete
+from irc.lazy import complete
 from irc.passes.options import fault
 
 if TYPE_CHECKING:

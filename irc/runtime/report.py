@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from irc.records import PassRun, Refusal
+from irc.pass_records import PassRun, Refusal
 from irc.wording import count, milliseconds
 
 MOST_GROUPS = 8

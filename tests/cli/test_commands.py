@@ -17,8 +17,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.ir import parse_module
+from irc.pass_records import PassRun, Refusal
 from irc.passes import instruments, registry
-from irc.records import PassRun, Refusal
 from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report

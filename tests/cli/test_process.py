@@ -194,7 +194,7 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
 )
 def test_little_is_imported_before_a_program_can_be_interrupted(program: str, own: set[str]) -> None:
     code = f"import sys; before = {{*sys.modules}}; import {program}; print(*sorted(sys.modules.keys() - before))"
-    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli.process", "irc.late", *own}
+    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli.process", "irc.lazy", *own}
 
 
 def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:

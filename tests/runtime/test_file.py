@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
-from irc.records import PassRun, Refusal
+from irc.pass_records import PassRun, Refusal
 from irc.runtime.files.file import MAGIC, load, read
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report

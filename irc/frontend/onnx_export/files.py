@@ -6,8 +6,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from irc.atomic import replacing, spare_sources
 from irc.errors import Error
+from irc.files import replacing, spare_sources
 from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
 

@@ -17,15 +17,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from irc.atomic import replacing, spare_sources
 from irc.errors import Error, cannot
+from irc.files import open_regular, replacing, spare_sources
 from irc.ir.clone import module_of
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
-from irc.regular import open_regular
 from irc.runtime.files.object_header import pack, unpack
 from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
 from irc.runtime.model import CompiledModel

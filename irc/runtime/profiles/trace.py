@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from irc.atomic import replacing
+from irc.files import replacing
 
 if TYPE_CHECKING:
     from irc.runtime.profiles.profile import Event, Profile

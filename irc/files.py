@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files: written whole or not at all, and read only if they are regular ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from irc.errors import Error, cannot
+
+_NO_WAITING: int = getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe would wait for a writer; Windows has no pipes in folders."""
 
 
 @contextmanager
@@ -50,6 +53,20 @@ def spare_sources(sources: Collection[str], written: Iterable[str]) -> None:
     for path in written:
         if _real(path) in sources:
             raise Error("IRC503", "the model is read from this file: give the output another name", path)
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """``path``, opened to be read or mapped.
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe or a device: those have no size, and may never end.
+        ValueError: no file can have that name.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING))  # noqa: SIM115
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError("this is a pipe or a device, not a regular file")
 
 
 def _real(path: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from irc import atomic
-from irc.atomic import replacing
+from irc import files
 from irc.errors import Error
+from irc.files import replacing
 
 
 def write(path, text: bytes = b"new") -> None:
@@ -50,7 +50,7 @@ def test_an_interrupt_when_the_file_has_just_been_made_leaves_nothing(tmp_path: 
         open(*arguments, **options).close()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(atomic, "open", opened, raising=False)
+    monkeypatch.setattr(files, "open", opened, raising=False)
     with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a"):
         pass
     assert list(tmp_path.iterdir()) == []
