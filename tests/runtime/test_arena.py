@@ -16,7 +16,7 @@ from irc.ir import parse_graph
 from irc.runtime import lowering
 from irc.runtime.execution import Counters
 from irc.runtime.memory import arena
-from irc.runtime.memory.memory_plan import ALIGNMENT, Form, Recorder, _Buffer, _pack
+from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import PACKAGE, interrupted
 from tests.runtime.test_random_programs import Generator, naive
@@ -491,7 +491,7 @@ def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) 
 def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
-    recorder = Recorder()
+    recorder = FormRecorder()
     model._runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
     assert {v.name for v in recorder.forms} == set("abcde")
 

@@ -62,7 +62,7 @@ class DataFile:
         return os.path.samestat(status, self._status) and status.st_mtime_ns != self._status.st_mtime_ns
 
 
-class Region:
+class FileSlice:
     """``length`` bytes at ``offset`` of a file.
 
     Attributes:
@@ -89,7 +89,7 @@ class DataFolder:
         self.folder = folder
         self._files: dict[str, DataFile] = {}
 
-    def region(self, entries: Iterable[StringStringEntryProto], needed: int, where: Place) -> Region:
+    def region(self, entries: Iterable[StringStringEntryProto], needed: int, where: Place) -> FileSlice:
         """Where a tensor of ``needed`` bytes lies, by its ``external_data``. Raises IRC130."""
         keys = {text(e.key, where): text(e.value, where) for e in entries}
         file = self._open(keys.get("location", ""), where)
@@ -100,7 +100,7 @@ class DataFolder:
             _fail(f"its external data is {length} bytes long, but its type and shape take {needed}", where)
         if length > available:
             _fail(f"{file.path} has {available} bytes from offset {offset} on, but {length} are needed", where)
-        return Region(file, offset, length, copied=False)
+        return FileSlice(file, offset, length, copied=False)
 
     def files(self) -> list[str]:
         """Real paths of the files that were opened so far."""

@@ -23,7 +23,7 @@ from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 if TYPE_CHECKING:
     from onnx import ModelProto, SparseTensorProto, TensorProto
 
-    from irc.frontend.onnx.external import Region
+    from irc.frontend.onnx.external import FileSlice
     from irc.frontend.onnx.reader import Source
     from irc.ir import Tensor
 
@@ -91,7 +91,7 @@ class Importer:
         inner.build()
         return graph
 
-    def _read_initializers(self, raw: RawGraph, regions: dict[int, Region]) -> dict[str, Tensor]:
+    def _read_initializers(self, raw: RawGraph, regions: dict[int, FileSlice]) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for number, (name, proto) in enumerate(raw.initializers.items()):
             found[name] = self._tensors.dense(proto, f"initializer {name!r}", regions.get(number))

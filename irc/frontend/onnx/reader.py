@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error, cannot
-from irc.frontend.onnx.external import DataFile, DataFolder, Region
+from irc.frontend.onnx.external import DataFile, DataFolder, FileSlice
 from irc.frontend.onnx.wire import split
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Source:
 
     model: ModelProto
     folder: DataFolder | None
-    regions: dict[int, Region] = field(default_factory=dict[int, Region])
+    regions: dict[int, FileSlice] = field(default_factory=dict[int, FileSlice])
     path: str = ""
 
     def files(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def read_file(path: str) -> Source:
     real = os.path.realpath(path)
     if found is None:
         return Source(_parse(data), folder, path=real)
-    regions = {n: Region(file, offset, length, copied=True) for n, (offset, length) in found.places.items()}
+    regions = {n: FileSlice(file, offset, length, copied=True) for n, (offset, length) in found.places.items()}
     return Source(_parse(found.message), folder, regions, real)
 
 

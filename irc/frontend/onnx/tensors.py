@@ -17,7 +17,7 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place
 from irc.frontend.onnx.encoding import Array, decode, encode, entries_needed, field_of, raw_size, wrong_size
-from irc.frontend.onnx.external import DataFolder, Region
+from irc.frontend.onnx.external import DataFolder, FileSlice
 from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Tensor, sample
 from irc.ir.types import DType
@@ -47,7 +47,7 @@ class TensorReader:
         self.folder = folder
         self._sparse_bytes = 0
 
-    def dense(self, proto: TensorProto, where: Place, region: Region | None = None) -> Tensor:
+    def dense(self, proto: TensorProto, where: Place, region: FileSlice | None = None) -> Tensor:
         """The tensor of ``proto``, whose ``raw_data`` was left in ``region`` if given. Raises IRC129, IRC130."""
         dtype = _dtype(proto.data_type, where)
         shape = _shape(proto.dims, dtype, where)
@@ -138,7 +138,7 @@ def _shape(dims: Any, dtype: DType, where: Place) -> tuple[int, ...]:
     return shape
 
 
-def _from_region(region: Region, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
+def _from_region(region: FileSlice, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
     needed = raw_size(dtype, math.prod(shape))
     if region.length != needed:
         wrong_size(region.length, needed, dtype, shape, where)

@@ -1,6 +1,6 @@
 """Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
 
-The first such run is watched (`irc.runtime.memory.memory_plan.Recorder`); before the
+The first such run is watched (`irc.runtime.memory.memory_plan.FormRecorder`); before the
 second, the plan is made and the graph lowered again, with places. Arenas are
 kept for the next run, whatever its kind, one for each run that there was at a
 time; what runs return is never in one.
@@ -20,7 +20,7 @@ import numpy as np
 from irc.ir.bulk import no_collection
 from irc.runtime.execution import Run
 from irc.runtime.fused.groups import may_be_tiled
-from irc.runtime.memory.memory_plan import Form, MemoryPlan, Planner, Recorder
+from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.threads.branches import Branches
 from irc.runtime.values import is_array
@@ -130,7 +130,7 @@ class PlannedRuns:
                     self._arenas.append(arena)
             if not to_record or run.watch is not None:
                 return plan.call(inputs, run)
-            recorder = run.watch = Recorder()
+            recorder = run.watch = FormRecorder()
             results = plan.call(inputs, run)
         recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
         with self._lock:

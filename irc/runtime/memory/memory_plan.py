@@ -51,7 +51,7 @@ class Form(NamedTuple):
         return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class Recorder(Watch):
+class FormRecorder(Watch):
     """Watches a run for the forms of the values that it makes.
 
     Attributes:

@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.element_types import as_float, element_of, is_integral, result_type
-from irc.runtime.kernels.aten.pointwise import Plan, of_one, of_parameters, register, run
+from irc.runtime.kernels.aten.pointwise import Computation, of_one, of_parameters, register, run
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function
@@ -28,12 +28,12 @@ def _between(low: Any, high: Any) -> Callable[..., Any]:
     return compute
 
 
-def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Plan:
+def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Computation:
     if x.dtype.kind == "u" and min(low, high) < 0:
         raise Error(
             "IRC423", f"hardtanh's limits, {low} and {high}, must not be negative for elements of {x.dtype.name}"
         )
-    return Plan(_between(element_of(low, x.dtype), element_of(high, x.dtype)), (x,), x.dtype)
+    return Computation(_between(element_of(low, x.dtype), element_of(high, x.dtype)), (x,), x.dtype)
 
 
 def _leaky_relu(slope: float = 0.01) -> Function:
@@ -114,8 +114,8 @@ def _gated(x: Array, out: Array | None = None) -> Any:
 _gated_floats = of_function(_gated)
 
 
-def _silu(x: Array) -> Plan:
-    return Plan(_gated if x.dtype.kind == "c" else _gated_floats, (x,), as_float(x.dtype))
+def _silu(x: Array) -> Computation:
+    return Computation(_gated if x.dtype.kind == "c" else _gated_floats, (x,), as_float(x.dtype))
 
 
 def _gelu(approximate: str = "none") -> Function:
@@ -146,11 +146,11 @@ def log_sigmoid(x: Array) -> Array:
     return _log_sigmoid_floats(x)
 
 
-def _hardshrink(x: Array, limit: Any = 0.5) -> Plan:
+def _hardshrink(x: Array, limit: Any = 0.5) -> Computation:
     def compute(a: Array, bound: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(np.abs(a) <= bound, a.dtype.type(0), a), out=out)
 
-    return Plan(compute, (x, limit), as_float(x.dtype))
+    return Computation(compute, (x, limit), as_float(x.dtype))
 
 
 def _softshrink(limit: Any = 0.5) -> Function:
@@ -160,7 +160,7 @@ def _softshrink(limit: Any = 0.5) -> Function:
     return function
 
 
-def _threshold(x: Array, limit: Any, value: Any) -> Plan:
+def _threshold(x: Array, limit: Any, value: Any) -> Computation:
     if is_integral(x.dtype):
         limit = element_of(limit, x.dtype)
     value = element_of(value, x.dtype)
@@ -168,10 +168,10 @@ def _threshold(x: Array, limit: Any, value: Any) -> Plan:
     def compute(a: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(a <= limit, value.astype(a.dtype), a), out=out)
 
-    return Plan(compute, (x,), x.dtype)
+    return Computation(compute, (x,), x.dtype)
 
 
-def _prelu(x: Array, weight: Array) -> Plan:
+def _prelu(x: Array, weight: Array) -> Computation:
     """The slope is one for all, or one a channel."""
     slope = weight.reshape(-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)[:1]
     slope = slope.reshape(()) if slope.size == 1 else slope
@@ -179,10 +179,10 @@ def _prelu(x: Array, weight: Array) -> Plan:
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(a > 0, a, a * b), out=out)
 
-    return Plan(compute, (x, slope), result_type(x, weight))
+    return Computation(compute, (x, slope), result_type(x, weight))
 
 
-def _glu(x: Array, dim: int = -1) -> Plan:
+def _glu(x: Array, dim: int = -1) -> Computation:
     """The first half along a dimension, gated by the sigmoid of the second."""
     axis = axis_in(dim, x.ndim)
     if x.shape[axis] % 2:
@@ -192,7 +192,7 @@ def _glu(x: Array, dim: int = -1) -> Plan:
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
         return np.divide(a, 1 + np.exp(-b), out=out)
 
-    return Plan(compute, (value, gate), as_float(x.dtype))
+    return Computation(compute, (value, gate), as_float(x.dtype))
 
 
 _with_slopes = of_parameters(_random_slopes)

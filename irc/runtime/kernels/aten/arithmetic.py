@@ -14,7 +14,16 @@ from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
 from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_floating, is_integral, result_type, tensor
-from irc.runtime.kernels.aten.pointwise import Compute, Operand, Plan, Planner, of_one, of_two, on_numbers, register
+from irc.runtime.kernels.aten.pointwise import (
+    Computation,
+    Compute,
+    Operand,
+    Setup,
+    of_one,
+    of_two,
+    on_numbers,
+    register,
+)
 from irc.runtime.kernels.aten.registering import aten, by_node, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, is_half
@@ -23,13 +32,13 @@ from irc.runtime.values import is_array, is_sequence
 if TYPE_CHECKING:
     from irc.ir import Node
 
-# -- plans ---------------------------------------------------------------------
+# -- setups ---------------------------------------------------------------------
 
 
-def _scaled(ufunc: np.ufunc) -> Planner:
+def _scaled(ufunc: np.ufunc) -> Setup:
     """``ufunc(x, alpha * y)``."""
 
-    def plan(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
+    def setup(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
         def compute(a: Array, b: Array, factor: Array, out: Array | None = None) -> Any:
             return ufunc(a, np.multiply(b, factor), out=out)
 
@@ -37,37 +46,37 @@ def _scaled(ufunc: np.ufunc) -> Planner:
         if dtype == BOOL and ufunc is np.subtract:
             raise Error("IRC423", "bools have no difference; use ^, or convert them")
         if alpha == 1:
-            return Plan(ufunc, (x, y), dtype)
+            return Computation(ufunc, (x, y), dtype)
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
             raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
         element_of(alpha, dtype)  # which refuses what does not fit
-        return Plan(compute, (x, y, alpha), dtype)
+        return Computation(compute, (x, y, alpha), dtype)
 
-    return plan
+    return setup
 
 
-def _scaling(planner: Planner) -> Planner:
+def _scaling(whole: Setup) -> Setup:
     """A product or quotient: of small floats, torch does not round a second operand that has no dimensions."""
 
-    def plan(x: Operand, y: Operand) -> Plan:
-        found = planner(x, y)
+    def setup(x: Operand, y: Operand) -> Computation:
+        found = whole(x, y)
         return found._replace(exact=is_array(x) and x.dtype == found.dtype and not np.ndim(y))
 
-    return plan
+    return setup
 
 
-def _integral(compute: Compute) -> Planner:
+def _integral(compute: Compute) -> Setup:
     """A division that keeps integers, for which a divisor of 0 is an error."""
 
-    def plan(x: Operand, y: Operand) -> Plan:
+    def setup(x: Operand, y: Operand) -> Computation:
         dtype = result_type(x, y)
         if dtype == BOOL:
             raise Error("IRC421", "bools have no quotient but the true one, and no remainder; convert them")
         if is_integral(dtype) and not np.all(y):
             raise Error("IRC424", "an integer is divided by zero")
-        return Plan(compute, (x, y), dtype)
+        return Computation(compute, (x, y), dtype)
 
-    return plan
+    return setup
 
 
 def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
@@ -80,21 +89,21 @@ _add, _subtract = _scaled(np.add), _scaled(np.subtract)
 _multiply = _scaling(of_two(np.multiply))
 _true_divide = _scaling(of_two(np.divide, to_float=True))
 _floor_divide = _scaling(_integral(np.floor_divide))
-_ROUNDED: dict[str | None, Planner] = {
+_ROUNDED: dict[str | None, Setup] = {
     None: _true_divide,
     "floor": _floor_divide,
     "trunc": _scaling(_integral(_truncated)),
 }
 
 
-def _divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Plan:
+def _divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Computation:
     """The quotient; rounded down (``floor``) or to zero (``trunc``) it keeps the operands' element type."""
     if rounding_mode not in _ROUNDED:
         raise Error("IRC423", f"rounding_mode is {rounding_mode!r}; it must be 'floor' or 'trunc'")
     return _ROUNDED[rounding_mode](x, y)
 
 
-def _reversed_subtract(x: Operand, y: Operand, alpha: Any = 1) -> Plan:
+def _reversed_subtract(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
     return _subtract(y, x, alpha)
 
 
@@ -106,7 +115,7 @@ _ROOTS: dict[Any, Compute] = {0.5: np.sqrt, -0.5: rsqrt}
 """What torch computes for these exponents: of -inf and -0 it is not what IEEE 754 says of powers."""
 
 
-def _power(x: Operand, y: Operand) -> Plan:
+def _power(x: Operand, y: Operand) -> Computation:
     dtype = result_type(x, y)
     if is_integral(dtype) and not is_array(y) and y < 0:
         raise Error("IRC424", f"integers cannot be raised to the power {y}, which is negative")
@@ -117,7 +126,7 @@ def _power(x: Operand, y: Operand) -> Plan:
     root = _ROOTS.get(y) if not is_array(y) and is_floating(dtype) and dtype != np.float16 else None
     if root is not None:
         return of_one(root, to_float=True)(x)
-    return Plan(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
+    return Computation(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
 
 
 def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
@@ -125,7 +134,7 @@ def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
     return np.multiply(a, np.where((a == 0) & ~np.isnan(b), a.dtype.type(0), np.log(b)), out=out)
 
 
-def _lerp(x: Array, end: Array, weight: Operand) -> Plan:
+def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
     """``x + weight (end - x)``, from the nearer end, so that both ends are reached exactly."""
 
     def compute(a: Array, b: Array, w: Array, out: Array | None = None) -> Any:
@@ -134,13 +143,13 @@ def _lerp(x: Array, end: Array, weight: Operand) -> Plan:
 
     if any(other.dtype != x.dtype for other in (end, weight) if is_array(other)):
         raise Error("IRC423", "lerp takes tensors of one element type; convert them")
-    return Plan(compute, (x, end, weight), x.dtype, exact=not is_array(weight))
+    return Computation(compute, (x, end, weight), x.dtype, exact=not is_array(weight))
 
 
-def _plus(combine: np.ufunc) -> Planner:
+def _plus(combine: np.ufunc) -> Setup:
     """``x + value * combine(y, z)``."""
 
-    def plan(x: Array, y: Array, z: Array, value: Any = 1) -> Plan:
+    def setup(x: Array, y: Array, z: Array, value: Any = 1) -> Computation:
         def compute(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
             return np.add(a, combine(b, c) if value == 1 else combine(b * tensor(value, b.dtype), c), out=out)
 
@@ -149,9 +158,9 @@ def _plus(combine: np.ufunc) -> Planner:
             element_of(value, dtype)
         if combine is np.divide and is_integral(dtype):
             raise Error("IRC423", "addcdiv does not divide integers; convert them")
-        return Plan(compute, (x, y, z), dtype)
+        return Computation(compute, (x, y, z), dtype)
 
-    return plan
+    return setup
 
 
 # -- Python's numbers, strings and lists ---------------------------------------
@@ -282,26 +291,26 @@ register("gcd", of_two(np.gcd), python=_common_divisor)
 register("lcm", of_two(np.lcm))
 
 
-def _next(x: Array, y: Array) -> Plan:
+def _next(x: Array, y: Array) -> Computation:
     dtype = result_type(x, y)
     if dtype.char not in "fd":
         raise Error("IRC423", f"nextafter is of float32 and float64, not of {dtype.name}")
-    return Plan(np.nextafter, (x, y), dtype)
+    return Computation(np.nextafter, (x, y), dtype)
 
 
-def _float_power(x: Operand, y: Operand) -> Plan:
+def _float_power(x: Operand, y: Operand) -> Computation:
     dtype = np.dtype(np.complex128 if result_type(x, y).kind == "c" else np.float64)
     return _power(tensor(x, dtype), tensor(y, dtype))
 
 
-def _with_exponent(x: Array, y: Array) -> Plan:
+def _with_exponent(x: Array, y: Array) -> Computation:
     return _times(x, pointwise.run(_power(2.0, y)))
 
 
 _times = of_two(np.multiply)
 
 
-def _step(x: Array, y: Array) -> Plan:
+def _step(x: Array, y: Array) -> Computation:
     """0 below 0 and for NaN, 1 above, and ``y`` at it."""
 
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
@@ -313,7 +322,7 @@ def _step(x: Array, y: Array) -> Plan:
 
     if x.dtype != y.dtype:
         raise Error("IRC423", f"heaviside takes tensors of one element type, not {x.dtype.name} and {y.dtype.name}")
-    return Plan(compute, (x, y), x.dtype)
+    return Computation(compute, (x, y), x.dtype)
 
 
 register("heaviside", _step)
@@ -351,10 +360,10 @@ def power(node: Node) -> Kernel:
 
 @aten("float_power_")
 def float_power_in_place(x: Array, y: Operand) -> Array:
-    plan = _float_power(x, y)
-    if x.dtype != plan.dtype:
-        raise Error("IRC431", f"float_power gives {plan.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
-    return pointwise.run(plan, into=x)
+    found = _float_power(x, y)
+    if x.dtype != found.dtype:
+        raise Error("IRC431", f"float_power gives {found.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
+    return pointwise.run(found, into=x)
 
 
 @aten("pow_")

@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.element_types import dtype_of, real_type, result_type, tensor
 from irc.runtime.kernels.aten.matmul import product
-from irc.runtime.kernels.aten.pointwise import Plan, of_two
+from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import diagonal
@@ -231,7 +231,7 @@ def _plus_outer(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> 
         scaled = v * w * tensor(alpha, v.dtype)
         return np.add(0 if beta == 0 else u * tensor(beta, u.dtype), scaled, out=out, dtype=v.dtype)
 
-    return pointwise.run(Plan(compute, (x, a[:, None], b), dtype))
+    return pointwise.run(Computation(compute, (x, a[:, None], b), dtype))
 
 
 def _block_diagonal(blocks: Sequence[Array]) -> Array:

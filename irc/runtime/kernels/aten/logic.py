@@ -20,27 +20,27 @@ from irc.runtime.kernels.aten.element_types import (
     result_type,
     tensor,
 )
-from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, of_two, register, run
+from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, is_half
 from irc.runtime.values import is_array
 
 
-def _comparison(ufunc: np.ufunc) -> Planner:
-    def plan(x: Operand, y: Operand) -> Plan:
-        return Plan(ufunc, (x, y), result_type(x, y), BOOL)
+def _comparison(ufunc: np.ufunc) -> Setup:
+    def setup(x: Operand, y: Operand) -> Computation:
+        return Computation(ufunc, (x, y), result_type(x, y), BOOL)
 
-    return plan
+    return setup
 
 
-def _logical(ufunc: np.ufunc) -> Planner:
+def _logical(ufunc: np.ufunc) -> Setup:
     """On truth values, whatever the elements are."""
 
-    def plan(x: Array, y: Array) -> Plan:
-        return Plan(ufunc, (x, y), BOOL)
+    def setup(x: Array, y: Array) -> Computation:
+        return Computation(ufunc, (x, y), BOOL)
 
-    return plan
+    return setup
 
 
 _COMPARISONS: dict[str, tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
@@ -57,8 +57,8 @@ for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np
     register(f"logical_{_name}", _logical(_ufunc))
 
 
-def _in_place(planner: Planner) -> Kernel:
-    return two(lambda x, y: run(planner(x, y), into=x))
+def _in_place(setup: Setup) -> Kernel:
+    return two(lambda x, y: run(setup(x, y), into=x))
 
 
 # Of counts torch takes the lowest 6 bits, as processors do.

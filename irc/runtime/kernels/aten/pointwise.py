@@ -1,6 +1,6 @@
 """How operators that work element by element become kernels: a functional and an in-place form each.
 
-An operator is a *plan*: a function of its arguments that says what to compute,
+An operator is a *setup*: a function of its arguments that says what to compute,
 on which operands, and in which element type. Everything else, broadcasting,
 where the result lies in memory, writing in place, is the same for all.
 """
@@ -36,7 +36,7 @@ Compute = Callable[..., Any]
 """``(a, b, ..., out=None)``: of arrays of one element type whose shapes broadcast; ``out`` may be one of them."""
 
 
-class Plan(NamedTuple):
+class Computation(NamedTuple):
     """What to compute.
 
     Attributes:
@@ -54,16 +54,16 @@ class Plan(NamedTuple):
     exact: bool = False
 
 
-Planner = Callable[..., Plan]
+Setup = Callable[..., Computation]
 
 
-def run(plan: Plan, into: Array | None = None) -> Array:
-    """The result of ``plan``: a new array, or written into one.
+def run(computation: Computation, into: Array | None = None) -> Array:
+    """The result of ``computation``: a new array, or written into one.
 
     Raises:
         Error: the shapes do not broadcast; ``into`` may not be written or cannot hold the result.
     """
-    compute, operands, dtype, result, exact = plan
+    compute, operands, dtype, result, exact = computation
     within = wide(dtype)
     natural = within if result is None else result  # what `compute` gives
     final = dtype if result is None else result
@@ -91,7 +91,7 @@ def run(plan: Plan, into: Array | None = None) -> Array:
 
 def register(
     name: str,
-    planner: Planner,
+    setup: Setup,
     *,
     python: Kernel | None = None,
     in_place: bool = True,
@@ -101,7 +101,7 @@ def register(
 
     Args:
         name: without ``aten::``.
-        planner: for tensors.
+        setup: for tensors.
         python: for arguments of which neither the first nor the second is a tensor.
         in_place: whether there is a twin.
         python_in_place: what the twin does to something that is no tensor.
@@ -110,48 +110,48 @@ def register(
     def functional(*arguments: Any) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):
             return python(*arguments)
-        return run(planner(*arguments))
+        return run(setup(*arguments))
 
     def writing(x: Any, *rest: Any) -> Any:
         if python_in_place is not None and not is_array(x):
             return python_in_place(x, *rest)
-        return run(planner(x, *rest), into=x)
+        return run(setup(x, *rest), into=x)
 
-    takes = tuple(f for f in (planner, python, python_in_place) if f is not None)
+    takes = tuple(f for f in (setup, python, python_in_place) if f is not None)
     aten(name, takes=takes)(functional)
     if in_place:
         aten(f"{name}_", takes=takes)(writing)
 
 
-# -- kinds of plans ------------------------------------------------------------
+# -- kinds of setups ------------------------------------------------------------
 
 
-def of_one(compute: Compute, to_float: bool = False) -> Planner:
+def of_one(compute: Compute, to_float: bool = False) -> Setup:
     """Of one operand; ``to_float``: of integers, the result is float32."""
 
-    def plan(x: Array) -> Plan:
-        return Plan(compute, (x,), as_float(x.dtype) if to_float else x.dtype)
+    def setup(x: Array) -> Computation:
+        return Computation(compute, (x,), as_float(x.dtype) if to_float else x.dtype)
 
-    return plan
+    return setup
 
 
-def of_two(compute: Compute, to_float: bool = False) -> Planner:
+def of_two(compute: Compute, to_float: bool = False) -> Setup:
     """Of two operands, taken in the element type that both have in common."""
 
-    def plan(x: Operand, y: Operand) -> Plan:
+    def setup(x: Operand, y: Operand) -> Computation:
         dtype = result_type(x, y)
-        return Plan(compute, (x, y), as_float(dtype) if to_float else dtype)
+        return Computation(compute, (x, y), as_float(dtype) if to_float else dtype)
 
-    return plan
+    return setup
 
 
-def of_parameters(make: Callable[..., Function]) -> Planner:
+def of_parameters(make: Callable[..., Function]) -> Setup:
     """Of one tensor, by the function on floats that ``make`` makes of the other arguments."""
 
-    def plan(x: Array, *parameters: Any) -> Plan:
-        return Plan(of_function(make(*parameters)), (x,), as_float(x.dtype))
+    def setup(x: Array, *parameters: Any) -> Computation:
+        return Computation(of_function(make(*parameters)), (x,), as_float(x.dtype))
 
-    return plan
+    return setup
 
 
 def on_numbers(ufunc: Callable[..., Any], result: Callable[[Any], Any] = float) -> Kernel:

@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating
-from irc.runtime.kernels.aten.pointwise import Operand, Plan, Planner, register
+from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, register
 from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting
@@ -169,8 +169,8 @@ table(
 # -- complex numbers -----------------------------------------------------------
 
 
-def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, Array], Any]) -> Planner:
-    def plan(x: Operand, y: Operand) -> Plan:
+def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, Array], Any]) -> Setup:
+    def setup(x: Operand, y: Operand) -> Computation:
         if x.dtype != y.dtype or x.dtype.char not in "fd":
             types = f"{x.dtype.name} and {y.dtype.name}"
             raise Error("IRC423", f"complex numbers are made of float32 or float64, both parts alike, not of {types}")
@@ -181,9 +181,9 @@ def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, A
             found.real, found.imag = real(a, b), imaginary(a, b)
             return found
 
-        return Plan(compute, (x, y), x.dtype, kind)
+        return Computation(compute, (x, y), x.dtype, kind)
 
-    return plan
+    return setup
 
 
 register("complex", _of_parts(lambda a, b: a, lambda a, b: b), in_place=False)

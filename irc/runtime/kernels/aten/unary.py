@@ -22,9 +22,9 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import (
+    Computation,
     Compute,
-    Plan,
-    Planner,
+    Setup,
     of_one,
     of_parameters,
     on_numbers,
@@ -72,29 +72,29 @@ def _sgn(x: Array, out: Array | None = None) -> Any:
     return np.divide(x, np.where(size == 0, 1, size), out=out)
 
 
-def _square(x: Array) -> Plan:
-    return Plan(np.square, (x,), INT64 if x.dtype == BOOL else x.dtype)
+def _square(x: Array) -> Computation:
+    return Computation(np.square, (x,), INT64 if x.dtype == BOOL else x.dtype)
 
 
-def _magnitude(x: Array) -> Plan:
+def _magnitude(x: Array) -> Computation:
     real = x.real.dtype if x.dtype.kind == "c" else None
-    return Plan(np.absolute, (x,), x.dtype, real)
+    return Computation(np.absolute, (x,), x.dtype, real)
 
 
-def _on_floats(function: Function) -> Planner:
+def _on_floats(function: Function) -> Setup:
     return of_parameters(lambda: function)
 
 
-def _keeping_integers(ufunc: np.ufunc) -> Planner:
+def _keeping_integers(ufunc: np.ufunc) -> Setup:
     """Roundings: they leave integers as they are."""
 
-    def plan(x: Array) -> Plan:
-        return Plan(np.positive if is_integral(x.dtype) else ufunc, (x,), x.dtype)
+    def setup(x: Array) -> Computation:
+        return Computation(np.positive if is_integral(x.dtype) else ufunc, (x,), x.dtype)
 
-    return plan
+    return setup
 
 
-def _round(x: Array, decimals: int | None = None) -> Plan:
+def _round(x: Array, decimals: int | None = None) -> Computation:
     if decimals is not None and is_integral(x.dtype):
         raise Error("IRC423", f"round to decimals is of floating-point numbers, not of {x.dtype.name}")
     if not decimals:
@@ -110,14 +110,14 @@ def _round(x: Array, decimals: int | None = None) -> Plan:
             else np.multiply(np.rint(a / scale), scale, out=out)
         )
 
-    return Plan(compute, (x,), x.dtype)
+    return Computation(compute, (x,), x.dtype)
 
 
-def _to_bool(test: Compute) -> Planner:
-    def plan(x: Array) -> Plan:
-        return Plan(test, (x,), x.dtype, BOOL)
+def _to_bool(test: Compute) -> Setup:
+    def setup(x: Array) -> Computation:
+        return Computation(test, (x,), x.dtype, BOOL)
 
-    return plan
+    return setup
 
 
 def _log_python(x: Any, base: Any = None) -> float:
@@ -135,7 +135,7 @@ def _whole(rounding: np.ufunc) -> Kernel:
     return run
 
 
-def _by_factor(factor: float) -> Planner:
+def _by_factor(factor: float) -> Setup:
     def compute(x: Array, out: Array | None = None) -> Any:
         return np.multiply(x, x.dtype.type(factor), out=out)
 
@@ -171,15 +171,15 @@ for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", 
     register(_name, of_one(_compute, to_float=True))
 
 
-def _angle(x: Array) -> Plan:
+def _angle(x: Array) -> Computation:
     """0 or pi, and not-a-number, of real numbers."""
     if x.dtype.kind == "c":
-        return Plan(np.angle, (np.asarray(x, order="C"),), x.dtype, x.real.dtype)
+        return Computation(np.angle, (np.asarray(x, order="C"),), x.dtype, x.real.dtype)
 
     def compute(a: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(np.isnan(a), a, np.less(a, 0) * a.dtype.type(np.pi)), out=out)
 
-    return Plan(compute, (x,), as_float(x.dtype))
+    return Computation(compute, (x,), as_float(x.dtype))
 
 
 def _equal_to(value: float) -> Compute:
@@ -241,7 +241,7 @@ register("lgamma", _on_floats(lgamma), python=safely(math.lgamma))
 register("digamma", _on_floats(digamma))
 
 
-def _derivative(x: Array, n: int) -> Plan:
+def _derivative(x: Array, n: int) -> Computation:
     if n < 0:
         raise Error("IRC424", f"polygamma takes derivatives from the 0th on, not the {n}th")
     return of_parameters(polygamma)(x, n)
@@ -255,7 +255,7 @@ for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.
     register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool), in_place=False)
 
 
-def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
+def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
     """Between bounds that are numbers or tensors; the upper one wins."""
     given = [b for b in (low, high) if b is not None]
     if not given:
@@ -268,13 +268,13 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Plan:
         found = a if low is None else np.maximum(a, next(rest), out=None if high is not None else out)
         return found if high is None else np.minimum(found, next(rest), out=out)
 
-    return Plan(compute, (x, *given), dtype)
+    return Computation(compute, (x, *given), dtype)
 
 
-def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Plan:
+def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Computation:
     """Numbers in place of what is not finite, by default 0 and the largest ones there are."""
     if is_integral(x.dtype):
-        return Plan(np.bitwise_or, (x, x), x.dtype)
+        return Computation(np.bitwise_or, (x, x), x.dtype)
     limits = np.finfo(x.dtype) if x.dtype.kind != "V" else _small_limits(x.dtype)
     high = float(limits.max) if above is None else above
     low = float(limits.min) if below is None else below
@@ -282,7 +282,7 @@ def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None)
     def compute(a: Array, out: Array | None = None) -> Any:
         return np.positive(np.nan_to_num(a, nan=nan or 0.0, posinf=high, neginf=low), out=out)
 
-    return Plan(compute, (x,), x.dtype)
+    return Computation(compute, (x,), x.dtype)
 
 
 def _small_limits(dtype: AnyDType) -> Any:
