@@ -14,6 +14,9 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType, TensorType
 from irc.oracles import Feeds, Oracle, Unable, ask, values_of
+from irc.passes import PassManager
+from irc.passes.shapes import ShapeInference
+from irc.passes.walking import with_subgraphs
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, seeded_inputs
@@ -65,6 +68,20 @@ class Tolerance(NamedTuple):
     rtol: float = 1e-3
     atol: float = 1e-5
 
+    @staticmethod
+    def of(module: Module) -> Tolerance:
+        """What is to be expected of ``module``: if it computes in half precision, each operator may round otherwise."""
+        typed = module.copy()
+        PassManager([ShapeInference()]).run(typed)
+        nodes = [n for graph in typed.graphs.values() for n in with_subgraphs(graph) if n.kind != CONSTANT]
+        types = {v.type for v in (*typed.main.inputs, *(v for n in nodes for v in n.outputs))}
+        coarsest = max((_LAST_PLACE.get(type.dtype, 0.0) for type in types), default=0.0)
+        return Tolerance(max(Tolerance().rtol, 4 * coarsest), max(Tolerance().atol, 4 * coarsest))
+
+
+_LAST_PLACE: dict[DType | None, float] = {DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-7}
+"""What the last place of numbers in half precision is, of the number."""
+
 
 def check_model(
     model: CompiledModel,
@@ -84,7 +101,7 @@ def check_model(
         model: the compiled model.
         source: what it was compiled from.
         seeds: one set of inputs each.
-        tolerance: how far results may be off.
+        tolerance: how far results may be off; None: as `Tolerance.of` the model.
         sizes: sizes of named dimensions; others are as `assumed_sizes` says.
         given: values of inputs by name; the others are made up.
 
@@ -93,7 +110,7 @@ def check_model(
             an input cannot be made up, IRC4xx if the model does not run on what was.
     """
     _refuse_random(model.module)
-    tolerance = tolerance or Tolerance()
+    tolerance = tolerance or Tolerance.of(model.module)
     fixed = dict(given or {})
     made_up = [argument for argument in model.inputs if argument.name not in fixed]
     if not any(not argument.optional for argument in made_up):

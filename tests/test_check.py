@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -101,6 +102,35 @@ def test_the_first_value_that_differs_is_named(length: int, oracle: str, monkeyp
     assert caught.value.code == "IRC330"
     assert caught.value.where == "output 'y'"
     assert f"compared with {oracle}; the first value that differs is %v{length - 1}, of onnx::Sub" in str(caught.value)
+
+
+def half(weights: DType, computed: DType, scale: float = 1.0) -> onnx.ModelProto:
+    """Two layers of ``tanh(x W)``, whose weights are of one type, and cast to the one that is computed in."""
+    rng = np.random.default_rng(0)
+    nodes = [node("Cast", "x", "h0", to=computed.onnx)]
+    held: dict[str, np.ndarray[Any, Any]] = {}
+    for i in range(2):
+        held[f"c{i}"] = (scale * rng.standard_normal((64, 64)) / 8).astype(weights.numpy)
+        nodes += [
+            node("Cast", f"c{i}", f"w{i}", to=computed.onnx),
+            node("MatMul", f"h{i} w{i}", f"m{i}"),
+            node("Tanh", f"m{i}", f"h{i + 1}"),
+        ]
+    return model([*nodes, node("Cast", "h2", "y", to=TensorProto.FLOAT)], {"x": [4, 64]}, ["y"], held)
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_half_precision_rounds_in_the_last_places(dtype: DType, passes: str) -> None:
+    proto = half(dtype, dtype)
+    error = check_model(irc.compile(proto, passes), proto).error
+    assert error is not None and error < 4 * float(ml_dtypes.finfo(dtype.numpy).eps)
+    with pytest.raises(Error, match="the compiled model is wrong"):
+        check_model(irc.compile(half(dtype, dtype, scale=1.1), passes), proto)
+
+
+def test_weights_in_half_precision_make_no_results_less_precise() -> None:
+    assert Tolerance.of(irc.compile(half(DType.FLOAT16, DType.FLOAT)).module) == Tolerance()
 
 
 def test_another_shape_or_type_is_said_so() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -196,6 +198,27 @@ def test_every_float16_is_widened_to_itself(order: str) -> None:
         x = np.asarray(x[: x.size // 2 * 2].reshape(2, -1), order="F") if order == "F" else x
         x = x[::-1] if order == "reversed" else x
         np.testing.assert_array_equal(widened(x).view(np.uint32), x.astype(np.float32).view(np.uint32))
+
+
+def _laid_out() -> Iterator[np.ndarray[Any, Any]]:
+    """Float16 of three axes in every order, with steps, repetitions and windows."""
+    rng = np.random.default_rng(0)
+    for axes in itertools.permutations(range(3)):
+        for steps in itertools.product((1, -1, 2), repeat=3):
+            x = rng.standard_normal((34, 36, 38), np.float32).astype(np.float16)
+            yield x[tuple(slice(None, None, step) for step in steps)].transpose(axes)
+        for repeated in itertools.product((False, True), repeat=3):
+            shape = [1 if r else n for r, n in zip(repeated, (20, 18, 34))]
+            x = rng.standard_normal(shape, np.float32).astype(np.float16)
+            yield np.broadcast_to(x, (20, 18, 34)).transpose(axes)
+    yield np.lib.stride_tricks.sliding_window_view(np.arange(300, dtype=np.float16), 64)
+
+
+def test_halves_are_widened_and_narrowed_however_they_lie() -> None:
+    for x in _laid_out():
+        np.testing.assert_array_equal(widened(x), x.astype(np.float32))
+        for y in (widened(x), np.broadcast_to(np.float32(x.flat[0]), x.shape), x.astype(np.float32).T):
+            np.testing.assert_array_equal(narrowed(y, np.dtype(np.float16)), y.astype(np.float16))
 
 
 def test_only_halves_are_widened() -> None:

@@ -174,6 +174,18 @@ def test_powers_are_the_same_in_blocks(text, c):
         same(got, want)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("kind", ["Relu", "Elu", "Selu", "Sigmoid", "Softplus", "Mish", "Neg", "Clip", "Erf"])
+def test_what_is_repeated_is_computed_for_each_repetition(kind, dtype):
+    """Kernels take large operands for flat ones, as are the results that they are given to write to."""
+    tiles.TILE_BYTES = 1 << 18
+    plan = group(f"%a : Tensor = onnx::{kind}(%x)\n %y : Tensor = onnx::Neg(%a)", "%x : Tensor")
+    one = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32).astype(dtype)
+    for x in (np.broadcast_to(one, (8, 3, 112, 112)), np.broadcast_to(one[:, :1], one.shape)):
+        for _ in range(2):
+            same(run(plan, x)[0][0], whole(plan, x)[0])
+
+
 def test_strings_run_whole():
     plan = group(
         "%s : Tensor = onnx::Cast[to=8](%x)\n%y : Tensor = onnx::Cast[to=1](%s)\n%z : Tensor = onnx::Mul(%y, %c)",

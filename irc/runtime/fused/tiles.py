@@ -155,13 +155,14 @@ class Cut(NamedTuple):
 
     Attributes:
         register: where it is.
-        once: an index that leaves out repetitions: axes of stride 0 become axes of one element.
+        once: an index that leaves out repetitions: axes of stride 0 become axes of one element. None if it is to have
+            all of them, those that broadcasting makes included.
         shape: its shape in the merged space, after that.
         place: which of a block's places is its.
     """
 
     register: int
-    once: Index
+    once: Index | None
     shape: Shape
     place: int
 
@@ -219,7 +220,8 @@ class Tiling:
         for register in self.scalars:
             shared[register] = registers[register].reshape(())
         for register, once, shape, _ in self.cut:
-            shared[register] = registers[register][once].reshape(shape)
+            x = registers[register]
+            shared[register] = (np.broadcast_to(x, self.shape) if once is None else x[once]).reshape(shape)
         workers.share(lambda: self._piece(shared, watch), len(self.blocks), threads)
         return [registers[r] for r in self.tail.outputs]
 
@@ -307,6 +309,15 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
     if merged is None:
         return None
     space, forms = merged
+    # What is repeated is cut without its repetitions, unless a kernel would then see nothing as large as its result.
+    form_of: dict[int, Shape] = dict.fromkeys(full, space) | dict(zip(cut, forms))
+    repeated = {
+        r
+        for o in within
+        if _result_shape(o.node.kind, [None if values[r] is None else form_of.get(r, ()) for r in o.ins]) != space
+        for r in o.ins
+    }
+    forms = [space if r in repeated else form for r, form in zip(cut, forms)]
     places = tiling.blocks(space, max(4, tile_bytes(math.prod(shape) * widest, threads) // widest))
     kinds = list(dict.fromkeys(forms))
     spare = [r for r in tail.spare if inputs[r].flags.c_contiguous and inputs[r].flags.writeable]
@@ -318,7 +329,9 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
         before=before,
         operations=operations,
         scalars=[r for r in read if values[r].size == 1],
-        cut=[Cut(r, _once(r, inputs), form, kinds.index(form)) for r, form in zip(cut, forms)],
+        cut=[
+            Cut(r, None if r in repeated else _once(r, inputs), form, kinds.index(form)) for r, form in zip(cut, forms)
+        ],
         taken=taken,
         buffers=buffers,
         blocks=[Block(tiling.extents(place), [tiling.within(place, form) for form in kinds]) for place in places],

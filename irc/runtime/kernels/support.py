@@ -182,16 +182,22 @@ def widened(x: Array) -> Array:
         return x
     if x.dtype != np.float16 or x.size < _BY_BITS:
         return x.astype(np.float32)
-    return _by_blocks(_widen, x, np.empty_like(x, np.float32))
+    return _by_blocks(_widen, x, np.dtype(np.float32))
 
 
-def _by_blocks(convert: Callable[[Array, Array], None], x: Array, out: Array) -> Array:
-    """``out``, into which ``convert`` has written what it makes of ``x``, part by part."""
-    source, target = x.ravel("K"), out.ravel("K")  # the latter is dense, and so a view
+def _by_blocks(convert: Callable[[Array, Array], None], x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
+    """What ``convert`` makes of ``x``, part by part: in ``out``, or in a new array, whose axes lie as those of ``x``.
+
+    Not in NumPy's order K: of axes whose strides are 0 or equal, its functions have several.
+    """
+    axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    ordered = x.transpose(axes)
+    made: Array = np.empty(ordered.shape, dtype) if out is None else out.transpose(axes)
+    source, target = ordered.reshape(-1), made.reshape(-1)  # the latter is dense, and so a view
     for start in range(0, x.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         convert(source[part], target[part])
-    return out
+    return made.transpose(np.argsort(axes)) if out is None else out
 
 
 def _widen(x: Array, out: Array) -> None:
@@ -218,7 +224,7 @@ def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
             return x.astype(dtype, copy=False)
         np.copyto(out, x, casting="unsafe")
         return out
-    return _by_blocks(_narrow, x, np.empty_like(x, dtype) if out is None else out)
+    return _by_blocks(_narrow, x, dtype, out)
 
 
 def _narrow(x: Array, out: Array) -> None:
