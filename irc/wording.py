@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _MAY_NEED_ESCAPES = re.compile(r"[^\n -~]")
 
@@ -10,6 +11,12 @@ _MAY_NEED_ESCAPES = re.compile(r"[^\n -~]")
 def count(n: int, what: str, plural: str = "") -> str:
     """``1 group``, ``2,000 groups``; the plural is given where it is not made by adding an s."""
     return f"{n:,} {what if n == 1 else plural or f'{what}s'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a, b and c``; "" for nothing."""
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def milliseconds(seconds: float) -> str:

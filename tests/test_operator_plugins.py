@@ -16,9 +16,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.alias import analyze, register_rule
+from irc.catalog import place
 from irc.errors import Error
 from irc.ir import parse_graph
 from irc.ir.ops import Effects, register, schemas
+from irc.ir.verify.schema_rules import check_schema
 from irc.passes.shapes import context
 from irc.passes.shapes.context import shape_rule
 from irc.runtime.foreign import checked
@@ -169,6 +171,36 @@ def test_each_table_asks_for_the_package(folder: Path) -> None:
         "from irc.alias.rules import calls, find_rule\nprint(find_rule('com.example::EverySecond') is calls.opaque)"
     )
     assert python(folder, "-c", opaque).stdout == "False\n"
+
+
+def test_irc_operators_says_all_about_them(folder: Path) -> None:
+    install(folder)
+    page = python(folder, "-m", "irc", "operators", "Scale", "com.example::EverySecond")
+    assert page.stderr == ""
+    numbered = list(enumerate(DEFINITION.splitlines(), 1))
+    scale_kernel, every_kernel = (number for number, line in numbered if line.startswith("@kernel"))
+    scale_rule, every_rule = (number for number, line in numbered if line.startswith("@shape_rule"))
+    assert page.stdout.splitlines() == [
+        "com.example::Scale",
+        "  schema       com.example::Scale(Tensor x) -> Tensor",
+        "  memory       writes nothing; the result is fresh memory",
+        "  fuses        pointwise",
+        f"  shape rule   example_operators.py:{scale_rule}",
+        f"  kernel       example_operators.py:{scale_kernel}",
+        f"  verified by  {place(check_schema)}",
+        "  as ONNX      yes",
+        "",
+        "com.example::EverySecond",
+        "  schema       com.example::EverySecond(Tensor(a) x) -> Tensor(a)",
+        "  memory       writes nothing; the result may share with x",
+        "  fuses        no",
+        f"  shape rule   example_operators.py:{every_rule}",
+        f"  kernel       example_operators.py:{every_kernel}",
+        f"  verified by  {place(check_schema)}",
+        "  as ONNX      yes",
+    ]
+    listed = python(folder, "-m", "irc", "operators").stdout.splitlines()
+    assert ["com.example::Scale", "schemas=1", "runs", "shape", "fuses", "-", "onnx"] in map(str.split, listed)
 
 
 def test_without_the_package_the_operators_are_unknown(folder: Path) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from irc import __version__
-from irc.cli import bench, compile, inspect, opt, run
+from irc.cli import bench, compile, inspect, operators, opt, run
 from irc.cli.endings import Parser, out_of_memory, parsed
 
 
@@ -16,7 +16,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except MemoryError as error:
-        raise out_of_memory(error, options.model.path) from error
+        raise out_of_memory(error, options.model.path if hasattr(options, "model") else "") from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -28,6 +28,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"irc {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for module in (compile, run, opt, inspect, bench):
+    for module in (compile, run, opt, inspect, operators, bench):
         module.add_commands(commands)
     return parser

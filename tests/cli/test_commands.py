@@ -507,3 +507,58 @@ def test_threads_change_no_result(irc: Command) -> None:
     for number in ("0", "65", "1000"):
         wrong = irc("run", "m.onnx", "--seed", "0", "--threads", number)
         assert wrong.status == 2 and "from 1 to 64" in wrong.err
+
+
+def test_operators_are_listed_in_columns(irc: Command) -> None:
+    lines = irc("operators").out.splitlines()
+    assert len(lines) > 1000 and lines == sorted(lines, key=lambda line: line.split()[0].rpartition("::"))
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
+    assert {len(row) for row in rows.values()} == {6}
+    assert rows["onnx::Relu"] == ["since=1,6,13,14", "runs", "shape", "fuses", "in-place", "onnx"]
+    assert rows["aten::topk"] == ["schemas=1", "runs", "shape", "-", "-", "-"]
+    assert rows["com.microsoft::Gelu"] == ["schemas=1", "runs:expanded", "-", "-", "-", "onnx"]
+    assert rows["aten::set_"] == ["schemas=0", "-", "-", "-", "-", "-"]
+
+
+def test_all_about_some_operators(irc: Command) -> None:
+    result = irc("operators", "Conv", "aten::clip_", "com.microsoft::Attention", "prim::If", "prim::Constant")
+    assert (result.status, result.err) == (0, "")
+    conv, clamp, attention, branch, constant = result.out.split("\n\n")
+    assert re.fullmatch(
+        r"onnx::Conv\n"
+        r"  schema       onnx::Conv\(Tensor X, Tensor W, Tensor\? B\) -> Tensor Y\n"
+        r"  attributes   auto_pad, dilations, group, kernel_shape, pads, strides\n"
+        r"  changed in   opset 1, opset 11, opset 22\n"
+        r"  memory       writes nothing; results are fresh memory\n"
+        r"  fuses        pointwise operators join it\n"
+        r"  shape rule   irc/passes/shapes/nn\.py:\d+\n"
+        r"  kernel       irc/runtime/kernels/conv\.py:\d+\n"
+        r"  verified by  irc/ir/verify/onnx_rules\.py:\d+\n"
+        r"  as ONNX      yes",
+        conv,
+    )
+    assert re.match(r"aten::clamp_\n  schemas      aten::clamp_\(.*\n               aten::clamp_.Tensor\(", clamp)
+    assert "\n  memory       writes self; the result is self\n  functional   aten::clamp\n" in clamp
+    assert "\n  also called  aten::clip_\n" in clamp
+    assert "that of the operators that it is expanded into" in attention and "none: expanded into other" in attention
+    assert re.search(r"memory .*either block returns for it\n +irc/alias/rules/control\.py:\d+\n", branch)
+    assert "\n  kernel       constants need none\n" in constant
+
+
+def test_the_page_about_an_operator_in_the_docs(irc: Command) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "command-line.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```\n(onnx::Clip\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    lines = re.compile(r"(?<=\.py:)\d+")
+    assert lines.sub("N", irc("operators", "Clip").out) == lines.sub("N", shown)
+
+
+def test_operators_as_json(irc: Command) -> None:
+    (found,) = json.loads(irc("operators", "Clip", "--json").out)
+    assert list(found["kernels"]) == ["1", "6", "11"] and found["in_place"] == "onnx::Clip_"
+    assert found["memory"] == [{"overloads": [], "statements": ["writes nothing", "results are fresh memory"]}]
+
+
+def test_operators_that_there_are_not(irc: Command) -> None:
+    result = irc("operators", "Relu", "Cnov")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "irc: IRC217: irc knows no operator 'Cnov'; did you mean 'onnx::Conv'?\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from irc.alias.recorder import RULES, Rule
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
-from irc.alias.rules.entry import Entry
+from irc.alias.rules.entry import Entry, always
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
 from irc.ir import ops
 from irc.ir.node import Node
@@ -18,7 +18,7 @@ from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Entry] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
-_BY_HAND: dict[str, Rule | None] = {}
+_BY_HAND: dict[str, Entry] = {}
 _KEEPING: dict[str, bool] = {}
 """Kinds with schema rows -> whether any row stores something or lets it escape."""
 
@@ -31,7 +31,7 @@ def register(kind: str, rule: Rule | None) -> None:
     check_kind("an alias rule", kind)
     if rule is not None:
         check_callable("an alias rule", kind, rule)
-    _BY_HAND[kind] = rule
+    _BY_HAND[kind] = Entry(None) if rule is None else Entry(rule, writes=True, keeps=always)
     _forget(kind)
 
 
@@ -45,6 +45,17 @@ def _forget(kind: str) -> None:
 on_change.append(_forget)
 
 
+def kinds() -> set[str]:
+    """All kinds with a rule of their own."""
+    return _BY_KIND.keys() | _BY_HAND.keys()
+
+
+def own_rule(kind: str) -> Entry | None:
+    """What nodes of ``kind`` do whatever their schema rows say; None if it is these that count."""
+    load_for(kind)
+    return _BY_HAND.get(kind) or _BY_KIND.get(kind)
+
+
 def has_rule(kind: str) -> bool:
     """Whether nodes of ``kind`` have a rule of their own, whatever their schema rows."""
     return kind in _BY_HAND or kind in _BY_KIND
@@ -52,11 +63,9 @@ def has_rule(kind: str) -> bool:
 
 def find_rule(kind: str) -> Rule | None:
     """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
-    load_for(kind)
-    if kind in _BY_HAND:
-        rule = _BY_HAND[kind]
-    elif kind in _BY_KIND:
-        rule = _BY_KIND[kind].rule
+    own = own_rule(kind)
+    if own is not None:
+        rule = own.rule
     else:
         rows = ops.schemas(kind)
         if rows:
@@ -70,11 +79,9 @@ def find_rule(kind: str) -> Rule | None:
 
 def may_write(kind: str) -> bool:
     """Whether nodes of ``kind``, not those in their blocks and subgraphs, may write what they are given."""
-    load_for(kind)
-    if kind in _BY_HAND:
-        return _BY_HAND[kind] is not None
-    if kind in _BY_KIND:
-        return _BY_KIND[kind].writes
+    own = own_rule(kind)
+    if own is not None:
+        return own.writes
     rows = ops.schemas(kind)
     return any(row.is_mutable for row in rows) if rows else not ops.functional_by_default(kind)
 
@@ -82,10 +89,9 @@ def may_write(kind: str) -> bool:
 def leaves_traces(node: Node) -> bool:
     """Whether ``node`` itself may have stored into, or let escape, something that outlives it."""
     kind = node.kind
-    if kind in _BY_HAND:
-        return _BY_HAND[kind] is not None
-    if kind in _BY_KIND:
-        return _BY_KIND[kind].keeps(node)
+    own = _BY_HAND.get(kind) or _BY_KIND.get(kind)
+    if own is not None:
+        return own.keeps(node)
     if node.is_return:
         return False  # what it returns goes with it
     keeps = _KEEPING.get(kind)

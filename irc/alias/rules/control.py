@@ -17,6 +17,7 @@ from irc.ir.value import Value
 
 
 def _if(rec: Recorder, node: Node) -> Steps:
+    """A result is what either block returns for it."""
     yield from node.blocks
     for i, output in enumerate(node.outputs):
         if has_memory(output.type):
@@ -42,7 +43,10 @@ def _close(rec: Recorder, carried: Element, returned: Value) -> None:
 
 
 def _prim_loop(rec: Recorder, node: Node) -> Steps:
-    """``prim::Loop(max_trip, cond, carried...)``; block (trip, carried...) -> (cond, carried...)."""
+    """``prim::Loop(max_trip, cond, carried...)``; block (trip, carried...) -> (cond, carried...).
+
+    What is carried may be what the loop is given, or what the block returns for it.
+    """
     (block,) = node.blocks
     carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[1:], node.inputs[2:])]
     yield block
@@ -52,7 +56,10 @@ def _prim_loop(rec: Recorder, node: Node) -> Steps:
 
 
 def _onnx_loop(rec: Recorder, node: Node) -> Steps:
-    """``Loop(max_trip, cond, carried...)``; block (trip, cond, carried...) -> (cond, carried..., scanned...)."""
+    """``Loop(max_trip, cond, carried...)``; block (trip, cond, carried...) -> (cond, carried..., scanned...).
+
+    What is carried may be what the loop is given, or what the block returns for it; what is scanned is fresh memory.
+    """
     (block,) = node.blocks
     rec.fresh(block.params[0])
     starts = [rec.element(v) for v in node.inputs[1:]]
@@ -66,7 +73,8 @@ def _onnx_loop(rec: Recorder, node: Node) -> Steps:
 def _onnx_scan(rec: Recorder, node: Node) -> Steps:
     """``Scan(states..., scanned...)``; block (states..., slices...) -> (states..., scanned...).
 
-    A slice may share memory with the input that it is a slice of.
+    A slice may share memory with the input that it is a slice of, a state be what Scan is given or what the block
+    returns for it; what is scanned is fresh memory.
     """
     (block,) = node.blocks
     inputs = node.inputs[1:] if is_batched(node) else node.inputs

@@ -21,12 +21,14 @@ def _uninitialized(rec: Recorder, node: Node) -> None:
 
 
 def _list_construct(rec: Recorder, node: Node) -> None:
+    """The result is a new container, and holds the inputs."""
     location = rec.container(node.output)
     held = rec.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
     rec.store(location, held, types.ANY)  # at once: a list may be made of very many
 
 
 def _tuple_construct(rec: Recorder, node: Node) -> None:
+    """The result is a new tuple, and holds each input at its position."""
     if not has_memory(node.output.type):
         rec.fresh(node.output)
         return
@@ -44,12 +46,14 @@ def _unpack(rec: Recorder, node: Node) -> None:
 
 
 def _tuple_unpack(rec: Recorder, node: Node) -> None:
+    """Output i is what the tuple holds at position i."""
     base = rec.element(node.inputs[0])
     for i, output in enumerate(node.outputs):
         rec.bind(output, rec.load(base, output.type, i))
 
 
 def _tuple_index(rec: Recorder, node: Node) -> None:
+    """The result is what the tuple holds at the position, or anywhere if that is no constant."""
     index = _constant(node, 1)
     held = node.inputs[0].type
     if isinstance(index, int) and isinstance(held, types.TupleType):
@@ -60,6 +64,7 @@ def _tuple_index(rec: Recorder, node: Node) -> None:
 
 
 def _tuple_slice(rec: Recorder, node: Node) -> None:
+    """The result is a new tuple, and holds what the first one does at the positions from ``beg`` to ``end``."""
     location = rec.container(node.output)
     base = rec.element(node.inputs[0])
     held = node.inputs[0].type
@@ -72,11 +77,13 @@ def _tuple_slice(rec: Recorder, node: Node) -> None:
 
 
 def _get_attr(rec: Recorder, node: Node) -> None:
+    """The result is what the object holds in the attribute."""
     name = str(node.attributes.get("name", ""))
     rec.bind(node.output, rec.load(rec.element(node.inputs[0]), node.output.type, name))
 
 
 def _set_attr(rec: Recorder, node: Node) -> None:
+    """The object is written, and holds the second input in the attribute."""
     name = str(node.attributes.get("name", ""))
     target, value = node.inputs[0], node.inputs[1]
     rec.write(node, rec.element(target))
@@ -85,6 +92,7 @@ def _set_attr(rec: Recorder, node: Node) -> None:
 
 
 def _create_object(rec: Recorder, node: Node) -> None:
+    """The result is a new object that holds nothing yet."""
     rec.container(node.output)
 
 

@@ -30,22 +30,22 @@ _Sorts = tuple[type[Type] | str, ...]
 """Of each argument its sort: the class of its type or, of a type without parameters, the name."""
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Part of an argument: ``steps`` are positions among the parts of its type, from the outside in."""
 
     argument: int
     steps: _Steps
 
 
-class _Result(NamedTuple):
+class Result(NamedTuple):
     """What a result, or a part of one, is: the union of ``sources``, unknown memory, or else fresh.
 
     ``held`` describes what a fresh container holds; empty: fresh things.
     """
 
-    sources: tuple[_Part, ...] = ()
+    sources: tuple[Part, ...] = ()
     unknown: bool = False
-    held: tuple[_Result, ...] = ()
+    held: tuple[Result, ...] = ()
 
 
 class Program(NamedTuple):
@@ -54,11 +54,11 @@ class Program(NamedTuple):
     The last argument and the last result of a variadic operator stand for all further ones.
     """
 
-    writes: tuple[_Part, ...]
-    escapes: tuple[_Part, ...]
-    stores: tuple[tuple[_Part, _Part], ...]
+    writes: tuple[Part, ...]
+    escapes: tuple[Part, ...]
+    stores: tuple[tuple[Part, Part], ...]
     """(container, what is stored into it)"""
-    results: tuple[_Result, ...]
+    results: tuple[Result, ...]
     variadic: int
     """Number of the argument that repeats, or -1."""
 
@@ -66,12 +66,12 @@ class Program(NamedTuple):
 @cache
 def compile_schema(schema: Schema) -> Program:
     """The program of a schema."""
-    writes: list[_Part] = []
-    escapes: list[_Part] = []
-    members: dict[str, list[_Part]] = {}
-    stored: list[tuple[str, _Part]] = []
+    writes: list[Part] = []
+    escapes: list[Part] = []
+    members: dict[str, list[Part]] = {}
+    stored: list[tuple[str, Part]] = []
     for i, argument in enumerate(schema.arguments):
-        for part, info in _annotated(_Part(i, ()), argument.alias):
+        for part, info in _annotated(Part(i, ()), argument.alias):
             for name in info.before:
                 members.setdefault(name, []).append(part)
             if info.write:
@@ -79,7 +79,7 @@ def compile_schema(schema: Schema) -> Program:
             if info.escapes:
                 escapes.append(part)
             stored += [(name, part) for name in info.stored_into]
-    stores: list[tuple[_Part, _Part]] = []
+    stores: list[tuple[Part, Part]] = []
     for name, part in stored:
         for member in list(members.get(name, ())):
             if member.steps:
@@ -90,22 +90,22 @@ def compile_schema(schema: Schema) -> Program:
     return Program(tuple(writes), tuple(escapes), tuple(stores), results, variadic)
 
 
-def _annotated(part: _Part, info: AliasInfo | None) -> list[tuple[_Part, AliasInfo]]:
+def _annotated(part: Part, info: AliasInfo | None) -> list[tuple[Part, AliasInfo]]:
     if info is None:
         return []
     found = [(part, info)]
     for i, inner in enumerate(info.contained):
-        found += _annotated(_Part(part.argument, (*part.steps, i)), inner)
+        found += _annotated(Part(part.argument, (*part.steps, i)), inner)
     return found
 
 
-def _result(info: AliasInfo | None, members: dict[str, list[_Part]]) -> _Result:
+def _result(info: AliasInfo | None, members: dict[str, list[Part]]) -> Result:
     if info is None:
-        return _Result()
+        return Result()
     if info.before:
         sources = [p for name in info.before for p in members.get(name, ())]
-        return _Result(tuple(dict.fromkeys(sources)), WILDCARD in info.before)
-    return _Result(held=tuple(_result(inner, members) for inner in info.contained))
+        return Result(tuple(dict.fromkeys(sources)), WILDCARD in info.before)
+    return Result(held=tuple(_result(inner, members) for inner in info.contained))
 
 
 # -- rules ---------------------------------------------------------------
@@ -117,7 +117,7 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
     if len(programs) > 1:
         return _by_overload(rows)
     program = programs.pop()
-    if all(r == _Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
+    if all(r == Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
         return None
     simple = not (program.escapes or program.stores or any(row.is_varret for row in rows))
     sources = program.results[0].sources if len(program.results) == 1 else ()
@@ -298,7 +298,7 @@ def run(rec: Recorder, node: Node, program: Program) -> None:
     results = program.results
     for i, output in enumerate(node.outputs):
         # Results come before stores: an element that is popped and pushed is read before it is stored.
-        result = results[min(i, len(results) - 1)] if results else _Result()
+        result = results[min(i, len(results) - 1)] if results else Result()
         made = _make(rec, node, program, result, output, output.type, ())
         if result.sources or result.unknown:
             _bind(rec, output, made)
@@ -310,14 +310,14 @@ def run(rec: Recorder, node: Node, program: Program) -> None:
                 rec.store(base, element, type, field)
 
 
-def _arguments(node: Node, program: Program, part: _Part) -> tuple[Value, ...]:
+def _arguments(node: Node, program: Program, part: Part) -> tuple[Value, ...]:
     """The actual arguments that ``part`` is of."""
     if part.argument == program.variadic:
         return node.inputs[part.argument :]
     return node.inputs[part.argument : part.argument + 1]
 
 
-def _elements(rec: Recorder, node: Node, program: Program, part: _Part) -> list[Element]:
+def _elements(rec: Recorder, node: Node, program: Program, part: Part) -> list[Element]:
     return [_follow(rec, value, part.steps) for value in _arguments(node, program, part)]
 
 
@@ -330,7 +330,7 @@ def _follow(rec: Recorder, value: Value, steps: _Steps) -> Element:
 
 
 def _make(
-    rec: Recorder, node: Node, program: Program, result: _Result, value: Value, type: Type, path: tuple[str, ...]
+    rec: Recorder, node: Node, program: Program, result: Result, value: Value, type: Type, path: tuple[str, ...]
 ) -> Element:
     """The element of a result, or of what is at ``path`` inside it."""
     if not has_memory(type):

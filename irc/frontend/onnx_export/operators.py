@@ -46,6 +46,11 @@ def versions(kind: str) -> tuple[int, ...]:
     return _history().get(split_kind(kind), ())
 
 
+def kinds() -> list[str]:
+    """All operators of the onnx package."""
+    return [f"{domain or 'onnx'}::{name}" for domain, name in _history()]
+
+
 @cache
 def _history() -> dict[tuple[str, str], tuple[int, ...]]:
     from onnx import defs

@@ -102,6 +102,11 @@ def _refuse(module: Module) -> None:
         raise Error("IRC350", "\n".join(lines))
 
 
+def has_form(kind: str) -> bool:
+    """Whether ONNX has something for nodes of ``kind``; for constants, if it has for their type."""
+    return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind)
+
+
 def _reason(node: Node) -> str:
     """Why ONNX has nothing for ``node``; "" if it has."""
     if node.kind == CONSTANT:
@@ -109,7 +114,7 @@ def _reason(node: Node) -> str:
         if isinstance(value, Tensor) or type in (NONE, FUNCTION):
             return ""
         return f"constants of type {type} are no tensors"
-    if node.kind in (CALL, IF) or node.kind in FIRST_OPSET or is_known(node.kind):
+    if has_form(node.kind):
         return ""
     if node.kind.endswith("_"):
         return "it writes into memory, and could not be made functional"

@@ -18,11 +18,12 @@ def onnx_schema(node: Node) -> Schema | None:
     Types are ``Tensor``, lists, optionals and maps of type variables: ONNX's
     constraints on element types are not expressed.
     """
-    return _lookup(node.kind, node.version)
+    return signature(node.kind, node.version)
 
 
 @cache
-def _lookup(kind: str, version: int | None) -> Schema | None:
+def signature(kind: str, version: int | None = None) -> Schema | None:
+    """The signature of nodes of ``kind`` at a version (None: the newest)."""
     import onnx.defs
 
     namespace, _, name = kind.rpartition("::")
@@ -43,11 +44,11 @@ def _lookup(kind: str, version: int | None) -> Schema | None:
         type = _type(formal.types)
         is_optional = formal.option == optional
         type = types.OptionalType(type) if is_optional and not isinstance(type, types.OptionalType) else type
-        arguments.append(Argument(type, formal.name, alias and alias.alias, is_optional))
+        arguments.append(_formal(type, formal.name, alias, is_optional))
     returns: list[Argument] = []
     for i, formal in enumerate(found.outputs):
         alias = row.result(i) if row and (row.is_varret or not in_place or i == 0) else None
-        returns.append(Argument(_type(formal.types), formal.name, alias and alias.alias))
+        returns.append(_formal(_type(formal.types), formal.name, alias))
     return Schema(
         kind,
         "",
@@ -56,6 +57,13 @@ def _lookup(kind: str, version: int | None) -> Schema | None:
         bool(found.inputs) and found.inputs[-1].option == variadic,
         bool(found.outputs) and found.outputs[-1].option == variadic,
     )
+
+
+def _formal(type: Type, name: str, row: Argument | None, is_optional: bool = False) -> Argument:
+    """An argument or a result, of whose memory ``row`` tells."""
+    if row is None or row.alias is None:
+        return Argument(type, name, has_default=is_optional, text=f"{type} {name}")
+    return Argument(type, name, row.alias, is_optional, text=row.text)
 
 
 def _type(allowed: set[str]) -> Type:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir.ops import onnx_alias
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "irc.operators"
 """Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
@@ -33,6 +37,12 @@ def load_for(kind: str) -> None:
             _loading.discard(namespace)
 
 
+def load_all() -> None:
+    """Load whatever packages offer."""
+    for point in _entry_points():
+        load_for(f"{point.name}::")
+
+
 def check_kind(what: str, kind: object, default: str = "") -> str:
     """``kind``, for which ``what`` is registered: a namespace (or else ``default``), ``::`` and a name; else IRC304."""
     if isinstance(kind, str):
@@ -49,9 +59,7 @@ def check_callable(what: str, kind: str, function: object) -> None:
 
 
 def _load(namespace: str) -> None:
-    from importlib.metadata import entry_points  # slow to import, and few models have operators of others
-
-    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value):
+    for point in _entry_points():
         if point.name == namespace:
             try:
                 point.load()
@@ -59,3 +67,9 @@ def _load(namespace: str) -> None:
                 raise Error(
                     "IRC304", f"the plug-in of the operators {namespace}:: cannot be loaded: {e}", point.value
                 ) from e
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and few models have operators of others
+
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.ir import types
-from irc.ir.ops.pointwise import BINARY, RESULT_LIKE, VARIADIC, is_pointwise
+from irc.ir.ops.pointwise import BINARY, POINTWISE, RESULT_LIKE, VARIADIC, is_pointwise
 from irc.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -40,11 +40,14 @@ _NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
 
 def twin_of(node: Node) -> str | None:
     """The kind that computes what ``node`` does into its first input; None if there is none."""
-    kind = node.kind
-    in_onnx = kind.startswith("onnx::") and is_pointwise(node) and RESULT_LIKE.get(kind, 0) == 0
-    if in_onnx or kind in TORCH or kind == _SLICE:
-        return f"{kind}_"
-    return None
+    found = twin(node.kind)
+    return None if node.kind in POINTWISE and not is_pointwise(node) else found
+
+
+def twin(kind: str) -> str | None:
+    """The kind that nodes of ``kind`` may have for a twin, if their version does not forbid it."""
+    in_onnx = kind.startswith("onnx::") and kind in POINTWISE and RESULT_LIKE.get(kind, 0) == 0
+    return f"{kind}_" if in_onnx or kind in TORCH or kind == _SLICE else None
 
 
 def may_take(node: Node, index: int) -> bool:

@@ -24,11 +24,16 @@ from irc.wording import count
 
 def check_form(node: Node) -> None:
     """Check the number of inputs, outputs and blocks of ``node``, for operators whose form is the IR's own (IRC213)."""
-    rule = _FORMS.get(node.kind)
+    rule = form_rule(node.kind)
     if rule is not None:
         rule(node)
     elif "::" not in node.kind:
         raise node_error("IRC217", f"the name of an operator is namespace::name, not {node.kind!r}", node)
+
+
+def form_rule(kind: str) -> Callable[[Node], None] | None:
+    """What checks the form of nodes of ``kind``; None if that is not the IR's own."""
+    return _FORMS.get(kind)
 
 
 def _require(node: Node, holds: bool, message: str) -> None:

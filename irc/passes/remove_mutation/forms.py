@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 from irc.ir import Node, Value, types
 from irc.ir.constants import constant_value
 from irc.ir.ops import Effects, effects, resolve, schemas
-from irc.ir.ops.twins import keeps_type, twin_of
+from irc.ir.ops.joins import APPEND, CONCAT
+from irc.ir.ops.twins import keeps_type, twin, twin_of
 from irc.ir.schema import Schema
 from irc.ir.types import TensorType
 
@@ -53,6 +54,17 @@ def functional_kind(node: Node) -> str | None:
         return functional if functional != kind and _is_twin(node, functional) else None
     row = resolve(node)
     return None if row is None or effects(kind) & Effects.RANDOM else _functional_row(row)
+
+
+def functional_form(kind: str) -> str | None:
+    """What `functional_kind` gives for nodes of ``kind``, if for any."""
+    if kind == APPEND:
+        return CONCAT  # as `concatenate_instead` has it
+    if kind.startswith(("onnx::", "irc::")):
+        functional = kind.removesuffix("_")
+        return functional if twin(functional) == kind else None
+    rows = () if effects(kind) & Effects.RANDOM else schemas(kind)
+    return next(filter(None, map(_functional_row, rows)), None)
 
 
 def _is_twin(node: Node, functional: str) -> bool:

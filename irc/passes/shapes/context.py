@@ -65,6 +65,11 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def kinds() -> set[str]:
+    """All kinds with a rule."""
+    return set(_RULES)
+
+
 def find_rule(kind: str) -> Rule | None:
     """The rule for ``kind``, or None. An in-place twin has that of the operator without the underscore."""
     load_for(kind)

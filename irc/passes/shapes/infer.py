@@ -224,6 +224,11 @@ _CONTROL = {
 }
 
 
+def inferred_by(kind: str) -> Callable[..., object] | None:
+    """What infers the outputs of nodes of ``kind``: a rule, or for control flow a method; None if nothing does."""
+    return _CONTROL.get(kind) or find_rule(kind)
+
+
 _OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
 
 

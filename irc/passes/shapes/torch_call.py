@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +32,12 @@ def torch_rule(*names: str) -> Callable[[TorchRule], TorchRule]:
 
     def register(rule: TorchRule) -> TorchRule:
         TORCH_RULES.update(dict.fromkeys(names, rule))
-        shape_rule(*(f"aten::{name}" for name in names))(lambda c: _apply(rule, c))
+
+        @shape_rule(*(f"aten::{name}" for name in names))
+        @wraps(rule)
+        def told(c: NodeTypes) -> Sequence[Type]:  # pyright: ignore[reportUnusedFunction]  registered
+            return _apply(rule, c)
+
         return rule
 
     return register

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from inspect import currentframe
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
@@ -26,8 +27,10 @@ node does not have exactly one."""
 Binder = Callable[["Node"], Kernel]
 
 _BINDERS: dict[str, tuple[list[int], list[Binder]]] = {}
-_LOADED: set[str] = set()
+_PLACES: dict[tuple[str, int], tuple[str, int]] = {}
+"""Kind and ``since`` of irc's own kernels -> module and line that have registered them: most go through a table."""
 
+_LOADED: set[str] = set()
 
 PREPARES = "prepares"
 """Attribute of kernels that can be given something made of several operands instead of the first of these: the numbers
@@ -47,6 +50,9 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
         check_callable("a kernel's binder", kind, binder)
         if str(getattr(binder, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]:
             _load(modules_of(kind))
+            _PLACES.pop((kind, since), None)
+        else:
+            _PLACES[kind, since] = _module_line()
         sinces, binders = _BINDERS.setdefault(kind, ([], []))
         at = bisect_right(sinces, since)
         sinces.insert(at, since)
@@ -68,10 +74,29 @@ def find_binder(kind: str, version: int | None) -> Binder | None:
     return binders[at - 1] if at else None
 
 
+def binders(kind: str) -> dict[int, Binder]:
+    """The binders for ``kind``, those that count, by the versions that they start at."""
+    find_binder(kind, None)
+    return dict(zip(*_BINDERS.get(kind, ((), ()))))
+
+
+def place_of(kind: str, since: int) -> tuple[str, int] | None:
+    """The module and line that have registered the binder for ``kind`` from ``since`` on; None if it is not irc's."""
+    return _PLACES.get((kind, since))
+
+
 def registered() -> dict[str, tuple[int, ...]]:
     """Every kind with a kernel of irc's own, and the versions its binders start at."""
     _load(all_modules())
     return {kind: tuple(sinces) for kind, (sinces, _) in sorted(_BINDERS.items())}
+
+
+def _module_line() -> tuple[str, int]:
+    """The module that is being imported, and the line of it."""
+    frame = currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_globals["__name__"], frame.f_lineno)
 
 
 def _load(modules: Iterable[str]) -> None:

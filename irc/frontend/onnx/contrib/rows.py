@@ -51,6 +51,13 @@ class Row:
         """The kind of its nodes, of which there are none once they are imported."""
         return f"{self.domain or 'onnx'}::{self.name}"
 
+    def __str__(self) -> str:
+        inputs, outputs = (
+            ", ".join(f"{name}{'?' if may_be_absent else ''}" for name, may_be_absent in formals.items())
+            for formals in (self.inputs, self.outputs)
+        )
+        return f"{self.kind}({inputs}) -> {outputs}"
+
 
 def row(
     signature: str,

@@ -1,0 +1,242 @@
+"""What irc knows of an operator, gathered from the tables that passes, the alias analysis and the runtime ask."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from irc.alias import rules
+from irc.alias.rules.words import OnMemory, on_memory
+from irc.errors import Error, did_you_mean
+from irc.frontend.onnx.contrib import ROWS, Row
+from irc.frontend.onnx.control import SPECIAL as IMPORTED
+from irc.frontend.onnx_export import operators as onnx_operators
+from irc.frontend.onnx_export.prepare import has_form
+from irc.fuser.policy import ANCHORS
+from irc.ir import Graph
+from irc.ir.kinds import CONSTANT
+from irc.ir.ops import functional_by_default, registry, schemas
+from irc.ir.ops.onnx_defs import signature
+from irc.ir.ops.plugins import load_all
+from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from irc.ir.ops.twins import twin
+from irc.ir.synonyms import NAMES
+from irc.ir.verify.onnx_rules import check_onnx
+from irc.ir.verify.operator_rules import form_rule
+from irc.ir.verify.schema_rules import check_schema
+from irc.passes.remove_mutation.forms import functional_form
+from irc.passes.shapes import context as shapes
+from irc.passes.shapes.infer import inferred_by
+from irc.runtime.foreign import is_foreign
+from irc.runtime.kernels import fallback
+from irc.runtime.kernels.registry import binders, place_of, registered
+from irc.runtime.plan import SPECIAL
+
+_ROWS = {row.kind: row for row in ROWS.values()}
+"""Operators of other domains that import as bodies of standard operators."""
+
+
+class Operator:
+    """An operator, by its kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @property
+    def _row(self) -> Row | None:
+        """What says how to expand it, unless somebody has registered another operator of its name."""
+        return None if schemas(self.kind) else _ROWS.get(self.kind)
+
+    @property
+    def _standard(self) -> str:
+        """The operator of ONNX that an in-place twin is one of; itself, if it is another operator."""
+        return self.kind.removesuffix("_") if functional_by_default(self.kind) else self.kind
+
+    @cached_property
+    def versions(self) -> tuple[int, ...]:
+        """The opsets of ONNX in which it came to be or changed."""
+        return onnx_operators.versions(self._standard)
+
+    @cached_property
+    def schemas(self) -> tuple[str, ...]:
+        """Its signatures; of ONNX's operators, the newest."""
+        row = self._row
+        if row is not None:
+            return (str(row),)
+        standard = signature(self.kind) if functional_by_default(self.kind) else None
+        return tuple(map(str, [standard] if standard is not None else schemas(self.kind)))
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that it may have, as far as a table tells."""
+        if self._row is not None:
+            return tuple(self._row.attributes)
+        found = onnx_operators.signature(self._standard, self.versions[-1]) if self.versions else None
+        return tuple(sorted(found.attributes)) if found is not None else ()
+
+    @cached_property
+    def memory(self) -> OnMemory | None:
+        """What it does to memory; None if there are no nodes of it, because it is expanded."""
+        return None if self._row is not None else on_memory(self.kind)
+
+    @cached_property
+    def alias_rule(self) -> str | None:
+        """Where the alias rule is that says so, if schemas or the standard do not."""
+        return place(self.memory.rule) if self.memory is not None and self.memory.rule is not None else None
+
+    @cached_property
+    def functional(self) -> str | None:
+        """The operator that computes into new memory what this one writes into its first input."""
+        return functional_form(self.kind)
+
+    @cached_property
+    def in_place(self) -> str | None:
+        """The operator that writes into its first input what this one computes."""
+        found = twin(self.kind) or f"{self.kind}_"
+        return found if functional_form(found) == self.kind else None
+
+    @property
+    def is_put_in_place(self) -> bool:
+        """Whether the pass ``in-place`` may put that in its place."""
+        return twin(self.kind) is not None
+
+    @cached_property
+    def other_names(self) -> tuple[str, ...]:
+        """What models may call it."""
+        return tuple(sorted(other for other, name in NAMES.items() if name == self.kind))
+
+    @cached_property
+    def fuses(self) -> str:
+        """How; "" if it does not."""
+        if self.kind in ANCHORS:
+            return "pointwise operators join it"
+        if self.kind in TORCH_POINTWISE:
+            return "pointwise, where the result is a tensor"
+        if self.kind not in POINTWISE:
+            return ""
+        return "pointwise, from version 7 on" if self._name in LEGACY_BROADCAST else "pointwise"
+
+    @property
+    def _name(self) -> str:
+        return self.kind.rpartition("::")[2]
+
+    @cached_property
+    def shape_rule(self) -> str | None:
+        """Where that is which gives the types of its results."""
+        rule = inferred_by(self.kind)
+        return None if rule is None else place(rule)
+
+    @cached_property
+    def kernels(self) -> dict[int, str]:
+        """Where its kernels are, by the versions that they start at; of in-place twins, those they are made of."""
+        if self.kind in SPECIAL:
+            return {1: place(SPECIAL[self.kind])}
+        found = binders(self._standard)
+        return {since: _place_of_kernel(self._standard, since, binder) for since, binder in found.items()}
+
+    @cached_property
+    def expanded_by(self) -> str | None:
+        """Where that is which replaces it by other operators when a model is imported."""
+        if self._row is not None:
+            return place(self._row.body)
+        return place(IMPORTED[self.kind]) if not self.kernels and self.kind in IMPORTED else None
+
+    @cached_property
+    def runs(self) -> str:
+        """By what it runs: "kernel", "reference" (onnx.reference's), "expanded" (other operators'); "" if it cannot."""
+        if self.kernels or self.kind == CONSTANT:
+            return "kernel"
+        if self.expanded_by is not None:
+            return "expanded"
+        return "reference" if fallback.serves(Graph().create(self.kind)) else ""
+
+    @cached_property
+    def verified(self) -> tuple[str, ...]:
+        """Where the functions are that verify nodes of it."""
+        form = form_rule(self.kind)
+        signed = check_onnx if functional_by_default(self.kind) else check_schema if schemas(self.kind) else None
+        return tuple(place(rule) for rule in (form, signed) if rule is not None)
+
+    @cached_property
+    def exports(self) -> bool:
+        """Whether models with it can be written as ONNX."""
+        return self.expanded_by is not None or has_form(self.functional or self.kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        facts = {name: getattr(self, name) for name, member in vars(Operator).items() if _is_fact(member)}
+        said = [each._asdict() for each in self.memory.said] if self.memory is not None else None
+        return {"kind": self.kind, **facts, "memory": said}
+
+
+def _is_fact(member: object) -> bool:
+    return isinstance(member, cached_property)
+
+
+def kinds() -> list[str]:
+    """All operators that irc knows, those of installed packages too, by namespace and name."""
+    load_all()
+    tables: list[Iterable[str]] = [
+        onnx_operators.kinds(),
+        registry.kinds(),
+        rules.kinds(),
+        shapes.kinds(),
+        registered(),
+        _ROWS,
+    ]
+    found = {kind for table in tables for kind in table}
+    twins = {f"{kind}_" for kind in found if twin(kind) is not None}
+    return sorted(found | twins, key=lambda kind: kind.rpartition("::"))
+
+
+def find(names: Sequence[str]) -> list[Operator]:
+    """The operators of these names; IRC217 if there is none of one.
+
+    With its namespace, a name is one operator's, else those of all namespaces. Other names of torch's operators are
+    understood, and names with that of an overload.
+    """
+    known = kinds()
+    return [Operator(kind) for kind in dict.fromkeys(kind for name in names for kind in _called(name, known))]
+
+
+def _called(name: str, known: Sequence[str]) -> list[str]:
+    namespace, separator, rest = name.rpartition("::")
+    wanted = f"{'onnx' if namespace == 'ai.onnx' else namespace}{separator}{rest.partition('.')[0]}"
+    wanted = NAMES.get(wanted, wanted)
+    found = [kind for kind in known if kind == wanted or (not separator and kind.endswith(f"::{wanted}"))]
+    found = found or [NAMES[other] for other in NAMES if not separator and other.endswith(f"::{wanted}")]
+    if not found:
+        bare = {kind.rpartition("::")[2]: kind for kind in known}
+        hint = did_you_mean(wanted, known) or did_you_mean(wanted, bare, lambda close: repr(bare[close]))
+        raise Error("IRC217", f"irc knows no operator {name!r}{hint and f'; {hint}'}")
+    return found
+
+
+def place(function: Callable[..., Any]) -> str:
+    """Where a function is defined: ``irc/runtime/kernels/pool.py:42``; its name if that cannot be told."""
+    found = inspect.unwrap(function)
+    code = getattr(found, "__code__", None)
+    if not isinstance(code, CodeType):
+        return f"{getattr(found, '__module__', '?')}.{getattr(found, '__qualname__', found)}"
+    return f"{_file(found.__module__, code.co_filename)}:{code.co_firstlineno}"
+
+
+def _place_of_kernel(kind: str, since: int, binder: Callable[..., Any]) -> str:
+    at = place_of(kind, since)
+    if at is None or is_foreign(binder):
+        return place(binder)
+    module, line = at
+    return f"{_file(module, sys.modules[module].__file__ or module)}:{line}"
+
+
+def _file(module: str, path: str) -> str:
+    """The path of the file of ``module``, from the folder on that its package lies in."""
+    parts = Path(path).parts
+    depth = module.count(".") + 1 + (parts[-1] == "__init__.py")
+    return "/".join(parts[-depth:])
