@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -236,7 +237,9 @@ def _place_of_kernel(kind: str, since: int, binder: Callable[..., Any]) -> str:
 
 
 def _file(module: str, path: str) -> str:
-    """The path of the file of ``module``, from the folder on that its package lies in."""
+    """The path of the file of ``module``, from the folder on that its package lies in; all of it, if in no package."""
+    if os.sep in module:  # a file that the command line names
+        return path
     parts = Path(path).parts
     depth = module.count(".") + 1 + (parts[-1] == "__init__.py")
     return "/".join(parts[-depth:])

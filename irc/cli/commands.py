@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from irc import __version__
 from irc.cli import bench, compile, inspect, operators, opt, run
 from irc.cli.endings import Parser, out_of_memory, parsed
+from irc.cli.loaded import blamed, load
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run what a command line says, by default the program's."""
     options = parsed(_parser(), argv)
     try:
-        return options.run(options)
+        for path in options.load:
+            load(path)
+        with blamed():
+            return options.run(options)
     except MemoryError as error:
         raise out_of_memory(error, options.model.path if hasattr(options, "model") else "") from error
 

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
+from irc.cli.loaded import load
 from irc.cli.models import Kind, ModelFile
 from irc.cli.output import emit
 
@@ -47,6 +48,13 @@ def add_command(commands: Commands, name: str, purpose: str, examples: str) -> a
         allow_abbrev=False,
     )
     parser.set_defaults(usage_error=parser.error)
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="run this file first: what it registers (passes, operators, kernels...) can be used (several times)",
+    )
     return parser
 
 
@@ -76,15 +84,18 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
         metavar="PIPELINE",
         help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
     )
-    parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help="show all passes and pipelines, and exit")
+    listing = "show all passes and pipelines, those of --load before it too, and exit"
+    parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help=listing)
 
 
 class _ListPasses(argparse.Action):
     """Writes the names, each with the first line of what is to be said about it, to stdout."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
         from irc.passes import registry
 
+        for path in namespace.load:
+            load(path)
         named = {
             name: (getattr(registry.find(name), "__doc__", None) or "").partition("\n")[0] for name in registry.names()
         }

@@ -21,10 +21,9 @@ _PASSES: dict[str, type[Pass]] = {}
 _LATE = {"fuse": "irc.fuser.fuse.Fuse"}
 """Passes of layers above, which enter them when they are imported: the names are theirs from the beginning."""
 
-PIPELINES = {
-    "none": "",
-    "default": "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable,fuse,dce",
-}
+_UNFUSED = "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable"
+
+PIPELINES = {"none": "", "unfused": _UNFUSED, "default": f"{_UNFUSED},fuse,dce"}
 """Pipelines with a name of their own, usable wherever a pass is: ``default,in-place``."""
 
 P = TypeVar("P", bound="type[Pass]")

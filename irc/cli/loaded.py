@@ -1,0 +1,85 @@
+"""Files of Python that the command line names: their code is run, so that what it registers can be used.
+
+Nothing else has files run: no model, and no file that is merely in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import ModuleType
+
+from irc.errors import Error, cannot
+from irc.regular import open_regular
+
+_PATHS: set[str] = set()
+"""Of files that are, or were, run, as they were given."""
+
+
+def load(path: str) -> None:
+    """Run the code of a file as a module, once in the life of the program.
+
+    The module is called by its whole path, so that nothing imports it by mistake for another, nor is its folder one
+    that modules are imported from.
+
+    Raises:
+        Error: IRC502 if the file cannot be read, IRC304 if its code fails; what irc raises meanwhile. These name the
+            file and line.
+    """
+    try:
+        name = os.path.realpath(path)
+        if name in sys.modules:
+            return
+        with open_regular(path) as file:
+            text = file.read()
+    except (OSError, ValueError) as error:  # the latter for names that no file can have
+        raise cannot("IRC502", "read the file", error, path) from None
+    module = ModuleType(name)
+    module.__file__ = path
+    _PATHS.add(path)
+    sys.modules[name] = module
+    with blamed("IRC304", path):
+        try:
+            exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+        except BaseException:
+            del sys.modules[name]
+            raise
+
+
+@contextmanager
+def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
+    """Let what comes of the code of loaded files be an Error with ``code`` that names file and line.
+
+    Args:
+        code: of what is no Error of irc's.
+        path: the file that is being loaded: then Errors of irc's come of it, too, and what has no line in it.
+    """
+    try:
+        yield
+    except (BrokenPipeError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        place = _place(error) or path
+        if not place or (isinstance(error, Error) and not path):
+            raise
+        if isinstance(error, Error):
+            raise Error(error.code, error.message, f"{place}, {error.where}".removesuffix(", ")) from error
+        raise Error(code, _said(error), place) from error
+
+
+def _place(error: BaseException) -> str:
+    """The line of a loaded file that was last come to before ``error``; "" if there is none."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        lines.append((error.filename or "", error.lineno))
+    return next((f"{path}:{line}" for path, line in reversed(lines) if path in _PATHS), "")
+
+
+def _said(error: BaseException) -> str:
+    """The kind of an error and what it says."""
+    if isinstance(error, SyntaxError):  # the lines of which are those that show where
+        return f"SyntaxError: {error}"
+    return traceback.format_exception_only(error)[0].strip()

@@ -1,0 +1,239 @@
+"""``--load``: files whose code is run before a command begins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from irc.passes import registry
+from tests.cli.helpers import GRAPH, Command, small_model
+from tests.cli.refusals import Cases, assert_refused, case_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+SQUARED = """graph(%x : Float(3)):
+  %two : Float() = prim::Constant[value=tensor([2.])]()
+  %y : Float(3) = onnx::Pow(%x, %two)
+  return (%y)
+"""
+
+
+def example(page: str) -> str:
+    """The first piece of Python on a page."""
+    found = re.search(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(autouse=True)
+def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+
+
+def test_the_passes_of_a_file_are_named_in_pipelines(irc: Command) -> None:
+    irc.write("square.py", example("writing-a-pass.md"))
+    irc.write("g.ir", SQUARED)
+    without = irc("opt", "g.ir", "-p", "square")
+    assert without.status == 1 and "IRC301" in without.err
+    result = irc("opt", "g.ir", "--load", "square.py", "-p", "square,dce")
+    assert (result.status, result.err) == (0, "") and "onnx::Mul" in result.out
+    assert "square           Replace" in irc("opt", "--load", "square.py", "--list-passes").out
+    compiled = irc("compile", "g.ir", "--load", "square.py", "-p", "unfused,square,fuse,dce", "--check", "--json")
+    assert compiled.status == 0 and '"onnx::Mul": 1' in compiled.out
+
+
+def test_all_pieces_of_default_are_in_pipelines_of_their_own() -> None:
+    assert registry.PIPELINES["default"] == registry.PIPELINES["unfused"] + ",fuse,dce"
+
+
+def test_a_file_is_run_once_by_whatever_name(irc: Command) -> None:
+    irc.write("note.py", "with open('notes', 'a') as file:\n    print(__name__, __file__, file=file)\n")
+    (irc.folder / "link.py").symlink_to("note.py")
+    irc.write("g.ir", GRAPH)
+    assert irc("opt", "g.ir", "--load", "note.py", "--load", "./note.py", "--load", "link.py").status == 0
+    assert irc("print", "g.ir", "--load", "note.py").status == 0
+    assert (irc.folder / "notes").read_text() == f"{irc.folder.resolve() / 'note.py'} note.py\n"
+
+
+def test_files_are_run_in_their_order_and_no_others(irc: Command) -> None:
+    for name in "abc":
+        irc.write(f"{name}.py", f"with open('notes', 'a') as file:\n    file.write('{name}')\n")
+    irc.write("m.onnx", small_model())
+    assert irc("compile", "m.onnx", "--load", "b.py", "--load", "a.py").status == 0
+    assert (irc.folder / "notes").read_text() == "ba"
+
+
+def test_the_operators_of_a_file_run(irc: Command) -> None:
+    text = example("adding-an-operator.md").replace("com.example::", "com.example.loaded::")
+    irc.write("operators.py", text)
+    nodes = [helper.make_node("EverySecond", ["x"], ["y"], domain="com.example.loaded")]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 2]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.example.loaded", 1)]
+    irc.write("m.onnx", helper.make_model(graph, opset_imports=imports))
+    irc.write("x.npy", np.arange(10, dtype=np.float32).reshape(5, 2))
+    assert "IRC123" in irc("run", "m.onnx", "-i", "x=x.npy").err
+    result = irc("run", "m.onnx", "-i", "x=x.npy", "--load", "operators.py", "-o", "y.npz")
+    assert (result.status, result.err) == (0, "")
+    assert np.load("y.npz")["y"].tolist() == [[0, 1], [4, 5], [8, 9]]
+    page = irc("operators", "com.example.loaded::Scale").out
+    line = text.splitlines().index('@kernel("com.example.loaded::Scale")') + 1
+    assert f"  kernel       operators.py:{line}\n" in page
+
+
+def test_nothing_in_a_model_has_a_file_run(irc: Command) -> None:
+    irc.write("ran.py", "open('ran', 'w')\n")
+    model = small_model()
+    helper.set_model_props(model, {"irc.pipeline": "ran", "irc.load": "ran.py", "--load": "ran.py"})
+    model.graph.node[0].name, model.doc_string = "--load ran.py", "--load=ran.py"
+    irc.write("m.onnx", model)
+    assert irc("compile", "m.onnx", "-o", "m.irc").status == 0
+    assert irc("run", "m.irc", "--seed", "0").status == 0
+    assert irc("compile", "m.onnx", "-o", "out.onnx").status == 0
+    assert onnx.load("out.onnx").graph and not (irc.folder / "ran").exists()
+
+
+# -- what fails ------------------------------------------------------------------
+
+CASES: Cases = {}
+case = case_of(CASES)
+
+FAILING_PASS = """\
+from dataclasses import dataclass
+from typing import ClassVar
+
+from irc.passes import register
+
+@register
+@dataclass(frozen=True)
+class Failing:
+    name: ClassVar[str] = "test-failing"
+
+    def run(self, graph, ctx):
+        {}
+"""
+
+
+def loading(irc: Command, text: str | bytes, *passes: str) -> list[str]:
+    return ["opt", irc.write("g.ir", GRAPH), "--load", irc.write("bad.py", text), *passes]
+
+
+@case(r"IRC304: bad\.py:2: SyntaxError: '\(' was never closed")
+def a_syntax_error(irc: Command):
+    return loading(irc, "import json\nx = (1\n")
+
+
+@case(r"IRC304: bad\.py:2: KeyError: 'a'")
+def an_exception_in_a_function_of_the_file(irc: Command):
+    return loading(irc, "def f():\n    return {}['a']\n\nf()\n")
+
+
+@case(r"IRC304: bad\.py:3: json\.decoder\.JSONDecodeError: Expecting value")
+def an_exception_in_what_the_file_calls(irc: Command):
+    return loading(irc, "import json\n\njson.loads('')\n")
+
+
+@case(r"IRC304: bad\.py:2: ModuleNotFoundError: No module named 'not_to_be_found'")
+def an_import_of_nothing(irc: Command):
+    return loading(irc, "import json\nimport not_to_be_found\n")
+
+
+@case(r"IRC304: bad\.py:1: ModuleNotFoundError: No module named 'beside'")
+def an_import_of_what_lies_beside_it(irc: Command):
+    irc.write("beside.py", "")
+    return loading(irc, "import beside\n")
+
+
+@case(r"IRC304: bad\.py:2: SyntaxError: .*\(other, line 1\)")
+def a_syntax_error_in_another_file(irc: Command):
+    return loading(irc, "text = '('\ncompile(text, 'other', 'exec')\n")
+
+
+@case(r"IRC304: bad\.py:3: this cannot be registered as a pass: 3 is no class")
+def an_error_of_irc(irc: Command):
+    return loading(irc, "from irc.passes import register\n\nregister(3)\n")
+
+
+@case(r"IRC203: bad\.py:2, schema: expected")
+def an_error_of_irc_that_has_a_place(irc: Command):
+    return loading(irc, "from irc.ir.ops import register\nregister('com.example::Y(Tensor x')\n")
+
+
+@case(r"IRC304: bad\.py:2: SystemExit: 0")
+def a_file_that_ends_the_program(irc: Command):
+    return loading(irc, "import sys\nsys.exit(0)\n")
+
+
+@case(r"IRC304: bad\.py:2: OSError: the disk is full")
+def an_error_that_looks_like_one_of_writing_results(irc: Command):
+    return loading(irc, "\nraise OSError('the disk is full')\n")
+
+
+@case(r"IRC304: bad\.py:?\d*: (SyntaxError|ValueError): source code (string )?cannot contain null bytes")
+def a_file_of_bytes(irc: Command):
+    return loading(irc, b"x = 1\n\0")
+
+
+@case(r"IRC304: bad\.py:?\d*: SyntaxError: .*can't decode byte 0xff")
+def a_file_in_another_encoding(irc: Command):
+    return loading(irc, b"x = '\xff'\n")
+
+
+@case(r"IRC502: nowhere\.py: cannot read the file: No such file")
+def a_file_that_is_not_there(irc: Command):
+    return ["opt", irc.write("g.ir", GRAPH), "--load", "nowhere.py"]
+
+
+@case(r"IRC502: /dev/null: .*not a regular file")
+def a_file_that_is_none(irc: Command):
+    return ["opt", irc.write("g.ir", GRAPH), "--load", "/dev/null"]
+
+
+@case(r"IRC502: .*null")
+def a_name_that_no_file_can_have(irc: Command):
+    return ["opt", irc.write("g.ir", GRAPH), "--load", "a\0b.py"]
+
+
+@case(r"IRC305: bad\.py:12: ZeroDivisionError: ")
+def a_pass_that_fails(irc: Command):
+    return loading(irc, FAILING_PASS.format("1 / 0"), "-p", "cse,test-failing")
+
+
+@case(r"IRC305: bad\.py:12: ZeroDivisionError: ")
+def a_pass_that_fails_when_a_model_is_compiled(irc: Command):
+    return ["compile", *loading(irc, FAILING_PASS.format("1 / 0"), "-p", "cse,test-failing", "-o", "out.irc")[1:]]
+
+
+@case(r"IRC305: bad\.py:12: AttributeError: ")
+def a_pass_that_calls_what_is_not_there(irc: Command):
+    return loading(irc, FAILING_PASS.format("ctx.alias_db(graph).no_such_query()"), "-p", "test-failing")
+
+
+@case(r"IRC343: ")
+def a_pass_that_asks_what_cannot_be_asked(irc: Command):
+    text = FAILING_PASS.format("x = Graph().add_input(TENSOR); ctx.alias_db(graph).may_alias(x, x)")
+    return loading(irc, f"from irc.ir import Graph\nfrom irc.ir.types import TENSOR\n{text}", "-p", "test-failing")
+
+
+@case(r"IRC305: .*(bad\.py|test-failing)")
+def a_pass_that_does_not_say_whether_it_changed_anything(irc: Command):
+    return loading(irc, FAILING_PASS.format("pass"), "-p", "test-failing")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusals(name: str, irc: Command) -> None:
+    says, make = CASES[name]
+    assert_refused(irc, make(irc), says)
+
+
+def test_a_file_that_failed_is_run_again(irc: Command) -> None:
+    irc.write("g.ir", GRAPH)
+    irc.write("grows.py", "1 / 0\n")
+    assert irc("opt", "g.ir", "--load", "grows.py").status == 1
+    irc.write("grows.py", "open('ran', 'w').close()\n")
+    assert irc("opt", "g.ir", "--load", "grows.py").status == 0
+    assert (irc.folder / "ran").exists()
