@@ -127,7 +127,8 @@ class Updates(Queries):
                     nodes.append(user)
         if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
             after = self._solver.element(new)
-            if not self._solver.redirect(old, before, after):
+            stays = old in self._declared_unknown  # what it denotes is unknown whatever its uses have become
+            if stays or not self._solver.redirect(old, before, after):
                 values += [v for v in (old, new) if holds(v)]
                 nodes += [*_makers([old]), *_users(new)]
         if nodes:

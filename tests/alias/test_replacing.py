@@ -56,6 +56,25 @@ def test_an_equal_constant_changes_nothing() -> None:
     c.db.check()
 
 
+def test_what_was_declared_unknown_stays_so_when_another_value_is_used_instead() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::t(%x)
+  %b : Tensor = aten::t(%x)
+  %u : Tensor = aten::t(%b)
+  %y : Tensor = aten::t(%u)
+  return (%y)
+""")
+    c.db.set_wildcard(c["u"])
+    replace(c, "u", "a")  # which denotes the same
+    c.db.check()
+    fresh = Builder.before(c.node("u")).node("aten::relu", [c["x"]], [types.TENSOR], names=["f"])
+    c.db.add_node(fresh)
+    replace(c, "b", "f")
+    assert c.alias("u", "x")
+    c.db.check()
+
+
 IN_TURN = """
 graph(%x : Tensor, %c : bool):
   %d : Tensor = aten::relu(%x)
