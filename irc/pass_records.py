@@ -14,6 +14,10 @@ class PassRun:
     changed: bool
 
 
+NO_MERGER = "does not join"
+"""How the reasons begin why an operator stays outside of a fusion group."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Something that a pass left as it was.

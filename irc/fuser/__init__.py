@@ -1,5 +1,7 @@
 """Fusion: what may fuse, how groups merge, and the pass that does it."""
 
+from irc.fuser.cluster import Cluster
 from irc.fuser.fuse import Fuse
+from irc.fuser.policy import Policy, operators
 
-__all__ = ["Fuse"]
+__all__ = ["Cluster", "Fuse", "Policy", "operators"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.fuser.policy import anchor_of, operator_count
+from irc.fuser.policy import anchor_of, operator_count, operators
 from irc.fuser.subgraph import subgraph_of
+from irc.ir.kinds import CONSTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from irc.ir import Node, Value
 
@@ -34,6 +35,17 @@ class Cluster:
         self.anchor: Node | None = None
         self._anchor_inputs: set[Value] = set()
         self.take(consumer)
+
+    @property
+    def operators(self) -> Iterator[Node]:
+        """The operators that its members stand for."""
+        return (op for node in self.members for op in operators(node))
+
+    def inputs_with(self, producer: Node) -> set[Value]:
+        """What the group would be given if it were complete with ``producer``; constants are its own."""
+        nodes = {producer, *self.members}
+        used = {value for node in nodes for value in node.inputs if value.node not in nodes}
+        return {value for value in used if value.node is None or value.node.kind != CONSTANT}
 
     @property
     def first(self) -> Node:

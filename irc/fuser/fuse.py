@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.alias.recorder import is_functional
 from irc.fuser.cluster import Cluster
-from irc.fuser.policy import Policy, UpstreamAnchors
+from irc.fuser.policy import ANCHORS, Policy, is_fusible
 from irc.fuser.subgraph import dissolve, is_group, make_group
+from irc.ir.graph import Graph
+from irc.ir.kinds import CONSTANT
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
+from irc.records import NO_MERGER
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Block, Graph, Node
+    from irc.ir import Block, Node
     from irc.passes.base import PassContext
 
 
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Fuse:
     """Fuse pointwise operators, and pointwise epilogues onto a convolution or matrix product.
+
+    Subclasses may have a policy of their own (docs/fusion.md).
 
     Options:
         max_size: how many operators a group may hold.
@@ -41,7 +47,11 @@ class Fuse:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""
-        return Fuser(graph, ctx, Policy(self.max_size)).run()
+        return Fuser(graph, ctx, self.policy(graph)).run()
+
+    def policy(self, graph: Graph) -> Policy:
+        """What decides what may fuse in ``graph``."""
+        return Policy(graph, self.max_size)
 
 
 class Fuser:
@@ -58,7 +68,6 @@ class Fuser:
         self.ctx = ctx
         self.policy = policy
         self.db: AliasDb = ctx.alias_db(graph)
-        self.upstream = UpstreamAnchors(graph)
         self.refused: dict[Block, list[tuple[Node, Node, str]]] = {}
 
     def run(self) -> bool:
@@ -79,9 +88,17 @@ class Fuser:
         self.refused[block] = []
         merged = False
         for node in reversed(block.nodes):
-            if self.policy.may_start(node):
+            if self.fuses(node) and any(value.has_uses for value in node.outputs):
                 merged |= self.grow(node, block)
         return merged
+
+    def fuses(self, node: Node) -> bool:
+        """Whether ``node`` is a group, or the policy lets it be in one, and it can."""
+        return is_group(node) or (self.policy.fuses(node) and may_be_grouped(node))
+
+    def is_candidate(self, node: Node) -> bool:
+        """Whether ``node`` may join some group. No reason is reported for others."""
+        return self.fuses(node) or node.kind in ANCHORS
 
     def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
@@ -92,7 +109,7 @@ class Fuser:
         while joined is not None:
             for value in joined.inputs:
                 producer = value.node
-                if producer is not None and producer.block is block and self.policy.is_candidate(producer):
+                if producer is not None and producer.block is block and self.is_candidate(producer):
                     candidates[producer] = None
             joined = self.next_producer(cluster, candidates, refused)
             if joined is not None:
@@ -113,7 +130,7 @@ class Fuser:
         the way may join. Either way, ``refused`` says why.
         """
         for producer in sorted(candidates, key=_ORDER, reverse=True) if len(candidates) > 1 else list(candidates):
-            reason = self.policy.refusal(producer, cluster, self.upstream)
+            reason = self.policy.refusal(producer, cluster)
             if reason is not None:
                 del candidates[producer]
             elif not self.ctx.allow(producer):
@@ -143,7 +160,15 @@ class Fuser:
     def report(self) -> None:
         """Note what the last scan of each block refused, and why."""
         for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
-            self.ctx.note(producer, f"does not join %{consumer.outputs[0].name}: {reason}")
+            self.ctx.note(producer, f"{NO_MERGER} %{consumer.outputs[0].name}: {reason}")
+
+
+def may_be_grouped(node: Node) -> bool:
+    """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
+    if is_fusible(node):
+        return True
+    is_operator = node.kind != CONSTANT and not any(isinstance(a, Graph) for a in node.attributes.values())
+    return is_operator and is_functional(node)
 
 
 _ORDER = attrgetter("order")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irc.fuser.subgraph import is_group, subgraph_of
@@ -20,28 +19,32 @@ ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", "onnx::M
 """Operators that carry the time; pointwise epilogues join them."""
 
 
-@dataclass(frozen=True)
 class Policy:
-    """Pointwise trees with broadcasting, and pointwise epilogues of one convolution or matrix product.
+    """What may fuse: pointwise trees with broadcasting, and pointwise epilogues of one convolution or matrix product.
+
+    One is made for each graph. Subclasses decide otherwise (docs/fusion.md): what they say makes groups larger, smaller
+    or other ones, but never wrong, as the fuser itself sees to it that operators can be in groups and may be moved.
 
     Args:
+        graph: the graph that it is asked about, before anything is fused in it.
         max_size: how many operators a group may hold.
     """
 
-    max_size: int = 64
+    def __init__(self, graph: Graph, max_size: int = 64) -> None:
+        self.max_size = max_size
+        self._upstream = _UpstreamAnchors(graph)
 
-    def may_start(self, node: Node) -> bool:
-        """Whether ``node`` may be the consumer that a group grows from. What nothing uses is not worth it."""
-        return (is_fusible(node) or is_group(node)) and any(value.has_uses for value in node.outputs)
+    def fuses(self, node: Node) -> bool:
+        """Whether ``node``, which is no group, is of a kind that groups grow from and take in.
 
-    def is_candidate(self, node: Node) -> bool:
-        """Whether ``node`` is of a kind that joins groups at all; no reason is reported for others."""
-        return is_fusible(node) or is_group(node) or node.kind in ANCHORS
+        Those that carry the time (`ANCHORS`) are taken in besides. Where it is not, nobody is told why.
+        """
+        return is_fusible(node)
 
-    def refusal(self, producer: Node, cluster: Cluster, upstream: UpstreamAnchors) -> str | None:
-        """Why ``producer`` may not join (whatever the order and memory say), or None if it may.
+    def refusal(self, producer: Node, cluster: Cluster) -> str | None:
+        """Why ``producer``, an operator or a group, may not join ``cluster``, which uses what it makes; None if it may.
 
-        What is refused once stays refused, whatever else joins the cluster.
+        What is refused while a cluster grows does not join it, whatever else does later.
         """
         size = operator_count(producer) + cluster.size
         if size > self.max_size:
@@ -52,7 +55,7 @@ class Policy:
         if mine is not None:
             if cluster.feeds_anchor(producer):
                 return f"it feeds {_label(mine)} itself, not its epilogue"
-            if upstream.reaches(producer):
+            if self._upstream.reaches(producer):
                 return "it is left to the epilogue of the convolution or matrix product that it depends on"
         if its is not None:
             return _shape_refusal(its, cluster)
@@ -64,7 +67,7 @@ def is_fusible(node: Node) -> bool:
     return is_pointwise(node) or is_torch_pointwise(node)
 
 
-class UpstreamAnchors:
+class _UpstreamAnchors:
     """Which values come out of an anchor through pointwise operators alone.
 
     Computed once, in one forward pass. It stays right while groups form,
@@ -108,7 +111,7 @@ def anchor_of(node: Node) -> Node | None:
 def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
     """An epilogue keeps the shape of what it is applied to: else each element would be needed many times."""
     shape = anchor.outputs[0].type.shape
-    for op in (op for node in cluster.members for op in operators(node)):
+    for op in cluster.operators:
         for value in op.outputs:
             other = value.type.shape
             if shape is not None and other is not None and len(other) >= len(shape) and other != shape:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops import onnx_alias, schemas
 from irc.ir.ops.movers import ORDERED
 from irc.passes.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from irc.alias import AliasDb
     from irc.ir import Node, Value
 
@@ -72,7 +74,7 @@ class Whole:
     def _is_fresh(self, value: Value) -> bool:
         """Whether the node of ``value`` allocates it, or the caller gives it up."""
         node = value.node
-        if node is not None and not (node.kind.startswith(_MAKERS) or node.kind == GROUP):
+        if node is not None and not all(made.kind.startswith(_MAKERS) for made in _makers(node)):
             return False
         wanted = Kind.DONATED if node is None else Kind.TEMPORARY
         memory = self._db.location_set(value)
@@ -103,6 +105,13 @@ class Whole:
             return []
         given = [] if slot.input is None else [node.inputs[slot.input]]
         return [*given, *(body.returns[slot.returned] for body in bodies(node))]
+
+
+def _makers(node: Node) -> Iterable[Node]:
+    """The operators that make the results of ``node``: itself, or what is in a group."""
+    if node.kind != GROUP:
+        return (node,)
+    return (inner for block in bodies(node) for inner in block.nodes if inner.kind != CONSTANT)
 
 
 def _writes_first(node: Node) -> bool:

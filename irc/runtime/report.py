@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from irc.pass_records import PassRun, Refusal
+from irc.pass_records import NO_MERGER, PassRun, Refusal
 from irc.wording import count, milliseconds
 
 MOST_GROUPS = 8
@@ -111,7 +111,7 @@ class Report:
     def fusion_text(self) -> str:
         """How much was fused, in a line, and a line for each of the most frequent kinds of groups."""
         inside = sum(len(group.operators) for group in self.groups)
-        refused = sum(refusal.pass_name == "fuse" for refusal in self.refusals)
+        refused = sum(refusal.reason.startswith(NO_MERGER) for refusal in self.refusals)
         groups, operators, mergers = (
             count(len(self.groups), "group"),
             count(inside, "operator"),

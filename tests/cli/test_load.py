@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from irc.ir.ops.pointwise import POINTWISE
 from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
 from tests.cli.refusals import Cases, assert_refused, case_of
@@ -30,8 +32,11 @@ def example(page: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    pointwise = set(POINTWISE)
+    yield
+    POINTWISE.intersection_update(pointwise)
 
 
 def test_the_passes_of_a_file_are_named_in_pipelines(irc: Command) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.fuser.fuse import Fuse, Fuser
-from irc.fuser.policy import Policy
 
 if TYPE_CHECKING:
     from irc.fuser.cluster import Cluster
@@ -21,7 +20,7 @@ class RebuildingFuse(Fuse):
     name: ClassVar[str] = "fuse"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        return _RebuildingFuser(graph, ctx, Policy(self.max_size)).run()
+        return _RebuildingFuser(graph, ctx, self.policy(graph)).run()
 
 
 class _RebuildingFuser(Fuser):

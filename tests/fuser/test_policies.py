@@ -1,0 +1,216 @@
+"""Policies of one's own: the worked example of docs/fusion.md, and that no policy makes a wrong group."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irc
+from irc.alias import analyze
+from irc.fuser import Cluster, Fuse, Policy, operators
+from irc.fuser.policy import ANCHORS, is_fusible
+from irc.fuser.subgraph import is_group, subgraph_of
+from irc.ir import Graph, Node, parse_graph
+from irc.ir.ops import pointwise, register
+from irc.passes import PassManager, create_instruments, registry
+from irc.passes.whole import Whole
+from irc.runtime import kernel
+from tests.fuser.helpers import CHECKS, kinds, the_group
+from tests.programs.generator import Program, programs
+from tests.programs.running import examples, expected, run
+from tests.programs.test_fuser import FAMILIES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "fusion.md").read_text("utf-8")
+DEFINITION, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+T = "Float(2, 3)"
+
+
+@pytest.fixture
+def scoped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The page's own module."""
+    (tmp_path / "scoped.py").write_text(DEFINITION, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    yield importlib.import_module("scoped")
+    sys.modules.pop("scoped")
+
+
+def test_the_example(scoped: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(USE, "use.py", "exec"), {})  # the page's own text
+    said = [line.split("# ")[1] for line in USE.splitlines() if line.startswith("print(")]
+    assert len(said) == 3
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def fused(policy: Fuse, text: str) -> Graph:
+    graph = parse_graph(text)
+    PassManager([policy], create_instruments(CHECKS)).run(graph)
+    return graph
+
+
+def test_options_of_the_example(scoped: Any) -> None:
+    text = f"""graph(%x : {T}, %y : {T}, %z : {T}):
+  %a : {T} = onnx::Add(%x, %y)
+  %b : {T} = onnx::Mul(%a, %z)
+  %c : {T} = onnx::Neg(%b)
+  return (%c)"""
+    assert kinds(fused(scoped.FuseWithinScopes(), text)) == ["[Add Mul Neg]"]
+    assert kinds(fused(scoped.FuseWithinScopes(max_inputs=2), text)) == ["Add", "[Mul Neg]"]
+    assert kinds(fused(scoped.FuseWithinScopes(max_size=2), text)) == ["Add", "[Mul Neg]"]
+    graph = parse_graph(text)
+    report = PassManager("fuse-within-scopes{max-inputs=2}").run(graph)
+    assert kinds(graph) == ["Add", "[Mul Neg]"] and report.stats["fuse-within-scopes.merged"] == 1
+    assert "the group would have 3 inputs" in report.refusals[0].reason
+
+
+def test_the_page_names_what_there_is() -> None:
+    table = PAGE[PAGE.index("| method of a policy") :]
+    named = re.findall(r"^\| `(\w+)", table, re.MULTILINE)
+    assert {name for name in vars(Policy) if not name.startswith("_")} == set(named[:2])
+    assert all(hasattr(Cluster, name) for name in named[2:])
+
+
+def test_refusals_of_any_policy_are_counted_in_the_report(scoped: Any) -> None:
+    graph = parse_graph(
+        f"graph(%x : {T}, %y : {T}, %z : {T}):\n  %a : {T} = onnx::Add(%x, %y)\n"
+        f"  %b : {T} = onnx::Mul(%a, %z)\n  %c : {T} = onnx::Neg(%b)\n  return (%c)"
+    )
+    model = irc.compile(graph, ["unfused", scoped.FuseWithinScopes(max_inputs=2), "dce"])
+    assert model.report.fusion_text().startswith("1 group with 2 operators; 1 merger refused")
+    assert model.report.pipeline.endswith("growable,fuse-within-scopes{max-inputs=2},dce")
+
+
+# -- no policy makes a wrong group -------------------------------------------------
+
+
+class Everything(Policy):
+    """All that there is shall fuse, whatever it is."""
+
+    def fuses(self, node: Node) -> bool:
+        return True
+
+    def refusal(self, producer: Node, cluster: Cluster) -> str | None:
+        assert cluster.size == len(list(cluster.operators)) and producer not in cluster.members
+        return None
+
+
+class Anything(Policy):
+    """What it says is drawn by lot."""
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        super().__init__(graph)
+        self.random = random.Random(seed)
+
+    def fuses(self, node: Node) -> bool:
+        return self.random.random() < 0.7
+
+    def refusal(self, producer: Node, cluster: Cluster) -> str | None:
+        return "by lot" if self.random.random() < 0.3 else None
+
+
+@dataclass(frozen=True)
+class FuseEverything(Fuse):
+    name: ClassVar[str] = "test-fuse-everything"
+
+    def policy(self, graph: Graph) -> Policy:
+        return Everything(graph)
+
+
+@dataclass(frozen=True)
+class FuseAnything(Fuse):
+    name: ClassVar[str] = "test-fuse-anything"
+    seed: int = 0
+
+    def policy(self, graph: Graph) -> Policy:
+        return Anything(graph, self.seed)
+
+
+def test_what_cannot_be_in_a_group_stays_outside() -> None:
+    text = f"""graph(%x : {T}, %c : bool, %n : int):
+  %axes : Long(1) = prim::Constant[value=tensor([0])]()
+  %a : {T} = onnx::Softmax(%x)
+  %view : Float(1, 2, 3) = onnx::Unsqueeze(%a, %axes)
+  %b : Float(1, 2, 3) = onnx::LogSoftmax(%view)
+  %r : Tensor = onnx::RandomNormalLike(%b)
+  %s : Tensor = onnx::Softmax(%r)
+  %w : Tensor = aten::relu_(%s)
+  %unknown : Tensor = com.example::Unknown(%w)
+  %l : Tensor[] = prim::ListConstruct(%unknown, %s)
+  %i : Tensor = prim::If(%c)
+    block0():
+      %t : Tensor = onnx::Softmax(%w)
+      %u : Tensor = onnx::Hardmax(%t)
+      -> (%u)
+    block1():
+      -> (%w)
+  %y : Tensor = onnx::CumSum(%i, %axes)
+  %z : Tensor = onnx::Hardmax(%y)
+  return (%z, %l)"""
+    graph = parse_graph(text)
+    PassManager([FuseEverything()], create_instruments(CHECKS)).run(graph)
+    inside = {op.kind for group in graph.walk() if is_group(group) for op in operators(group)}
+    assert inside == {"onnx::Softmax", "onnx::Hardmax", "onnx::CumSum"}
+    assert kinds(graph)[-1] == "[CumSum Hardmax]"
+    left = {"Softmax", "Unsqueeze", "LogSoftmax", "RandomNormalLike", "relu_", "Unknown", "ListConstruct", "If"}
+    assert left == set(kinds(graph)[:-1])
+
+
+PASSES = st.one_of(st.just(FuseEverything()), st.builds(FuseAnything, seed=st.integers(0, 1 << 30)))
+
+
+@examples(150)
+@given(programs(FAMILIES), PASSES, st.sampled_from(["", "in-place", "growable,in-place", "dce,reorder"]))
+def test_any_policy_keeps_what_programs_compute(program: Program, fuse: Fuse, after: str) -> None:
+    wanted = expected(program)
+    graph = program.module.copy().main
+    PassManager([fuse, after], create_instruments(["verify-each", "verify-alias"])).run(graph)
+    wanted.check(run(program, graph))
+
+
+def test_other_operators_do_join() -> None:
+    text = f"""graph(%x : {T}, %w : Float(3, 3), %k : Long(1)):
+  %a : {T} = onnx::MatMul(%x, %w)
+  %b : {T} = onnx::Softmax(%a)
+  %v : Float(2, 1), %i : Long(2, 1) = onnx::TopK(%b, %k)
+  %e : Float(2, 1) = onnx::Exp(%v)
+  %m : {T} = onnx::MatMul(%b, %w)
+  %n : {T} = onnx::Mul(%m, %e)
+  return (%n, %i)"""
+    graph = fused(FuseEverything(), text)
+    assert len(kinds(graph)) == 1
+    assert not all(is_fusible(op) or op.kind in ANCHORS for op in operators(the_group(graph)))
+    rng = np.random.default_rng(0)
+    feeds = {"k": np.array([1]), **{n: rng.standard_normal(s, np.float32) for n, s in (("x", (2, 3)), ("w", (3, 3)))}}
+    plain = irc.compile(parse_graph(text), "none").run(feeds)
+    model = irc.compile(parse_graph(text), [FuseEverything()])
+    for _ in range(3):  # the later ones in planned memory
+        found = model.run(feeds)
+        assert {name: value.tolist() for name, value in found.items()} == {n: v.tolist() for n, v in plain.items()}
+
+
+def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pointwise, "POINTWISE", {*pointwise.POINTWISE, "com.example.layout::Turn"})
+    register("com.example.layout::Turn(Tensor x) -> Tensor")
+
+    @kernel("com.example.layout::Turn")
+    def turn(node: Node) -> Any:
+        return lambda x: np.asfortranarray(x)
+
+    text = f"graph(%x : {T}):\n  %a : {T} = {{}}(%x)\n  %b : {T} = onnx::Relu(%a)\n  return (%b)"
+    for kind, is_whole in (("com.example.layout::Turn", False), ("onnx::Neg", True)):
+        graph = fused(Fuse(), text.format(kind))
+        assert subgraph_of(the_group(graph)).nodes
+        assert Whole(analyze(graph)).is_whole(graph.value("b")) == is_whole
