@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from irc.errors import Error, cannot
-from irc.regular import open_regular
+from irc.files import open_regular
 
 _PATHS: set[str] = set()
 """Of files that are, or were, run, as they were given."""

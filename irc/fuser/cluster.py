@@ -45,7 +45,7 @@ class Cluster:
         """What the group would be given if it were complete with ``producer``; constants are its own."""
         nodes = {producer, *self.members}
         used = {value for node in nodes for value in node.inputs if value.node not in nodes}
-        return {value for value in used if value.node is None or value.node.kind != CONSTANT}
+        return {value for value in used if value.made_by(CONSTANT) is None}
 
     @property
     def first(self) -> Node:

@@ -18,9 +18,9 @@ from irc.fuser.policy import ANCHORS, Policy, is_fusible
 from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
+from irc.pass_records import NO_MERGER
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
-from irc.records import NO_MERGER
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
