@@ -213,8 +213,9 @@ def _called(name: str, known: Sequence[str]) -> list[str]:
     found = [kind for kind in known if kind == wanted or (not separator and kind.endswith(f"::{wanted}"))]
     found = found or [NAMES[other] for other in NAMES if not separator and other.endswith(f"::{wanted}")]
     if not found:
-        bare = {kind.rpartition("::")[2]: kind for kind in known}
-        hint = did_you_mean(wanted, known) or did_you_mean(wanted, bare, lambda close: repr(bare[close]))
+        alike = [kind for kind in known if kind.startswith(f"{namespace}::")] if separator else []
+        bare = {kind.rpartition("::")[2]: kind for kind in alike or known}
+        hint = did_you_mean(wanted.rpartition("::")[2], bare, lambda close: repr(bare[close]))
         raise Error("IRC217", f"irc knows no operator {name!r}{hint and f'; {hint}'}")
     return found
 
