@@ -212,8 +212,22 @@ class WriteIndex(WriteLog):
         return WORLD in self._writers and self._is_written_between(WORLD, first, last)
 
     def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
-        """Whether some node between two of one block, neither of them counted, writes one of ``locations``."""
-        return any(self._is_written_between(s, first, last) for s in self._written(locations))
+        """Whether some node between two of one block, neither of them counted, writes one of ``locations``.
+
+        The nodes are looked at one by one if that is the shorter way; or else the sets that are written.
+        """
+        self._recount()
+        left = len(self._several) + min(len(self._single), 1 if isinstance(locations, int) else len(locations))
+        node = first.next
+        while node is not None and node is not last:
+            elements = self.elements(node)
+            left -= 1 + len(elements)
+            if left < 0:
+                return any(self._is_written_between(s, first, last) for s in self._written(locations))
+            if any(intersects(self._locations[e], locations) for e in elements):
+                return True
+            node = node.next
+        return False
 
     def _is_written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
         """As ``written_between``, of ``locations`` that some element denotes just so."""

@@ -306,6 +306,26 @@ def branches(n: int) -> Graph:
     return parse_graph("\n".join([*text, "  return (%b, %q)", ""]))
 
 
+def twins(n: int) -> Graph:
+    """Ifs that make a tensor or a view of what the last gave, each written, then read by two equal operators."""
+    text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
+    for i in range(n // 6):
+        text += [
+            f"  %v{i + 1} : Float(2) = prim::If(%c)",
+            "    block0():",
+            f"      %a{i} : Float(2) = aten::t(%v{i})",
+            f"      -> (%a{i})",
+            "    block1():",
+            f"      %b{i} : Float(2) = aten::relu(%v{i})",
+            f"      -> (%b{i})",
+            f"  %w{i} : Float(2) = aten::relu_(%v{i + 1})",
+            f"  %p{i} : Float(2) = aten::mul(%v{i + 1}, %x)",
+            f"  %q{i} : Float(2) = aten::mul(%v{i + 1}, %x)",
+            f"  %s{i} : Float(2) = aten::mul(%p{i}, %q{i})",
+        ]
+    return parse_graph("\n".join([*text, f"  return ({names('s', n // 6)})", ""]))
+
+
 def family(name: str, n: int) -> Graph:
     return parse_graph(families.text(name, n, "Float(2)"))
 
@@ -318,6 +338,7 @@ SHARED: dict[str, Callable[[int], Graph]] = {
     "replaced": replaced,
     "removable": removable,
     "rotated": rotated,
+    "twins": twins,
 }
 
 
