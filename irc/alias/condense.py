@@ -1,18 +1,20 @@
 """The facts of a function without the elements that denote just what others do.
 
-Elements that lead to each other denote the same, and so does one that points
-to a single other and to nothing else. Chains of calls consist of little but
-these: without them, a summary says how memory is passed on, not through how
-many hands.
+Elements that lead to each other denote the same, and so do those that point to
+the same others and are loaded from the same; one that points to a single other
+and to nothing else denotes what that does. Chains of calls consist of little
+but these: without them, a summary says how memory is passed on, not through
+how many hands.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
-from irc.alias.facts import ESCAPED, NOTHING, OUTSIDE, Element, Facts, Store
+from irc.alias.facts import ESCAPED, NOTHING, OUTSIDE, Element, Facts, Load, Store
 from irc.alias.locations import Kind
 from irc.ir.types import TensorType
 
@@ -77,11 +79,16 @@ class Condensed:
 
     def __init__(self, facts: Facts, growing: set[Element], used: set[Element], written: set[Element]) -> None:
         self._facts = facts
+        self._loads: dict[Element, list[Load]] = {}
+        """Element -> what is loaded into it."""
+        for constraint in facts.constraints:
+            if isinstance(constraint, Load):
+                self._loads.setdefault(constraint.target, []).append(constraint)
         self.same: dict[Element, Element] = {}
         self.targets: dict[Element, list[Element]] = {}
         self._condense(growing, {})
         stored = {c.source for c in facts.constraints if isinstance(c, Store)}
-        kept = growing | used | written | stored
+        kept = growing.union(self._loads, used, written, stored)
         self._splice(kept)
         twins = self._twins({self.same[e] for e in used})
         if twins:
@@ -90,27 +97,51 @@ class Condensed:
 
     def _condense(self, growing: set[Element], twins: dict[Element, Element]) -> None:
         """Find `same` and `targets`, with one location for all ``twins``."""
-        below, every, same = self._facts.targets_of, range(len(self._facts.targets)), self.same
+        every, same = range(len(self._facts.targets)), self.same
         named: list[Element] = []
+        found: dict[Hashable, Element] = {}
         self.targets.clear()
         same.update(zip(every, every))
         same.update(twins)
-        for cycle in components(every, lambda e: () if self._is_named(e) else map(same.__getitem__, below(e))):
+        for cycle in self._in_order(every):
             first = min(cycle)
             if self._is_named(first):
                 named.append(first)
                 continue
             same.update(dict.fromkeys(cycle, first))
             targets = self._outside(cycle, first)
-            if len(targets) == 1 and growing.isdisjoint(cycle):
-                same.update(dict.fromkeys(cycle, targets[0]))
-            else:
+            loads = {load._replace(base=same[load.base], target=NOTHING) for e in cycle for load in self._loads_of(e)}
+            if growing.isdisjoint(cycle) and (targets or loads):
+                is_one = len(targets) == 1 and not loads
+                denoted = targets[0] if is_one else found.setdefault((frozenset(targets), frozenset(loads)), first)
+                same.update(dict.fromkeys(cycle, denoted))
+            if same[first] == first:
                 self.targets[first] = targets
         self.targets.update((e, self._outside([e], e)) for e in named)
+
+    def _in_order(self, every: Iterable[Element]) -> Iterator[list[Element]]:
+        """Elements that lead to each other together, after those that they lead to and what they are loaded from."""
+
+        def below(e: Element) -> Iterable[Element]:
+            return () if self._is_named(e) else map(self.same.__getitem__, self._facts.targets_of(e))
+
+        def before(e: Element) -> Iterable[Element]:
+            loads = self._loads_of(e)
+            return chain(below(e), [self.same[load.base] for load in loads]) if loads else below(e)
+
+        for group in components(every, before):
+            if len(group) == 1:
+                yield group
+            else:  # only what leads on by pointers denotes the same
+                inside = set(group)
+                yield from components(group, lambda e, inside=inside: inside.intersection(below(e)))
 
     def _is_named(self, e: Element) -> bool:
         facts = self._facts
         return e in facts.sites or e in facts.content_type or e in facts.unknown_of or e in (ESCAPED, OUTSIDE)
+
+    def _loads_of(self, e: Element) -> Sequence[Load]:
+        return self._loads.get(e, ())
 
     def _outside(self, cycle: list[Element], first: Element) -> list[Element]:
         """What the elements of a cycle, for which ``first`` stands, point to but themselves."""

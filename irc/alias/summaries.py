@@ -140,11 +140,10 @@ class _Body(Noting):
     def _condense(self) -> None:
         facts = self.facts
         params = {e for elements in self.params.values() for e in elements}
-        loaded = {c.target for c in facts.constraints if isinstance(c, f.Load)}
         returns = {e for elements in self.returns.values() for e in elements}
         bases = {c.base for c in facts.constraints}
         written = {element for _, element in self.writes.entries}
-        self._condensed = Condensed(facts, params | loaded, params | returns | bases, written)
+        self._condensed = Condensed(facts, params, params | returns | bases, written)
         same = self._condensed.same
         self._called = frozenset(same[e] for e in params if facts.targets_of(e))
         renamed = [_renamed(c, same) for c in facts.constraints]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator
+from itertools import count, pairwise
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -74,6 +74,53 @@ class Body:
             tensors += made
 
 
+def linked(random: Random) -> str:
+    """Functions that read, walk along and change lists that are linked: what is loaded is loaded from in turn."""
+    functions = random.randint(1, 4)
+    lines: list[str] = []
+    for name in ["main", *(f"f{i}" for i in range(functions))]:
+        tensors, items = ["%x"], ["%o", "%p"]
+        lines += [f"graph {name}(%x : Tensor, %o : m.Item, %p : m.Item, %n : int):"]
+        lines += ["  %true : bool = prim::Constant[value=1]()"]
+        if name == "main":
+            items = ["%a", "%b", "%c"]
+            lines += [f"  {item} : m.Item = prim::CreateObject()" for item in items]
+            lines += [f'  prim::SetAttr[name="next"]({a}, {b})' for a, b in pairwise(items)]
+            lines += [f"  %y{item[1:]} : Tensor = aten::relu(%x)" for item in items]
+            lines += [f'  prim::SetAttr[name="value"]({item}, %y{item[1:]})' for item in items]
+        for i in range(random.randint(3, 9)):
+            item, tensor = random.choice(items), random.choice(tensors)
+            match random.choice(("next", "next", "value", "value", "set", "link", "either", "walk", "relu_", "call")):
+                case "next" | "value" as attribute:
+                    type = "m.Item" if attribute == "next" else "Tensor"
+                    lines.append(f'  %v{i} : {type} = prim::GetAttr[name="{attribute}"]({item})')
+                    (items if attribute == "next" else tensors).append(f"%v{i}")
+                case "set":
+                    lines.append(f'  prim::SetAttr[name="value"]({item}, {tensor})')
+                case "link":
+                    lines.append(f'  prim::SetAttr[name="next"]({item}, {random.choice(items)})')
+                case "either":
+                    lines += [f"  %v{i} : m.Item = prim::If(%true)", "    block0():", f"      -> ({item})"]
+                    lines += ["    block1():", f"      -> ({random.choice(items)})"]
+                    items.append(f"%v{i}")
+                case "walk":
+                    lines += [f"  %v{i} : m.Item = prim::Loop(%n, %true, {item})"]
+                    lines += [f"    block0(%i{i} : int, %w{i} : m.Item):"]
+                    lines += [f'      %u{i} : m.Item = prim::GetAttr[name="next"](%w{i})', f"      -> (%true, %u{i})"]
+                    items.append(f"%v{i}")
+                case "relu_":
+                    lines.append(f"  %v{i} : Tensor = aten::relu_({tensor})")
+                    tensors.append(f"%v{i}")
+                case _:
+                    lines.append(f'  %f{i} : Function = prim::Constant[name="f{random.randrange(functions)}"]()')
+                    arguments = f"%f{i}, {tensor}, {item}, {random.choice(items)}, %n"
+                    lines.append(f"  %v{i} : Tensor, %r{i} : m.Item = prim::CallFunction({arguments})")
+                    tensors.append(f"%v{i}")
+                    items.append(f"%r{i}")
+        lines.append(f"  return ({random.choice(tensors)}, {random.choice(items)})")
+    return "\n".join(lines)
+
+
 def plain(self: Condensed, facts: Facts, growing: set[Element], used: set[Element], written: set[Element]) -> None:
     every = range(len(facts.targets))
     self.same = {e: e for e in every}
@@ -89,11 +136,12 @@ def answers(text: str) -> list[Any]:
     return [*pairs, *written, *((str(n), db.is_mutable(n)) for n in graph.nodes)]
 
 
+@pytest.mark.parametrize("made", [module, linked])
 @pytest.mark.parametrize("seed", range(4))
-def test_condensed_summaries_say_what_whole_ones_do(seed: int) -> None:
+def test_condensed_summaries_say_what_whole_ones_do(seed: int, made: Callable[[Random], str]) -> None:
     random = Random(seed)
     for _ in range(100):
-        text = module(random)
+        text = made(random)
         with patch.object(Condensed, "__init__", plain):
             expected = answers(text)
         assert answers(text) == expected, text

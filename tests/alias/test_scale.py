@@ -137,6 +137,37 @@ def test_functions_that_call_functions_are_linear(shape: str) -> None:
     assert counts[1] <= 4.3 * counts[0], counts
 
 
+READS = {
+    "list": "",
+    "either list": """  %either : Tensor[] = prim::If(%c)
+    block0():
+      -> (%x)
+    block1():
+      -> (%y)
+""",
+    "list in a list": "  %either : Tensor[] = aten::__getitem__(%z, %zero)\n",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_functions_that_read_the_same_list_are_linear(read: str) -> None:
+    """What each of those that it calls takes out of the list is the same."""
+    params = "(%x : Tensor[], %y : Tensor[], %z : Tensor[][], %c : bool)"
+    end = "  return (%x)\n"
+    counts = []
+    for n in (50, 200):
+        text = ""
+        for i in range(n):
+            call = f'  %f : Function = prim::Constant[name="f{i}"]()\n'
+            call += "  %r : Tensor[] = prim::CallFunction(%f, %x, %y, %z, %c)\n"
+            text += f"{call}{end}graph f{i}{params}:\n  %zero : int = prim::Constant[value=0]()\n{READS[read]}"
+            text += f"  %g : Tensor = aten::__getitem__(%{'either' if READS[read] else 'x'}, %zero)\n"
+            text += "  %w : Tensor = aten::relu_(%g)\n"
+        main = parse_module(f"graph main{params}:\n{text}{end}").main
+        counts.append(lines(partial(analyze, main)))
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
 def test_functions_that_are_called_one_after_the_other_are_looked_at_once() -> None:
     """Callees first: whoever calls them next finds what is known of them."""
     counts = []
