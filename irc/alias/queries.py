@@ -54,11 +54,11 @@ class Queries:
             where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
             raise _foreign(node.block, where, "node")
 
-    def check_single(self, *values: object) -> None:
+    def check_single(self, *values: object, taken: str = "this query takes one value on each side") -> None:
         """TypeError if one of ``values`` is not a value, but several, say; Error IRC343 if it is not of the graph."""
         for value in values:
             if not isinstance(value, Value):
-                raise TypeError(f"this query takes one value on each side, not {value!r}")
+                raise TypeError(f"{taken}, not {value!r}")
             self._check_own_value(value)
 
     def _check_own_value(self, value: Value) -> None:

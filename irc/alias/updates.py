@@ -67,12 +67,14 @@ class Updates(Queries):
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
+        self._check_told(value)
         self._solver.dag.forget_answer(value)
         self._solver.fresh(value)
         self._told.add(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
+        self._check_told(source, target)
         self._solver.dag.forget_answer(target)
         self._solver.bind(target, self._solver.element(source))
         self._told.add(target)
@@ -81,6 +83,7 @@ class Updates(Queries):
 
     def rehome_value(self, value: Value) -> None:
         """``value`` is about to become the result of another node. It denotes what it did."""
+        self._check_told(value)
         self._solver.element(value)  # known from now on: what its new node does will not be asked
         self._told.add(value)
 
@@ -95,8 +98,13 @@ class Updates(Queries):
 
     def set_wildcard(self, value: Value) -> None:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
+        self._check_told(value)
         self._declared_unknown[value] = None
-        self._solver.become_unknown(self._solver.element(value))
+        self._declare_unknown([value])
+
+    def _declare_unknown(self, values: Iterable[Value]) -> None:
+        for value in values:
+            self._solver.become_unknown(self._solver.element(value))
 
     # -- replacing -------------------------------------------------------
 
@@ -106,6 +114,7 @@ class Updates(Queries):
         Where ``new`` is a constant that settles what its users do (whether a
         normalisation trains), and ``old`` is none, the db stays what it was, a superset, until ``tighten``.
         """
+        self._check_told(old, new)
         if old is new:
             return
         before = self._solver.facts.elements.get(old)
@@ -191,6 +200,10 @@ class Updates(Queries):
                 self._analyse_again(values, nodes)
             self._start()
 
+    def _check_told(self, *values: object) -> None:
+        """Refuse what is not a value of the graph: to take it for one of which nothing was known would hide that."""
+        self.check_single(*values, taken="updates take one value at a time")
+
     def _is_around_escaped(self, node: Node) -> bool:
         """Whether unknown code may hold any of what ``node`` is given or makes."""
         return any_escaped(self._solver, (*node.inputs, *node.outputs))
@@ -208,9 +221,7 @@ class Updates(Queries):
             self._solve_again()
             return
         self._solver.analyse_again(region)
-        for value in region.values:
-            if value in self._declared_unknown:
-                self._solver.become_unknown(self._solver.element(value))
+        self._declare_unknown(value for value in region.values if value in self._declared_unknown)
         self.regions += 1
 
     @property
@@ -224,8 +235,7 @@ class Updates(Queries):
 
     def _solve_again(self) -> None:
         self._solve(self._record())
-        for value in self._declared_unknown:
-            self._solver.become_unknown(self._solver.element(value))
+        self._declare_unknown(self._declared_unknown)
         self.solves += 1
         self._told.clear()
         self._start()
@@ -266,8 +276,7 @@ class Updates(Queries):
         from irc.alias.check import compare
 
         fresh = Updates(self._record())
-        for value in self._declared_unknown:
-            fresh.set_wildcard(value)
+        fresh._declare_unknown(self._declared_unknown)
         compare(self, fresh, exact=self.is_tight)
 
 

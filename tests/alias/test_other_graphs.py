@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import irc
 from irc.alias import AliasDb, analyze
 from irc.errors import Error
-from irc.ir import Graph, Module, Node, parse_graph, parse_module
+from irc.ir import Graph, Module, Node, Value, parse_graph, parse_module
 from irc.ir.types import TENSOR
 
 TEXT = """graph(%x : Tensor):
@@ -130,6 +131,36 @@ def test_what_is_no_value_of_the_graph_is_refused(query: Callable[[AliasDb, Node
         for foreign in (other.value("r"), [own.output, other.inputs[0]]):
             with pytest.raises(Error, match=r"IRC343: %[rx]: .*another graph"):
                 query(db, own, foreign)
+
+
+UPDATES: dict[str, Callable[[AliasDb, Value, Any], None]] = {
+    "create_value": lambda db, own, value: db.create_value(value),
+    "copy_value, the source": lambda db, own, value: db.copy_value(value, own),
+    "copy_value, the target": lambda db, own, value: db.copy_value(own, value),
+    "rehome_value": lambda db, own, value: db.rehome_value(value),
+    "set_wildcard": lambda db, own, value: db.set_wildcard(value),
+    "replace_value, the old": lambda db, own, value: db.replace_value(value, own),
+    "replace_value, the new": lambda db, own, value: db.replace_value(own, value),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
+def test_updates_refuse_what_is_no_value_of_the_graph(update: Callable[[AliasDb, Value, Any], None]) -> None:
+    """As if it were told of a value that nothing was known of, the database would answer as before."""
+    graph, other = parse_graph(TEXT), parse_graph(TEXT)
+    db = analyze(graph)
+    own = graph.value("s")
+    created = graph.create("aten::neg", [own], [TENSOR]).output
+    for foreign in (other.value("r"), other.inputs[0]):
+        with pytest.raises(Error, match=r"IRC343: %[rx]: .*another graph"):
+            update(db, own, foreign)
+    with pytest.raises(Error, match=r"IRC343: .*not inserted yet"):
+        update(db, own, created)
+    for wrong in ([own], "x", None):
+        with pytest.raises(TypeError, match=f"updates take one value at a time, not {re.escape(repr(wrong))}"):
+            update(db, own, wrong)
+    db.check()
+    assert db.known_values() == analyze(graph).known_values()
 
 
 def test_a_node_is_told_once_it_is_inserted() -> None:
