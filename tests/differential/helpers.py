@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irc.ir import parse_graph
+from irc.frontend.torchscript.outs import copy_into_outs
+from irc.ir import parse_module
 from irc.runtime.plan import lower
 
 torch: Any = pytest.importorskip("torch")
@@ -174,7 +175,9 @@ def run_both(
             expected = function(*its)
     except Exception as error:
         its_error = error
-    plan = lower(parse_graph(str(graph)))
+    module = parse_module(str(graph))
+    copy_into_outs(module)
+    plan = lower(module.main)
     try:
         found = plan.run(mine)
     except Exception as error:

@@ -74,7 +74,6 @@ def import_torchscript(
         if script is not None:
             read = reader_of(script)
     for graph in module.graphs.values():
-        copy_into_outs(graph)
         verify(graph, operators=False)
     _forget_contexts(module.main)
     if read is not None:
@@ -87,7 +86,10 @@ def import_torchscript(
 def _parse(text: str, weights: Mapping[str, Any], filename: str) -> Module:
     module = parse_module(text, filename=filename)
     named = {name: weights[name] for name in module.weights if name in weights}
-    return parse_module(text, named, filename) if named else module
+    if named:
+        module = parse_module(text, named, filename)
+    copy_into_outs(module)
+    return module
 
 
 def _reader(weights: Mapping[str, Any], training: bool) -> Read:

@@ -17,6 +17,7 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.torchscript.attributes import Read
 from irc.frontend.torchscript.numbers import use_numbers
+from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Node
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array, Tensor
@@ -169,6 +170,7 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
     """
     module = parse_module(str(graph), filename=filename)
     _complete(module.main, graph)
+    copy_into_outs(module)  # first: overloads that take numbers convert nothing
     use_numbers(module.main)
     _forget_futures(module.main)
     if of_example:

@@ -1,21 +1,55 @@
 """Overloads of operators that write their result into a tensor given as ``out=``.
 
-Each becomes the operator without it, and a copy: a thousand more rows would say the same. PyTorch would change
-the size of a tensor that does not fit, which is refused when it runs.
+Each becomes the operator without it, and ``irc::overwrite_``: a thousand more rows would say the same, and whatever
+goes by kinds would have to know them. PyTorch would change the size of a tensor that does not fit, which is refused
+when it runs.
 """
 
 from __future__ import annotations
 
-from irc.ir import Graph, Node
+from irc.ir import Builder, Graph, Module, Node
+from irc.ir.constants import is_none
+from irc.ir.ops import resolve, schemas
 from irc.ir.ops.resolution import accepts
-from irc.ir.types import TENSOR, TensorType
+from irc.ir.schema import Schema
+from irc.ir.types import INT, TENSOR, TensorType
+
+IN_TYPE_OF_OUT = frozenset(
+    f"aten::{row}"
+    for row in (
+        "arange arange.start arange.start_step cumprod cumsum eye eye.m full linspace logspace mean.dim nanmean nansum "
+        "ones prod.dim_int rand randint randint.low randn randperm sum.dim_IntList zeros"
+    ).split()
+)
+"""Rows whose argument ``dtype`` is the element type of ``out`` if it is not given."""
+
+CONVERTING = frozenset(
+    f"aten::{row}"
+    for row in (
+        "acos acosh add.Tensor addcdiv addcmul addr angle asin asinh atan atan2 atanh bitwise_and.Scalar "
+        "bitwise_and.Tensor bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar "
+        "bitwise_or.Tensor bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar "
+        "bitwise_xor.Tensor cat clamp.Tensor clamp_max.Tensor clamp_min.Tensor column_stack copysign.Scalar "
+        "copysign.Tensor cos cosh deg2rad digamma div.Tensor div.Tensor_mode dstack eq.Scalar eq.Tensor erf erfc "
+        "erfinv exp exp2 expm1 floor_divide fmax fmin fmod.Scalar fmod.Tensor gcd ge.Scalar ge.Tensor glu gt.Scalar "
+        "gt.Tensor hstack hypot i0 kron lcm le.Scalar le.Tensor lerp.Scalar lgamma log log10 log1p log2 "
+        "logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt.Scalar lt.Tensor max.other "
+        "maximum min.other minimum mul.Tensor ne.Scalar ne.Tensor nextafter outer polygamma "
+        "pow.Tensor_Scalar pow.Tensor_Tensor rad2deg reciprocal remainder.Scalar remainder.Tensor rsqrt sigmoid sin "
+        "sinc sinh special_entr special_i0e special_i1 special_i1e sqrt square stack sub.Tensor tan tanh threshold "
+        "vstack xlogy.Scalar_Other xlogy.Scalar_Self xlogy.Tensor"
+    ).split()
+)
+"""Rows whose result is converted to the element type of ``out`` if results in place are: no float into integers. Those
+of others must have it."""
 
 
-def copy_into_outs(graph: Graph) -> None:
+def copy_into_outs(module: Module) -> None:
     """Write out where results go that ``out=`` is given for."""
-    for node in list(graph.walk()):
-        if _has_out(node):
-            _copy_into_out(node)
+    for graph in module.graphs.values():
+        for node in list(graph.walk()):
+            if _has_out(node):
+                _copy_into_out(graph, node)
 
 
 def _has_out(node: Node) -> bool:
@@ -28,11 +62,33 @@ def _has_out(node: Node) -> bool:
     return accepts(node.kind, kinds[:-1])
 
 
-def _copy_into_out(node: Node) -> None:
-    graph, out = node.graph, node.inputs[-1]
+def _copy_into_out(graph: Graph, node: Node) -> None:
+    out = node.inputs[-1]
     node.erase_inputs([len(node.inputs) - 1])
-    as_out = graph.create("aten::view_as", [node.output, out], (TENSOR,)).insert_after(node)
-    written = graph.create("aten::copy_", [out, as_out.output], (TENSOR,)).insert_after(as_out)
+    _complete(node)
+    row = resolve(node)
+    name = "" if row is None else _name(row)
+    if row is not None and name in IN_TYPE_OF_OUT:
+        dtype = next(i for i, argument in enumerate(row.arguments) if argument.name == "dtype")
+        if dtype < len(node.inputs) and is_none(node.inputs[dtype]):
+            node.replace_input(dtype, Builder.before(node).op("prim::dtype", out, type=INT))
+    attributes = {} if name in CONVERTING else {"same_type": True}
+    written = graph.create("irc::overwrite_", [out, node.output], (TENSOR,), attributes=attributes).insert_after(node)
     for user in node.output.users:
-        if user is not as_out:
+        if user is not written:
             user.replace_uses(node.output, written.output)
+
+
+def _complete(node: Node) -> None:
+    """Give what makes tensors its options, which it has not if it has ``out``: then one row takes all arguments."""
+    for row in schemas(node.kind):
+        options = [a for a in row.arguments if a.keyword_only]
+        if _name(row) in IN_TYPE_OF_OUT and len(node.inputs) == len(row.arguments) - len(options):
+            none = Builder.before(node).constant()
+            for _ in options:
+                node.append_input(none)
+            return
+
+
+def _name(row: Schema) -> str:
+    return f"{row.name}.{row.overload}".removesuffix(".")

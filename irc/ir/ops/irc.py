@@ -10,8 +10,11 @@ ROWS = (
     irc::slice_scatter(Tensor self, Tensor src) -> Tensor
     # The same, written into self itself.
     irc::slice_scatter_(Tensor(a!) self, Tensor src) -> Tensor(a!)
-    # A copy of self overwritten by src, which torch's in-place operators could write there: no float into integers.
+    # A copy of self overwritten by src of the same shape, which torch's in-place operators could write there: no float
+    # into integers. With the attribute same_type, both must have one element type.
     irc::overwrite(Tensor self, Tensor src) -> Tensor
+    # The same, written into self itself.
+    irc::overwrite_(Tensor(a!) self, Tensor src) -> Tensor(a!)
     """,
 )
 

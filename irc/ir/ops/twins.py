@@ -31,7 +31,7 @@ _KEEP_FLOATS = frozenset(
 TORCH = _KEEP_TYPE | _KEEP_FLOATS
 """TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
 
-_SLICE = "irc::slice_scatter"
+_OWN = frozenset({"irc::overwrite", "irc::slice_scatter"})
 
 _BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC)
 
@@ -47,7 +47,7 @@ def twin_of(node: Node) -> str | None:
 def twin(kind: str) -> str | None:
     """The kind that nodes of ``kind`` may have for a twin, if their version does not forbid it."""
     in_onnx = kind.startswith("onnx::") and kind in POINTWISE and RESULT_LIKE.get(kind, 0) == 0
-    return f"{kind}_" if in_onnx or kind in TORCH or kind == _SLICE else None
+    return f"{kind}_" if in_onnx or kind in TORCH or kind in _OWN else None
 
 
 def may_take(node: Node, index: int) -> bool:

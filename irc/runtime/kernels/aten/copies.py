@@ -12,6 +12,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import (
     INT64,
+    check_same_type,
     check_writable,
     dtype_of,
     element_of,
@@ -113,8 +114,22 @@ def copy(x: Any, *arguments: Any) -> Any:
 
 @kernel("irc::overwrite")
 def overwritten(node: Node) -> Kernel:
-    """A tensor like the first with the elements of the second, as far as results in place may be converted."""
-    return two(lambda x, source: overwrite(layout.empty(x.shape, x.dtype, (x,)), source))
+    """As ``irc::overwrite_``, in memory of its own that is like the first input."""
+    write = overwriting(node)
+    return two(lambda x, source: write(layout.empty(x.shape, x.dtype, (x,)), source))
+
+
+@kernel("irc::overwrite_")
+def overwriting(node: Node) -> Kernel:
+    """The second input written into the first, as far as results in place may be converted, or not at all."""
+    if not node.attributes.get("same_type"):
+        return overwrite
+
+    def write(x: Array, source: Array) -> Array:
+        check_same_type(x, source)
+        return overwrite(x, source)
+
+    return write
 
 
 def _fill(x: Array, value: Any) -> Array:

@@ -170,18 +170,17 @@ def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Ar
 
 
 def overwrite(target: Array, result: Array) -> Array:
-    """Write ``result`` into ``target``, which it broadcasts to; return it.
+    """Write ``result`` into ``target``, which has its shape; return that.
 
     Raises:
-        Error: ``target`` may not be written, or cannot hold the shape or element type of ``result``.
+        Error: ``target`` may not be written, has another shape, or cannot hold the element type of ``result``.
     """
     check_writable(target)
     check_result(target, result.dtype)
-    try:
-        np.copyto(target, result, casting="unsafe")
-    except ValueError:
+    if result.shape != target.shape:
         shapes = f"{list(result.shape)} cannot be written into a tensor of shape {list(target.shape)}"
-        raise Error("IRC421", f"a result of shape {shapes}") from None
+        raise Error("IRC421", f"a result of shape {shapes}")
+    np.copyto(target, result, casting="unsafe")
     return target
 
 

@@ -100,11 +100,7 @@ def _writing(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
         compute = binder(node)
 
         def write(x: Array, *arguments: Any) -> Array:
-            found = compute(x, *arguments)
-            if found.shape != x.shape:
-                shapes = f"{list(found.shape)} cannot be written into a tensor of shape {list(x.shape)}"
-                raise Error("IRC421", f"a result of shape {shapes}")
-            return overwrite(x, found)
+            return overwrite(x, compute(x, *arguments))
 
         return write
 
