@@ -14,10 +14,12 @@ from irc.runtime.model import CompiledModel
 
 def load_module(model: Any) -> tuple[Module, str]:
     """A module of one's own for anything `compile` takes, and a name for it."""
-    if isinstance(model, Module):
-        return model.copy(), model.main.name
-    if isinstance(model, Graph):
-        return module_of(model), model.name
+    if isinstance(model, Module | Graph):
+        from irc.frontend.torchscript.outs import copy_into_outs
+
+        module = model.copy() if isinstance(model, Module) else module_of(model)
+        copy_into_outs(module)
+        return module, module.main.name
     if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
         from irc.frontend.torchscript import import_torchscript
 

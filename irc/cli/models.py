@@ -86,9 +86,12 @@ class ModelFile:
         return compile(self.source(), passes, progress=tell)
 
     def _parse(self) -> Module:
+        from irc.frontend.torchscript.outs import copy_into_outs
         from irc.ir import parse_module
 
-        return parse_module(self._text(), filename="<stdin>" if self.path == "-" else self.path)
+        module = parse_module(self._text(), filename="<stdin>" if self.path == "-" else self.path)
+        copy_into_outs(module)
+        return module
 
     def _text(self) -> str:
         """Its text. IRC502 if it cannot be read, IRC504 if it is none, IRC113 if it is too large."""

@@ -353,6 +353,22 @@ def test_alias(irc: Command) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="stands in for a program by a script")
+def test_text_with_results_that_go_into_given_tensors(irc: Command) -> None:
+    irc.write(
+        "out.ir",
+        """graph(%x : Tensor, %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %z : Tensor = aten::relu(%x)
+  %r : Tensor = aten::add(%x, %y, %one, %z)
+  return (%r, %z)
+""",
+    )
+    printed = irc("alias", "out.ir")
+    assert "writes  temporary %z" in printed.out and "does not know" not in printed.err
+    assert "does not know" not in irc("compile", "out.ir").err
+    assert "aten::add(%x, %y, %one)\n" in irc("print", "out.ir").out
+
+
 def test_alias_as_svg_is_drawn_by_graphviz(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     irc.write("g.ir", GRAPH)
     monkeypatch.setenv("PATH", str(irc.folder))

@@ -54,7 +54,7 @@ def copy_into_outs(module: Module) -> None:
 
 def _has_out(node: Node) -> bool:
     """Whether an overload takes all arguments but the last one, which is a tensor, and none takes all."""
-    if len(node.inputs) < 2 or len(node.outputs) != 1 or not node.kind.startswith("aten::"):
+    if not node.kind.startswith("aten::") or len(node.inputs) < 2 or len(node.outputs) != 1:
         return False
     kinds = [v.type for v in node.inputs]
     if not isinstance(kinds[-1], TensorType) or accepts(node.kind, kinds):
@@ -73,10 +73,13 @@ def _copy_into_out(graph: Graph, node: Node) -> None:
         if dtype < len(node.inputs) and is_none(node.inputs[dtype]):
             node.replace_input(dtype, Builder.before(node).op("prim::dtype", out, type=INT))
     attributes = {} if name in CONVERTING else {"same_type": True}
-    written = graph.create("irc::overwrite_", [out, node.output], (TENSOR,), attributes=attributes).insert_after(node)
-    for user in node.output.users:
+    result = node.output
+    written = graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes).insert_after(node)
+    for user in result.users:
         if user is not written:
-            user.replace_uses(node.output, written.output)
+            user.replace_uses(result, written.output)
+    written.output.name = result.name
+    result.type = TENSOR  # what was said of it is said of what it becomes
 
 
 def _complete(node: Node) -> None:
