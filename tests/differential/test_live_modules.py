@@ -327,6 +327,58 @@ def test_of_overloads_the_first(kind: Callable[..., Any]) -> None:
         assert_same(list(model.run({names[0]: to_numpy(x)}).values()), [net(x)])
 
 
+class NamedAfterWhatItCalls(torch.nn.Module):
+    """Its inputs are what is called returns, or have the names of results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pre, self.fc = torch.nn.Identity(), torch.nn.Linear(4, 4)
+
+    def forward(self, x, mask, n: int = 2):
+        h, x = self.pre(x), self.pre(mask)
+        for _ in range(n):
+            mask = self.fc(h) * mask
+        return mask, x
+
+
+def same(x):
+    return x
+
+
+def adds_up(x, n: int = 2, self_1: int = 1):
+    y = same(x)
+    for _ in range(n):
+        x = x + y * self_1
+    return x
+
+
+def swaps(a, b):
+    a, b = same(b), same(a)
+    return a - b
+
+
+@pytest.mark.parametrize("passes", PIPELINES)
+@pytest.mark.parametrize("made", [NamedAfterWhatItCalls, adds_up, swaps])
+def test_inputs_are_called_as_torch_calls_them(made: Any, passes: str, tmp_path: Path) -> None:
+    script = torch.jit.script(made().eval() if isinstance(made, type) else made)
+    script.save(str(tmp_path / "saved.pt"))
+    of_module = isinstance(script, torch.nn.Module)
+    names = [a.name for a in (script.forward.schema if of_module else script.schema).arguments][of_module:]
+    given = {name: 3 if name in ("n", "self_1") else torch.randn(4, 4) for name in names}
+    for live in (script, torch.jit.load(str(tmp_path / "saved.pt"))):
+        model = irc.compile(live, passes)
+        assert [value.name for value in model.inputs] == names
+        with torch.no_grad():
+            expected = script(**given)
+        assert_same(list(model.run(to_numpy(given)).values()), [expected])
+
+
+def test_inputs_without_names_are_called_as_torch_calls_them() -> None:
+    traced = torch.jit.trace(lambda *terms: terms[0] + terms[1], (torch.ones(2), torch.ones(2)))
+    names = [a.name for a in traced.schema.arguments]
+    assert [value.name for value in irc.compile(traced).inputs] == names == ["argument_0", "argument_1"]
+
+
 # -- ways in -------------------------------------------------------------------
 
 

@@ -41,8 +41,8 @@ def import_torchscript(
     attributes that are one piece of memory stay one. The pass ``freeze``
     makes constants of those that nothing changes.
 
-    Inputs lose the ``.1`` that TorchScript appends to their names where that
-    leaves inputs and results different; a result without a name of its own is
+    Inputs of modules and functions are called as there. In text and graphs they lose the ``.1`` that TorchScript
+    appends to their names where that leaves inputs and results different. A result without a name of its own is
     called ``output`` if it is the first and nothing else of these is.
     ``with torch.no_grad():`` and its like, and ``record_function``, leave nothing behind. Traced modules and functions
     take inputs of any size: of what a trace says of its example's shapes, element types and ranks of inputs are kept.
@@ -65,11 +65,13 @@ def import_torchscript(
     if isinstance(source, str):
         module = _parse(source, weights or {}, filename)
     else:
-        from irc.frontend.torchscript.live import defaults_of, graph_of, is_graph, module_of, reader_of
+        from irc.frontend.torchscript.live import defaults_of, graph_of, is_graph, module_of, names_of, reader_of
 
         graph, script = graph_of(source)
         module = module_of(graph, filename, of_example=not is_graph(source))
         inputs = module.main.inputs
+        for value, name in zip(inputs, names_of(source)):
+            value.name = name
         defaults = {inputs[i]: value for i, value in defaults_of(source).items()}
         if script is not None:
             read = reader_of(script)

@@ -91,6 +91,17 @@ def _function(source: Any) -> Any:
     raise Error("IRC140", "the module has no method called forward to import", type(source).__name__)
 
 
+def names_of(source: Any) -> list[str]:
+    """What the inputs of a module or function are called, if that tells them apart.
+
+    Inlining gives those that something called returns the names that its results have.
+    """
+    if is_graph(source):
+        return []
+    names = [argument.name for argument in _function(source).schema.arguments]
+    return names if len(set(names)) == len(names) else []
+
+
 def defaults_of(source: Any) -> dict[int, Any]:
     """By the number of the input: what inputs of a module or function are that a caller leaves out."""
     if is_graph(source):
