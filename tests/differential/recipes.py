@@ -52,6 +52,18 @@ def _bag(*more: Any) -> Callable[[], list[Any]]:
     return lambda: [_rand(4, 3), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), False, 0, False, None, False, *more]
 
 
+def _attention() -> Callable[[], list[Any]]:
+    settings = cycle([(None, True), (None, False), (_rand(2, 4, 3, 5), True), (_rand(2, 4, 3, 5) > 0.5, False)])
+
+    def arguments() -> list[Any]:
+        mask, shares = next(settings)
+        heads = 2 if shares else 4
+        operands = [_rand(2, 4, 3, 6), _rand(2, heads, 5, 6), _rand(2, heads, 5, 7)]
+        return [*operands, mask, 0.0, False, None, shares]
+
+    return arguments
+
+
 def _normalise(n: int) -> Callable[[], list[Any]]:
     training = cycle([True, False])
     return lambda: [_rand(n, 2, 4), _rand(2), _rand(2), _rand(2), _rand(2), next(training), 0.1, 1e-5, False]
@@ -161,14 +173,7 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::lstm_cell": _cell(4, pair=True),
     "aten::gru_cell": _cell(3, pair=False),
     "aten::bilinear": lambda: [_rand(2, 3), _rand(2, 3), _rand(4, 3, 3), _rand(4)],
-    "aten::scaled_dot_product_attention": lambda: [
-        *(_rand(1, 2, 3, 4) for _ in range(3)),
-        None,
-        0.0,
-        False,
-        None,
-        False,
-    ],
+    "aten::scaled_dot_product_attention": _attention(),
     "aten::col2im": lambda: [_rand(1, 4, 4), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]],
     **dict.fromkeys(("aten::addbmm", "aten::addbmm_"), lambda: [_rand(3, 3), _rand(2, 3, 3), _rand(2, 3, 3), 1, 1]),
     **dict.fromkeys(("aten::addmv", "aten::addmv_"), lambda: [_rand(3), _rand(3, 3), _rand(3), 1, 1]),

@@ -30,6 +30,8 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %product : str = prim::Constant[value="bij, jk -> bik"]()
   %pair : Tensor[] = prim::ListConstruct(%m, %n)
   %v2 : Float(2, 4, 2) = prim::Constant[value=splat(1)]()
+  %query : Float(1, 3, 2, 8) = prim::Constant[value=splat(1)]()
+  %heads : Float(1, 6, 2, 8) = prim::Constant[value=splat(1)]()
   %last_axis : int = prim::Constant[value=-1]()
   %within : Long(4, 5) = prim::Constant[value=splat(1)]()
   %places : Tensor?[] = prim::ListConstruct(%none, %within)
@@ -84,6 +86,8 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::glu(%x, %last_axis)", "Float(2, 3, 8, 4)"),
         ("aten::pixel_unshuffle(%x, %two)", "Float(2, 12, 4, 4)"),
         ("aten::scaled_dot_product_attention(%x, %x, %x)", "Float(2, 3, 8, 8)"),
+        ("aten::scaled_dot_product_attention(%query, %x, %x)", "Float(2, 3, 2, 8)"),
+        ("aten::scaled_dot_product_attention(%heads, %x, %x, %none, %half, %false, %none, %true)", "Float(2, 6, 2, 8)"),
         ("aten::new_zeros(%i, %twos)", "Long(2, 2)"),
         ("aten::linspace(%zero, %one, %two)", "Float(2)"),
         ("aten::eye(%two)", "Float(2, 2)"),

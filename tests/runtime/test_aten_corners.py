@@ -30,7 +30,7 @@ def index(*values: int) -> np.ndarray:
 
 IMAGE = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
 PLACES = f32(NAN, 0, -1.3, 0.2, 1.25, -1.25, -1.5, 2, INF, 0).reshape(1, 1, 5, 2)
-ONES = np.ones((1, 2, 2), np.float32)
+ONES, TALL = np.ones((1, 2, 2), np.float32), np.ones((2, 2, 2), np.float32)
 HALF_NAN, INFINITE = f32(1, NAN).reshape(1, 1, 2), f32(INF, 0).reshape(1, 1, 2)
 NONE_CHOSEN, FIRST_CHOSEN = np.zeros((1, 1, 2), bool), np.array([[[True, False]]])
 POWERS = f32(-INF, -0.0, -2, 4, INF)
@@ -426,6 +426,9 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("floor_divide", (np.array([True]), np.array([True])), "bools"),
     ("div", (np.array([True]), np.array([True]), "trunc"), "bools"),
     ("clamp", (f32(1), None, None), "bound"),
+    ("scaled_dot_product_attention", (ONES, ONES, ONES, TALL, 0.0, False, None, False), "a mask of shape"),
+    ("scaled_dot_product_attention", (ONES, ONES, ONES, ONES > 0, 0.0, True, None, False), "not both"),
+    ("scaled_dot_product_attention", (ONES, TALL, TALL, None, 0.0, False, None, True), "cannot share"),
 ]
 
 

@@ -342,9 +342,13 @@ def grid_sampler(c: Call) -> Type:
 
 @torch_rule("scaled_dot_product_attention")
 def attention(c: Call) -> Type:
-    q, v = c.tensor("query"), c.tensor("value")
-    shape = None if not q.shape or not v.shape or len(q.shape) != len(v.shape) else (*q.shape[:-1], v.shape[-1])
-    return TensorType(q.dtype, shape)
+    q, k, v = (c.tensor(name) for name in ("query", "key", "value"))
+    shares = c.arg("enable_gqa", False)  # whether heads of the query share those of key and value
+    if q.shape is None or k.shape is None or v.shape is None or shares is UNKNOWN:
+        return TensorType(q.dtype)
+    others = ((*x[:-3], 1) if shares else x[:-2] for x in (k.shape, v.shape))
+    batch = c.broadcast([q.shape[:-2], *others])  # which a mask does not change
+    return TensorType(q.dtype, None if batch is None else (*batch, q.shape[-2], v.shape[-1]))
 
 
 @torch_rule("native_layer_norm", "native_group_norm")

@@ -40,24 +40,37 @@ def attention(
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(query.shape)}")
+    if is_causal and mask is not None:
+        raise Error("IRC423", "attention is causal or has a mask, not both")
     dtype = wide(query.dtype)
     q, k, v = (x.astype(dtype, copy=False) for x in (query, key, value))
     if enable_gqa:
-        k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+        k, v = (_for_heads_of(q, x) for x in (k, v))
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    scores = matrix_product(q * dtype.type(factor), np.swapaxes(k, -1, -2))
+    scores = np.asarray(matrix_product(q * dtype.type(factor), np.swapaxes(k, -1, -2)))
     if is_causal:
         rows, columns = scores.shape[-2:]
         scores[..., np.greater(counting(columns), counting(rows)[:, None])] = -np.inf
     if mask is not None:
         added: Array = np.where(mask, 0, -np.inf).astype(dtype) if mask.dtype.kind == "b" else mask.astype(dtype)
-        scores = np.add(scores, added)
-    weights: Array = softmax(np.asarray(scores), -1)
+        try:
+            scores += added
+        except ValueError:
+            raise Error("IRC421", f"a mask of shape {list(mask.shape)} for scores of {list(scores.shape)}") from None
+    weights: Array = softmax(scores, -1)
     if mask is not None:
         weights[np.isneginf(scores).all(-1)] = 0
     if dropout_p:
         weights *= (_RANDOM.random(weights.shape) >= dropout_p) / (1 - dropout_p)
     return matrix_product(weights, v).astype(query.dtype, copy=False)
+
+
+def _for_heads_of(query: Array, x: Array) -> Array:
+    """``x`` with each of its heads repeated for the query's that share it."""
+    heads, shared = query.shape[-3:-2], x.shape[-3:-2]
+    if not heads or not shared or (heads[0] % shared[0] if shared[0] else heads[0]):
+        raise Error("IRC421", f"heads of a query {list(query.shape)} cannot share those of {list(x.shape)}")
+    return x if heads == shared else np.repeat(x, heads[0] // shared[0], -3)
 
 
 def _masked_softmax(scores: Array, mask: Array | None, mask_type: int | None) -> Array:
