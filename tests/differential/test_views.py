@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -331,6 +333,10 @@ def test_questions_about_tensors() -> None:
     compare("aten::item", ramp(2))
     for a, b in ((ramp(2), ramp(2, dtype="int64")), (ramp(2), 2.5), (ramp(2, dtype="int32"), 2.5)):
         compare("aten::result_type", a, b)
+    types = ("bool", "uint8", "int64", "float32", "float64", "complex64", "complex128")
+    for a, b in product(types, types):
+        for x, y in product((np.ones((), a), np.ones(2, a)), (np.ones((), b), np.ones(2, b))):
+            compare("aten::result_type", x, y)
     compare("aten::promote_types", 6, 4)
     compare("aten::can_cast", 6, 4)
     compare("aten::can_cast", 4, 6)

@@ -32,6 +32,7 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
   %v2 : Float(2, 4, 2) = prim::Constant[value=splat(1)]()
   %query : Float(1, 3, 2, 8) = prim::Constant[value=splat(1)]()
   %heads : Float(1, 6, 2, 8) = prim::Constant[value=splat(1)]()
+  %complex : ComplexDouble() = prim::Constant[value=splat(1)]()
   %last_axis : int = prim::Constant[value=-1]()
   %within : Long(4, 5) = prim::Constant[value=splat(1)]()
   %places : Tensor?[] = prim::ListConstruct(%none, %within)
@@ -45,6 +46,7 @@ HEAD = """graph(%x : Float(2, 3, 8, 8), %i : Long(4, 5), %w : Float(6, 3, 3, 3),
         ("aten::add(%i, %half, %one)", "Float(4, 5)"),
         ("aten::add(%h, %z, %one)", "Half(2, 3)"),
         ("aten::add(%x, %u, %one)", "Tensor"),
+        ("aten::add(%x, %complex, %one)", "ComplexFloat(2, 3, 8, 8)"),
         ("aten::div(%i, %two)", "Float(4, 5)"),
         ("aten::gt(%x, %zero)", "Bool(2, 3, 8, 8)"),
         ("aten::sigmoid(%i)", "Float(4, 5)"),
@@ -193,5 +195,7 @@ def test_promotion_leaves_open_what_ranks_decide():
     half, single = TensorType(DType.FLOAT16, (2,)), TensorType(DType.FLOAT)
     assert result_type([half, single]) is None  # Float if it has dimensions, else Half
     assert result_type([half, TensorType(DType.FLOAT, (2,))]) is DType.FLOAT
+    assert result_type([half, TensorType(DType.COMPLEX64, ())]) is None  # of torch's complex numbers of halves
+    assert result_type([TensorType(DType.DOUBLE, (2,)), TensorType(DType.COMPLEX64, ())]) is DType.COMPLEX128
     assert promote(DType.UINT8, DType.INT8) is DType.INT16
     assert promote(DType.FLOAT16, DType.BFLOAT16) is DType.FLOAT

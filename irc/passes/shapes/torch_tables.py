@@ -11,10 +11,9 @@ from irc.passes.shapes.context import product
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_nn import reduced
 from irc.passes.shapes.torch_pointwise import element_type, together
-from irc.passes.shapes.torch_types import as_float, if_float
+from irc.passes.shapes.torch_types import COMPLEX, as_float, if_float
 
-_COMPLEX = {DType.FLOAT: DType.COMPLEX64, DType.DOUBLE: DType.COMPLEX128}
-_PARTS = {**{whole: part for part, whole in _COMPLEX.items()}, DType.FLOAT: DType.FLOAT, DType.DOUBLE: DType.DOUBLE}
+_PARTS = {**{whole: part for part, whole in COMPLEX.items()}, DType.FLOAT: DType.FLOAT, DType.DOUBLE: DType.DOUBLE}
 
 # -- element types by the first operand ----------------------------------------
 
@@ -26,7 +25,7 @@ def _float_of(x: TensorType) -> DType | None:
 def _complex_of(x: TensorType) -> DType | None:
     """Of a spectrum: integers are taken as float32."""
     dtype = as_float(x.dtype)
-    return dtype if dtype in _PARTS and dtype not in _COMPLEX else _COMPLEX.get(dtype) if dtype else None
+    return dtype if dtype in _PARTS and dtype not in COMPLEX else COMPLEX.get(dtype) if dtype else None
 
 
 _KEPT: dict[Callable[[TensorType], DType | None], str] = {
@@ -270,7 +269,7 @@ def broadcast_to(c: Call) -> Type:
 def parts(c: Call) -> Type:
     x, name = c.tensor(0), c.schema.name
     if name == "aten::view_as_complex":
-        return TensorType(None if x.dtype is None else _COMPLEX.get(x.dtype), None if x.shape is None else x.shape[:-1])
+        return TensorType(None if x.dtype is None else COMPLEX.get(x.dtype), None if x.shape is None else x.shape[:-1])
     shape = (*x.shape, 2) if name == "aten::view_as_real" and x.shape is not None else x.shape
     return TensorType(None if x.dtype is None else _PARTS.get(x.dtype), shape)
 
@@ -280,7 +279,7 @@ def of_parts(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()
     found = together(c, [v.type for v in c.node.inputs])
-    return TensorType(None if found.dtype is None else _COMPLEX.get(found.dtype), found.shape)
+    return TensorType(None if found.dtype is None else COMPLEX.get(found.dtype), found.shape)
 
 
 @torch_rule(*(f"fft_{way}{dims}" for way in ("fft", "ifft") for dims in ("", "2", "n")), "fft_rfft")

@@ -17,6 +17,9 @@ NUMBERS: dict[Type, DType] = {types.BOOL: DType.BOOL, types.INT: DType.INT64, ty
 _SMALL = frozenset({DType.UINT8, DType.INT8, DType.INT16, DType.INT32, DType.INT64})
 """Integers that torch mixes; its larger unsigned ones it mostly does not."""
 
+COMPLEX = {DType.FLOAT: DType.COMPLEX64, DType.DOUBLE: DType.COMPLEX128}
+"""The types of complex numbers by those of their parts."""
+
 _WIDER = {DType.FLOAT16: 0, DType.BFLOAT16: 0, DType.FLOAT: 1, DType.DOUBLE: 2}
 
 
@@ -49,10 +52,15 @@ def _combined(operands: tuple[tuple[int, DType], ...]) -> DType | None:
                 if best is None:
                     return None
         if best is not None and (found is None or category(best) > category(found)):
-            found = best if found is None else promote(found, best)
+            found = best if found is None else _decided(found, best)
             if found is None:
                 return None
     return found
+
+
+def _decided(found: DType, later: DType) -> DType | None:
+    """What the operands so far have in common, where those of a later group are of a higher kind."""
+    return COMPLEX.get(found) if found.is_float and later in COMPLEX.values() else promote(found, later)
 
 
 def category(dtype: DType) -> int:

@@ -52,6 +52,7 @@ def number_of(dtype: AnyDType) -> int:
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
+COMPLEX64 = np.dtype(np.complex64)
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 
@@ -69,9 +70,17 @@ def result_type(*operands: Any) -> AnyDType:
         for dtype in group[1:]:
             group[0] = promote(group[0], dtype)
         if group and (found is None or _category(group[0]) > _category(found)):
-            found = group[0] if found is None else promote(found, group[0])
+            found = group[0] if found is None else _decided(found, group[0])
     assert found is not None, "an operator needs operands"
     return found
+
+
+def _decided(found: AnyDType, later: AnyDType) -> AnyDType:
+    """What the operands so far have in common, where later ones are of a higher kind.
+
+    Floats become complex numbers of their own precision.
+    """
+    return promote(found, COMPLEX64 if is_floating(found) else later)
 
 
 def number_dtype(value: Any) -> AnyDType:
