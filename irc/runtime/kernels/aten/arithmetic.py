@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 # -- setups ---------------------------------------------------------------------
 
 
+def _is_bool(x: Operand) -> bool:
+    return x.dtype == BOOL if is_array(x) else isinstance(x, bool)
+
+
 def _scaled(ufunc: np.ufunc) -> Setup:
     """``ufunc(x, alpha * y)``."""
 
@@ -43,7 +47,7 @@ def _scaled(ufunc: np.ufunc) -> Setup:
             return ufunc(a, np.multiply(b, factor), out=out)
 
         dtype = result_type(x, y)
-        if dtype == BOOL and ufunc is np.subtract:
+        if ufunc is np.subtract and (_is_bool(x) or _is_bool(y)):
             raise Error("IRC423", "bools have no difference; use ^, or convert them")
         if alpha == 1:
             return Computation(ufunc, (x, y), dtype)
@@ -156,8 +160,10 @@ def _plus(combine: np.ufunc) -> Setup:
         dtype = result_type(x, y, z)
         if not is_half(dtype):  # of float16, torch makes infinities
             element_of(value, dtype)
-        if combine is np.divide and is_integral(dtype):
+        if combine is np.divide and is_integral(y.dtype) and is_integral(z.dtype):
             raise Error("IRC423", "addcdiv does not divide integers; convert them")
+        if dtype == BOOL:
+            raise Error("IRC423", "addcmul is not defined on bools; convert them")
         return Computation(compute, (x, y, z), dtype)
 
     return setup

@@ -145,6 +145,13 @@ def element_of(value: Any, dtype: AnyDType) -> Array:
     return found
 
 
+def single(value: Any, dtype: AnyDType) -> Array:
+    """As `element_of`. Error IRC421 if ``value`` is a tensor with dimensions."""
+    if is_array(value) and value.ndim:
+        raise Error("IRC421", f"a tensor of shape {list(value.shape)} is no single value to fill with")
+    return element_of(value, dtype)
+
+
 def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
     """As c10::overflows has it: unsigned integers hold negative numbers, too, as far as they reach."""
     if dtype.kind in "bc":

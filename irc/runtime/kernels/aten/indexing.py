@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of
+from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of, single
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
@@ -128,7 +128,7 @@ def _slices(x: Array, dim: int, index: Array, source: Array) -> tuple[Any, ...]:
 def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
     target = _vector(x)
-    target[_at(target, dim, index, -target.shape[axis_in(dim, target.ndim)])] = element_of(value, x.dtype)
+    target[_at(target, dim, index, -target.shape[axis_in(dim, target.ndim)])] = single(value, x.dtype)
     return x
 
 
@@ -162,60 +162,77 @@ def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
 
 
 def _gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    axis_in(dim, max(x.ndim, 1))
     if not index.size:
         return np.empty(index.shape, x.dtype)
     source, places = _vector(x), _vector(index)
     return np.array(source[along(source, dim, places)], order="C").reshape(index.shape)
 
 
-_REDUCTIONS: dict[str, np.ufunc] = {
-    "add": np.add,
+_COMBINED: dict[str | None, np.ufunc | None] = {None: None, "add": np.add, "multiply": np.multiply}
+_REDUCED: dict[str, np.ufunc] = {
     "sum": np.add,
-    "mean": np.add,
-    "multiply": np.multiply,
     "prod": np.multiply,
+    "mean": np.add,
     "amax": np.maximum,
     "amin": np.minimum,
 }
 
 
-def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
-    """Write ``source``, a tensor or a number, to the places that the index gives along a dimension."""
+def _among(table: Mapping[Any, Any], reduce: str | None) -> Any:
+    """What ``table`` has for ``reduce``."""
+    if reduce not in table:
+        raise Error("IRC423", f"reduce is {reduce!r}; it must be one of {', '.join(repr(r) for r in table if r)}")
+    return table[reduce]
+
+
+def _scatter_by(combine: np.ufunc | None, x: Array, dim: int, index: Array, source: Any) -> Array:
+    """Write ``source``, a tensor or a number, to the places that the index gives along a dimension.
+
+    ``combine`` is of what is there and what comes; None writes over it.
+    """
     check_writable(x)
+    target, index = _vector(x), _vector(index)
+    axis_in(dim, target.ndim)
     if not index.size:
         return x
-    if is_array(source):
-        check_same_type(x, source)
-    target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
-    values = element_of(source, x.dtype)
-    if values.ndim:
-        values = values[tuple(slice(0, n) for n in index.shape)]
-        if values.shape != index.shape:
-            raise Error("IRC421", f"a source of shape {list(values.shape)} is too small for {list(index.shape)}")
-    if reduce is None:
+    values = _first_of(source, x, index.shape) if is_array(source) else element_of(source, x.dtype)
+    if combine is None:
         target[places] = values
-    elif reduce not in _REDUCTIONS:
-        raise Error("IRC423", f"reduce is {reduce!r}; it must be one of {', '.join(map(repr, _REDUCTIONS))}")
     else:
-        _REDUCTIONS[reduce].at(target, places, values)
+        combine.at(target, places, values)
     return x
 
 
+def _first_of(source: Array, x: Array, shape: tuple[int, ...]) -> Array:
+    """As many elements of ``source``, which has those of ``x``'s type, as there are indices along each dimension."""
+    check_same_type(x, source)
+    given = _vector(source)
+    if given.ndim != len(shape) or any(n > m for n, m in zip(shape, given.shape)):
+        raise Error("IRC421", f"a source of shape {list(source.shape)} is too small for {list(shape)}")
+    return given[tuple(slice(0, n) for n in shape)]
+
+
+def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
+    return _scatter_by(_among(_COMBINED, reduce), x, dim, index, source)
+
+
 def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
-    return _scatter(x, dim, index, source, "add")
+    return _scatter_by(np.add, x, dim, index, source)
 
 
 def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
-    """As `_scatter`; ``mean`` too, and without what was there before if told so."""
+    """As `_scatter_by`; ``mean`` too, and without what was there before if told so."""
+    combine = _among(_REDUCED, reduce)
     if not index.size:
         return x
     target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
     if not include_self:
         neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": _least(x), "amin": _most(x)}
-        target[places] = neutral.get(reduce, 0)
-    _scatter(target, dim, index, source, reduce)
+        target[places] = neutral[reduce]
+    _scatter_by(combine, target, dim, index, source)
     if reduce == "mean":
         counts = np.full(target.shape, 1 if include_self else 0, np.int64)
         np.add.at(counts, places, 1)

@@ -18,6 +18,7 @@ from irc.runtime.kernels.aten.element_types import (
     check_writable,
     element_of,
     result_type,
+    single,
     tensor,
 )
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, of_two, register, run
@@ -99,6 +100,8 @@ def _choose(condition: Array, *branches: Operand) -> Any:
     """``where(condition, x, y)``, or the indices of what is true."""
     if not branches:
         return [np.array(i) for i in np.nonzero(np.atleast_1d(condition))]
+    if condition.dtype.kind not in "bu":
+        raise _no_mask(condition)
     dtype = result_type(*branches)
     # Of what is too large for float16, torch makes infinities.
     x, y = (tensor(b, dtype) if is_array(b) or is_half(dtype) else element_of(b, dtype) for b in branches)
@@ -115,8 +118,9 @@ def _choose(condition: Array, *branches: Operand) -> Any:
 
 def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
     check_writable(x, one_value=True)
+    _check_mask(mask)
     try:
-        np.copyto(x, element_of(value, x.dtype), where=mask.astype(bool, copy=False))
+        np.copyto(x, single(value, x.dtype), where=mask)
     except ValueError:
         raise _misfit(x, mask) from None
     return x
@@ -124,11 +128,22 @@ def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
 
 def _spread(x: Array, mask: Array) -> Array:
     """``x`` with the dimensions that ``mask`` has, too: a view."""
+    _check_mask(mask)
     try:
         shape = broadcast_shape(x.shape, mask.shape)
     except ValueError:
         raise _misfit(x, mask) from None
     return np.broadcast_to(x, shape)
+
+
+def _check_mask(mask: Array) -> None:
+    """Error IRC423 unless ``mask`` has truth values."""
+    if mask.dtype != BOOL:
+        raise _no_mask(mask)
+
+
+def _no_mask(mask: Array) -> Error:
+    return Error("IRC423", f"a tensor of {mask.dtype.name} is no mask; compare its elements, or convert them to bools")
 
 
 def _misfit(x: Array, mask: Array) -> Error:
@@ -148,6 +163,7 @@ def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
     """Elements of ``source``, in order, where the mask is true."""
     check_writable(x)
     check_same_type(x, source)
+    _check_mask(mask)
     try:
         places = np.broadcast_to(mask, x.shape)
     except ValueError:

@@ -261,6 +261,8 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
     if not given:
         raise Error("IRC424", "clamp needs a lower or an upper bound, or both")
     dtype = result_type(x, *given)
+    if dtype == BOOL and low is not None and high is not None:  # else the larger or smaller of both
+        raise Error("IRC423", "clamp is not defined on bools; convert them")
     given = [b if is_array(b) else element_of(b, dtype) for b in given]  # which refuses numbers that do not fit
 
     def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
