@@ -451,6 +451,16 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("scatter", (f32(1), 0, index(0, 0), number(1)), "too small"),
     ("scatter_add", (f32(1), 1, index(), f32(1)), "out of range"),
     ("gather", (f32(1), 1, index(), False), "out of range"),
+    # results would have other shapes than the types say
+    ("layer_norm", (f32(1, 2), [2], TALL[0], None, 1e-5, True), "the normalized shape"),
+    ("layer_norm", (TALL, [2], None, f32(1), 1e-5, True), "the normalized shape"),
+    ("rms_norm", (f32(1, 2), [2], TALL[0], None), "the normalized shape"),
+    ("prelu", (ONES[:, :1], f32(1, 2)), "1 channels need one slope"),
+    ("prelu", (f32(1, 2), f32(1, 2)), "need one slope"),
+    ("bernoulli", (ONES, TALL / 2, None), "probabilities of shape"),
+    ("bmm", (TALL, ONES), "as many matrices"),
+    ("baddbmm", (TALL, ONES, TALL, 1, 1), "as many matrices"),
+    ("batch_norm", (TALL, None, None, f32(0), f32(1), True, 0.1, 1e-5, False), "2 channels need"),
 ]
 
 

@@ -173,8 +173,10 @@ def _threshold(x: Array, limit: Any, value: Any) -> Computation:
 
 def _prelu(x: Array, weight: Array) -> Computation:
     """The slope is one for all, or one a channel."""
-    slope = weight.reshape(-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)[:1]
-    slope = slope.reshape(()) if slope.size == 1 else slope
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if weight.ndim > 1 or (weight.size != 1 and (weight.size != channels or not x.ndim)):
+        raise Error("IRC421", f"{channels} channels need one slope, or as many, not {list(weight.shape)}")
+    slope = weight.reshape(()) if weight.size == 1 else weight.reshape(-1, *(1,) * (x.ndim - 2))
 
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
         return np.positive(np.where(a > 0, a, a * b), out=out)

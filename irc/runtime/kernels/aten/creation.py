@@ -284,7 +284,11 @@ def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
     chance = x if p is None or not (is_array(p) or isinstance(p, float)) else p
     if np.any(np.asarray(chance) < 0) or np.any(np.asarray(chance) > 1):
         raise Error("IRC424", "a probability is not between 0 and 1")
-    return np.asarray(_uniform(x.shape) < chance).astype(x.dtype)
+    try:
+        chances = np.broadcast_to(chance, x.shape)
+    except ValueError:
+        raise Error("IRC421", f"probabilities of shape {list(np.shape(chance))} for one of {list(x.shape)}") from None
+    return np.asarray(_uniform(x.shape) < chances).astype(x.dtype)
 
 
 def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:

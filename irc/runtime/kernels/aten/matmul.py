@@ -28,9 +28,10 @@ def _checked(rank_a: int, rank_b: int) -> Any:
 
 
 def _check_ranks(a: Array, b: Array, rank_a: int, rank_b: int) -> None:
-    if a.ndim != rank_a or b.ndim != rank_b:
+    if a.ndim != rank_a or b.ndim != rank_b or a.shape[:-2] != b.shape[:-2]:
         shapes = f"{list(a.shape)} and {list(b.shape)}"
-        raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions, the shapes are {shapes}")
+        alike = " and as many matrices" if rank_a == 3 else ""
+        raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions{alike}, the shapes are {shapes}")
 
 
 def product(a: Array, b: Array) -> Array:

@@ -76,6 +76,7 @@ def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, mome
     for running, new in ((mean, found), (variance, unbiased)):
         if running is not None:
             check_writable(running)
+            _by_channel(running, x, x.dtype, 0)  # which refuses what does not fit
             running[...] = (1 - momentum) * running + momentum * new.reshape(-1)
     return found, spread
 
@@ -114,14 +115,15 @@ def _standardized(x: Array, rows: tuple[int, int], eps: float) -> tuple[Array, A
     return standardize(np.ascontiguousarray(x, wide(x.dtype)).reshape(rows), eps)
 
 
-def _scaled(x: Array, weight: Array | None, bias: Array | None, dtype: Any) -> Array:
-    try:
-        if weight is not None:
-            x = x * weight.astype(x.dtype, copy=False)
-        if bias is not None:
-            x = x + bias.astype(x.dtype, copy=False)
-    except ValueError:
-        raise Error("IRC421", f"weight and bias do not fit the shape {list(x.shape)}") from None
+def _scaled(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | None, dtype: Any) -> Array:
+    """By a weight and a bias that have the normalized shape."""
+    for v in (weight, bias):
+        if v is not None and v.shape != tuple(shape):
+            raise Error("IRC421", f"weight and bias must have the normalized shape {list(shape)}, not {list(v.shape)}")
+    if weight is not None:
+        x = x * weight.astype(x.dtype, copy=False)
+    if bias is not None:
+        x = x + bias.astype(x.dtype, copy=False)
     return x.astype(dtype, copy=False)
 
 
@@ -132,7 +134,7 @@ def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | N
     lead = x.shape[: x.ndim - len(inner)]
     normal, mean, inverse = _standardized(x, (math.prod(lead), math.prod(inner)), eps)
     statistics = (*lead, *(1,) * len(inner))
-    y = _scaled(normal.reshape(x.shape), weight, bias, x.dtype)
+    y = _scaled(normal.reshape(x.shape), inner, weight, bias, x.dtype)
     return y, *(v.reshape(statistics).astype(x.dtype, copy=False) for v in (mean, inverse))
 
 
@@ -194,7 +196,7 @@ def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: 
     within = x.astype(wide(x.dtype), copy=False)
     small = np.finfo(within.dtype).eps if eps is None else eps
     root = np.sqrt(np.mean(np.square(within), axes, keepdims=True) + within.dtype.type(small))
-    return _scaled(within / root, weight, None, x.dtype)
+    return _scaled(within / root, shape, weight, None, x.dtype)
 
 
 # -- softmax -------------------------------------------------------------------
