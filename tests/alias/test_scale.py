@@ -137,6 +137,30 @@ def test_functions_that_call_functions_are_linear(shape: str) -> None:
     assert counts[1] <= 4.3 * counts[0], counts
 
 
+def test_lists_in_a_list_take_a_pointer_for_each_that_may_be_meant() -> None:
+    """Quadratic, not cubic: which of n lists an operator reads and extends only the solution tells."""
+    counts = []
+    for n in (25, 100):
+        c = Chain()
+        made = [c.b.op("prim::ListConstruct", c.b.op("aten::relu", c.first), type=TENSORS) for _ in range(n)]
+        outer = c.b.op("prim::ListConstruct", *made, type=ListType(TENSORS))
+        for _ in made:
+            one = c.b.op("aten::__getitem__", outer, c.zero, type=TENSORS)
+            c.b.op("aten::append", one, c.b.op("aten::__getitem__", one, c.zero, type=types.TENSOR), type=TENSORS)
+        counts.append(lines(partial(analyze, c.graph)))
+    assert counts[1] <= 16 * counts[0], counts
+
+
+def test_to_follow_views_takes_a_step_for_each() -> None:
+    counts = []
+    for n in (250, 1000):
+        chain, last = grown(views, n)
+        db = analyze(chain.graph)
+        counts.append(lines(lambda db=db, first=chain.first, last=last: db.must_alias(first, last)))
+        assert db.must_alias(chain.first, last)
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
 READS = {
     "list": "",
     "either list": """  %either : Tensor[] = prim::If(%c)
