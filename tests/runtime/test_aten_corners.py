@@ -51,6 +51,8 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("angle", (np.array([[1j, -1], [1, -1j]]).T,), np.array([[np.pi / 2, 0], [np.pi, -np.pi / 2]])),
     ("resize_", (f32(1, 2), [2], None), f32(1, 2)),
     ("resize_as_", (f32(1, 2), f32(3, 4), None), f32(1, 2)),
+    ("logaddexp", (TURN, np.array([1, 300 - 1j], np.complex64)), np.array([1.21357008 + 0.25271138j, 300 - 1j])),
+    ("logaddexp", (np.array([-INF, INF, NAN + 0j]), np.array([-INF, INF, 1j])), np.array([-INF, INF, NAN + NAN * 1j])),
     ("linalg_cross", (f32(1, 0, 0), f32(0, 1, 0), -1), f32(0, 0, 1)),
     ("linalg_vecdot", (f32(1, 2), f32(3, 4), -1), number(11)),
     ("linalg_inv_ex", (np.eye(2) * 2, False), (np.eye(2) / 2, 0)),
@@ -176,6 +178,13 @@ PIXELS = np.array([[[[0, 1, 2], [10, 11, 12]]]], np.uint8)
 BYTES = np.array([[[[0, 255], [255, 0]]]], np.uint8)
 
 EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("nextafter", (number([0, 1, 65504, NAN], np.float16), number([1, 0, INF, 0], np.float16)),
+     number([2**-24, 1 - 2**-11, INF, NAN], np.float16)),
+    ("nextafter_", (BFLOATS.copy(), BFLOATS[:1]),
+     number([[1, 2, 3], [4 - 2**-6, 5 - 2**-5, 6 - 2**-5]], ml_dtypes.bfloat16)),
+    ("logit", (f32(0, 0.5, 1, NAN), 1.0), f32(INF, INF, -INF, NAN)),
+    ("pairwise_distance", (index(1, 2), index(1, 2), 1.0, 0.5, False), number(1)),
+    ("pairwise_distance", (np.array([[2**40]]), np.array([[2**40 + 3]]), 2.0, 0.0, False), f32(3)),
     # numbers that elements do not hold
     ("where", (TRUE, number([1], np.uint8), number(300, np.int64)), number([1], np.uint8)),
     ("where", (TRUE, number(300, np.int64), number([1], np.uint8)), number([44], np.uint8)),

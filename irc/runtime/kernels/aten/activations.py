@@ -127,7 +127,10 @@ def _gelu(approximate: str = "none") -> Function:
 
 def _logit(eps: float | None = None) -> Function:
     def function(x: Array, out: Array) -> None:
-        inner = x if eps is None else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+        inner = x
+        if eps is not None:  # by the lower bound first, which np.clip does not do where it is the larger one
+            low, high = x.dtype.type(eps), x.dtype.type(1 - eps)
+            inner = np.where(x < low, low, np.minimum(x, high))
         np.log(inner / (1 - inner), out=out)
 
     return function

@@ -138,6 +138,21 @@ def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
     return np.multiply(a, np.where((a == 0) & ~np.isnan(b), a.dtype.type(0), np.log(b)), out=out)
 
 
+def _log_of_sum(x: Array, y: Array) -> Computation:
+    """``log(exp(x) + exp(y))``, without overflow."""
+    dtype = result_type(x, y)
+    return Computation(_complex_log_of_sum if dtype.kind == "c" else np.logaddexp, (x, y), dtype)
+
+
+def _complex_log_of_sum(a: Array, b: Array, out: Array | None = None) -> Any:
+    is_less = a.real < b.real
+    low: Array = np.where(is_less, a, b)
+    high: Array = np.where(is_less, b, a)
+    angle = np.multiply(low.imag - high.imag, a.dtype.type(1j))
+    gap = np.where(low.real == high.real, angle, low - high)  # of infinities too
+    return np.add(high, np.log1p(np.exp(gap)), out=out)
+
+
 def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
     """``x + weight (end - x)``, from the nearer end, so that both ends are reached exactly."""
 
@@ -281,7 +296,7 @@ for _name, _planner in (
     ("minimum", of_two(np.minimum)),
     ("fmax", of_two(np.fmax)),
     ("fmin", of_two(np.fmin)),
-    ("logaddexp", of_two(np.logaddexp)),
+    ("logaddexp", _log_of_sum),
     ("logaddexp2", of_two(np.logaddexp2)),
 ):
     register(_name, _planner, in_place=False)
@@ -299,9 +314,14 @@ register("lcm", of_two(np.lcm))
 
 def _next(x: Array, y: Array) -> Computation:
     dtype = result_type(x, y)
-    if dtype.char not in "fd":
-        raise Error("IRC423", f"nextafter is of float32 and float64, not of {dtype.name}")
-    return Computation(np.nextafter, (x, y), dtype)
+    if not is_floating(dtype):
+        raise Error("IRC423", f"nextafter is of floats, not of {dtype.name}")
+
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        """In the type itself, of which small floats are taken in float32."""
+        return np.nextafter(a.astype(dtype, copy=False), b.astype(dtype, copy=False), out=out)
+
+    return Computation(compute, (x, y), dtype, dtype)
 
 
 def _float_power(x: Operand, y: Operand) -> Computation:

@@ -153,8 +153,9 @@ def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
 
 
 def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
-    dtype = result_type(x, y)
-    difference = x.astype(wide(dtype)) - y.astype(wide(dtype)) + wide(dtype).type(eps)
+    within = wide(result_type(x, y))
+    dtype = as_float(result_type(x, y))
+    difference = (x.astype(within) - y.astype(within)).astype(wide(dtype), copy=False) + wide(dtype).type(eps)
     return np.asarray(_lengths(difference, p, keepdim)).astype(real_type(dtype))
 
 
