@@ -93,7 +93,7 @@ def test_dynamic():
 
 
 def test_scales_that_do_not_fit():
-    x = values(3, 4)
-    for scale, attrs in ((np.ones(3), {"axis": 1}), (np.ones((3, 1)), {"axis": 1, "block_size": 2})):
+    x, blocks = values(1, 4), {"axis": 1, "block_size": 2}
+    for scale, attrs in ((np.ones(3), {"axis": 1}), (np.ones((1, 1)), blocks), (np.ones((3, 2)), blocks)):
         with pytest.raises(Error, match="scales"):
             run_kernel("QuantizeLinear", [x, scale.astype(np.float32)], attrs, 21)

@@ -107,6 +107,8 @@ def test_bad_layers():
     x, w, r = example("LSTM")[:3]
     with pytest.raises(Error, match="do not fit"):
         run_kernel("LSTM", [x, w[:, :-1], r], {"hidden_size": H}, 14, 3)
+    with pytest.raises(Error, match="do not fit"):
+        run_kernel("LSTM", [x, w, r], {"hidden_size": H + 1}, 14, 3)
     for lengths in ([6, 1, 1], [-1, 1, 1], [1, 1]):
         with pytest.raises(Error, match="sequence_lens"):
             run_kernel("LSTM", [x, w, r, None, np.array(lengths, np.int32)], {"hidden_size": H}, 14, 3)

@@ -27,9 +27,10 @@ def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:
     along = axis_in(axis, x.ndim)
     if block:
         wide = scale.repeat(min(block, x.shape[along]), along) if scale.ndim == x.ndim else scale
-        if wide.ndim != x.ndim or wide.shape[along] < x.shape[along]:
+        covering = wide[(slice(None),) * along + (slice(0, x.shape[along]),)] if wide.ndim == x.ndim else wide
+        if covering.shape != x.shape:
             raise Error("IRC421", f"scales {list(scale.shape)} in blocks of {block} do not cover {list(x.shape)}")
-        return wide[(slice(None),) * along + (slice(0, x.shape[along]),)]
+        return covering
     if scale.shape != (x.shape[along],):
         raise Error("IRC421", f"scales of shape {list(scale.shape)} do not fit axis {axis} of {list(x.shape)}")
     return scale.reshape((-1,) + (1,) * (x.ndim - along - 1))

@@ -215,6 +215,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
     directions = 2 if direction == "bidirectional" else 1
     activations = _activations(node, defaults, directions)
     batch_first = bool(node.attributes.get("layout", 0))
+    size: int | None = node.attributes.get("hidden_size")
     count = len(node.outputs)
 
     def run(
@@ -227,7 +228,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         initial_c: Array | None = None,
         peepholes: Array | None = None,
     ) -> Any:
-        hidden = r.shape[-1]
+        hidden = r.shape[-1] if size is None else size
         dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
         if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
             shapes = f"{list(x.shape)}, {list(w.shape)} and {list(r.shape)}"
