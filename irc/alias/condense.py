@@ -10,7 +10,7 @@ how many hands.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import TypeVar
 
@@ -84,6 +84,8 @@ class Condensed:
         for constraint in facts.constraints:
             if isinstance(constraint, Load):
                 self._loads.setdefault(constraint.target, []).append(constraint)
+        self._every = range(len(facts.targets))
+        self._named = dict.fromkeys(filter(self._is_named, self._every))
         self.same: dict[Element, Element] = {}
         self.targets: dict[Element, list[Element]] = {}
         self._condense(growing, {})
@@ -97,51 +99,53 @@ class Condensed:
 
     def _condense(self, growing: set[Element], twins: dict[Element, Element]) -> None:
         """Find `same` and `targets`, with one location for all ``twins``."""
-        every, same = range(len(self._facts.targets)), self.same
-        named: list[Element] = []
+        same, loaded = self.same, self._loads.keys()
         found: dict[Hashable, Element] = {}
         self.targets.clear()
-        same.update(zip(every, every))
+        same.update(zip(self._every, self._every))
         same.update(twins)
-        for cycle in self._in_order(every):
-            first = min(cycle)
-            if self._is_named(first):
-                named.append(first)
-                continue
-            same.update(dict.fromkeys(cycle, first))
+        for cycle in self._in_order():
+            first = cycle[0]
+            if len(cycle) > 1:
+                first = min(cycle)
+                same.update(dict.fromkeys(cycle, first))
             targets = self._outside(cycle, first)
-            loads = {load._replace(base=same[load.base], target=NOTHING) for e in cycle for load in self._loads_of(e)}
-            if growing.isdisjoint(cycle) and (targets or loads):
-                is_one = len(targets) == 1 and not loads
-                denoted = targets[0] if is_one else found.setdefault((frozenset(targets), frozenset(loads)), first)
-                same.update(dict.fromkeys(cycle, denoted))
-            if same[first] == first:
-                self.targets[first] = targets
-        self.targets.update((e, self._outside([e], e)) for e in named)
+            if growing.isdisjoint(cycle):
+                if not loaded.isdisjoint(cycle):
+                    denoted = found.setdefault((frozenset(targets), self._loads_of(cycle)), first)
+                elif len(targets) > 1:
+                    denoted = found.setdefault(frozenset(targets), first)
+                else:
+                    denoted = targets[0] if targets else first
+                if denoted != first:
+                    same.update(dict.fromkeys(cycle, denoted))
+                    continue
+            self.targets[first] = targets
+        self.targets.update((e, self._outside([e], e)) for e in self._named)
 
-    def _in_order(self, every: Iterable[Element]) -> Iterator[list[Element]]:
+    def _in_order(self) -> Iterator[list[Element]]:
         """Elements that lead to each other together, after those that they lead to and what they are loaded from."""
-
-        def below(e: Element) -> Iterable[Element]:
-            return () if self._is_named(e) else map(self.same.__getitem__, self._facts.targets_of(e))
+        same, below, loads, named = self.same.__getitem__, self._facts.targets_of, self._loads, self._named
 
         def before(e: Element) -> Iterable[Element]:
-            loads = self._loads_of(e)
-            return chain(below(e), [self.same[load.base] for load in loads]) if loads else below(e)
+            others = chain(below(e), [load.base for load in loads[e]]) if e in loads else below(e)
+            return [t for t in map(same, others) if t not in named]
 
-        for group in components(every, before):
+        for group in components([e for e in self._every if e not in named], before):
             if len(group) == 1:
                 yield group
             else:  # only what leads on by pointers denotes the same
                 inside = set(group)
-                yield from components(group, lambda e, inside=inside: inside.intersection(below(e)))
+                yield from components(group, lambda e, inside=inside: inside.intersection(map(same, below(e))))
 
     def _is_named(self, e: Element) -> bool:
         facts = self._facts
         return e in facts.sites or e in facts.content_type or e in facts.unknown_of or e in (ESCAPED, OUTSIDE)
 
-    def _loads_of(self, e: Element) -> Sequence[Load]:
-        return self._loads.get(e, ())
+    def _loads_of(self, cycle: list[Element]) -> frozenset[Hashable]:
+        """What is loaded into the elements of a cycle, whichever it is."""
+        same, loads = self.same, self._loads
+        return frozenset([(same[x.base], x.field, x.type) for e in cycle if e in loads for x in loads[e]])
 
     def _outside(self, cycle: list[Element], first: Element) -> list[Element]:
         """What the elements of a cycle, for which ``first`` stands, point to but themselves."""
@@ -153,7 +157,7 @@ class Condensed:
         """Leave out elements that nothing but one other points to: that points to what they do."""
         keep = {self.same[e] for e in kept}
         counts = Counter(t for targets in self.targets.values() for t in targets)
-        spliced = {e for e in self.targets if counts[e] == 1 and e not in keep and not self._is_named(e)}
+        spliced = {e for e in self.targets if counts[e] == 1 and e not in keep and e not in self._named}
         for e in [e for e in self.targets if e not in spliced]:
             found: dict[Element, None] = {}
             pending = self.targets[e][::-1]
