@@ -211,6 +211,8 @@ class Queries:
             self._check_values(values)
             return False
         reach = self.reach_set(values)
+        if not index.touches(reach):
+            return False
         end = last.ancestor_in(first.block) if first.block is not None else None
         if end is not None and first.is_before(end):  # the way between leaves the block for no loop around
             if index.written_between(reach, first, end):

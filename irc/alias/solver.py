@@ -210,6 +210,10 @@ class Solver(Recorder):
         # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
         may_be_same = new in above or isinstance(facts.targets[old], int)
         same = may_be_same and facts.resolve(old) == facts.resolve(new)
+        if not same and facts.resolve(old) != old:
+            return (
+                False  # what was stored and loaded through it was noted where it leads, or led back there and was not
+            )
         if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
             return False
         site = facts.sites.get(old)

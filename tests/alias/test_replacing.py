@@ -385,3 +385,41 @@ def test_copies_in_a_list_are_done_without_one_by_one() -> None:
         db.check()
     assert db.may_contain_alias(whole, given[1]) and not db.may_contain_alias(whole, given[2])
     assert (db.solves, db.regions) == (1, 0)
+
+
+ELEMENTS = """
+graph(%x : Tensor, %z : int, %one : int):
+  %a : Tensor = aten::relu(%x)
+  %y : Tensor = aten::relu(%x)
+  %c : Tensor[] = prim::ListConstruct(%a)
+  %v : Tensor = aten::__getitem__(%c, %z)
+  {store}
+  %w : Tensor = aten::__getitem__(%c, %one)
+  %u : Tensor = aten::relu_(%w)
+  return (%u)
+"""
+
+
+@pytest.mark.parametrize(
+    "store", ["%q : Tensor[] = aten::append(%c, %v)", "%q : Tensor[] = aten::_set_item(%c, %z, %v)"]
+)
+def test_what_was_stored_where_it_was_loaded_from_is_another_value_now(store: str) -> None:
+    c = Case(ELEMENTS.format(store=store))
+    replace(c, "v", "y")
+    assert c.db.may_alias(c["y"], c["w"]) and c.written("y")
+    c.db.check()
+
+
+def test_what_is_loaded_from_an_element_is_loaded_from_another_now() -> None:
+    c = Case("""
+    graph(%x : Tensor, %z : int):
+      %b : Tensor = aten::relu(%x)
+      %l : Tensor[] = prim::ListConstruct(%b)
+      %f : Tensor[][] = prim::ListConstruct()
+      %v : Tensor[] = aten::__getitem__(%f, %z)
+      %w : Tensor = aten::__getitem__(%v, %z)
+      return (%w)
+    """)
+    replace(c, "v", "l")
+    assert c.db.may_alias(c["b"], c["w"])
+    c.db.check()
