@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -16,8 +17,9 @@ from onnx import TensorProto, helper
 import irc
 from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
 from irc.errors import Error
-from irc.ir import Graph, parse_graph
+from irc.ir import Builder, Graph, parse_graph
 from irc.ir.types import DType, TensorType
+from irc.passes.base import PassContext
 from irc.runtime.arguments import Argument
 from irc.seeded import MAX_ELEMENTS, assumed_sizes, seeded_inputs
 from tests.cli.helpers import model, node, small_model
@@ -130,7 +132,38 @@ def test_half_precision_rounds_in_the_last_places(dtype: DType, passes: str) -> 
 
 
 def test_weights_in_half_precision_make_no_results_less_precise() -> None:
-    assert Tolerance.of(irc.compile(half(DType.FLOAT16, DType.FLOAT)).module) == Tolerance()
+    assert Tolerance.of(half(DType.FLOAT16, DType.FLOAT)) == Tolerance()
+
+
+def test_what_passes_round_is_not_what_the_model_rounds() -> None:
+    @dataclass(frozen=True)
+    class Rounds:
+        name: ClassVar[str] = "rounds"
+
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            (node,) = [n for n in graph.nodes if n.kind == "onnx::Sigmoid"]
+            b = Builder(graph, before=node)
+            narrow = b.op("onnx::Cast", node.inputs[0], attributes={"to": DType.BFLOAT16.onnx}, version=13)
+            node.replace_input(0, b.op("onnx::Cast", narrow, attributes={"to": DType.FLOAT.onnx}, version=13))
+            ctx.alias_db(graph).refresh()
+            return True
+
+    proto = model([node("Sigmoid", "x", "s"), node("Neg", "s", "y")], {"x": [9, 100]}, ["y"])
+    with pytest.raises(Error, match="the compiled model is wrong"):
+        check_model(irc.compile(proto, [Rounds()]), proto)
+
+
+@pytest.mark.usefixtures("no_onnxruntime")
+def test_branches_that_are_not_taken_need_not_fit() -> None:
+    then = helper.make_graph(
+        [node("Add", "x z", "a")], "t", [], [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)]
+    )
+    other = helper.make_graph(
+        [node("Relu", "x", "b")], "e", [], [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)]
+    )
+    branches = node("If", "c", "y", then_branch=then, else_branch=other)
+    proto = model([branches], {"x": [2, 3], "z": [4, 5]}, ["y"], {"c": np.array(False)})
+    assert check_model(irc.compile(proto, "none"), proto).error == 0
 
 
 def test_another_shape_or_type_is_said_so() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import irc
-from irc.frontend.torchscript.outs import CONVERTING, IN_TYPE_OF_OUT
+from irc.frontend.torchscript.outs import CONVERTING, IN_TYPE_OF_OUT, may_have_out
 from irc.ir.ops import Effects, effects, schemas
 from irc.ir.ops.registry import kinds
 from irc.ir.schema import Schema
@@ -88,6 +88,13 @@ def check(name: str, row: Schema) -> int:
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_element_types_that_may_differ(name: str) -> None:
     assert check(name, ROWS[name])
+
+
+def test_which_operators_have_out() -> None:
+    for kind in kinds():
+        if kind.startswith("aten::"):
+            makes_one = any([r.type for r in row.returns] == [TENSOR] for row in schemas(kind))
+            assert may_have_out(kind) == (makes_one and bool(_FORMS.get(kind))), kind
 
 
 def test_element_types_that_must_not() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import irc
+from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module, parse_graph, parse_module
 
@@ -126,3 +127,24 @@ graph(%x : Tensor, %y : Tensor):
   return (%z)
 """)
     assert [node.kind for node in module.main.nodes] == ["aten::max"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["relu_(%x, %y)", "detach(%x, %y)", "contiguous(%x, %y)", "add_(%x, %y, %one, %y)", "dim(%x, %y)", "selu(%x, %y)"],
+)
+def test_what_has_no_out_has_an_argument_too_many(call: str) -> None:
+    kind = "int" if "dim" in call else "Tensor"
+    graph = parse_graph(f"""
+graph(%x : Tensor, %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %r : {kind} = aten::{call}
+  return (%y)
+""")
+    y = np.zeros(2)
+    try:
+        found = irc.compile(graph, "none").run({"x": np.ones(2), "y": y})["y"]
+    except Error as error:
+        assert error.code in ("IRC213", "IRC401", "IRC423")
+    else:
+        np.testing.assert_array_equal(found, y)

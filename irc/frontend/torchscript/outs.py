@@ -43,6 +43,27 @@ CONVERTING = frozenset(
 """Rows whose result is converted to the element type of ``out`` if results in place are: no float into integers. Those
 of others must have it."""
 
+WITHOUT = frozenset(
+    f"aten::{name}"
+    for name in (
+        "__and__ __iand__ __ilshift__ __interpolate __ior__ __irshift__ __ixor__ __or__ __xor__ _conj "
+        "_convolution_mode _weight_norm alias alpha_dropout argwhere as_strided as_tensor atleast_1d atleast_2d "
+        "atleast_3d batch_norm bilinear broadcast_to cartesian_prod cdist combinations conj contiguous conv1d "
+        "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosine_embedding_loss "
+        "cosine_similarity cov cpu cross_entropy_loss ctc_loss cuda data detach diagflat diagonal dropout einsum "
+        "expand expand_as fake_quantize_per_channel_affine fake_quantize_per_tensor_affine feature_alpha_dropout "
+        "feature_dropout fft_fftshift fft_ifftshift flatten fliplr flipud grid_sampler group_norm gru_cell "
+        "hinge_embedding_loss imag indices instance_norm isclose isfinite isreal istft kl_div l1_loss layer_norm "
+        "lift_fresh linalg_diagonal logdet mH mT margin_ranking_loss matrix_H max_pool1d max_pool2d max_pool3d "
+        "movedim narrow nll_loss_nd numpy_T one_hot pad pairwise_distance pdist permute pinverse poisson_nll_loss "
+        "positive prelu ravel real relu6 reshape reshape_as resolve_conj resolve_neg rms_norm rnn_relu_cell "
+        "rnn_tanh_cell rrelu scaled_dot_product_attention select selu slice squeeze stft t tensor tile to "
+        "transpose trapezoid trapz triplet_margin_loss type_as unflatten unfold unsqueeze values vander view "
+        "view_as view_as_complex view_as_real"
+    ).split()
+)
+"""Operators that give one tensor, and have no ``out``. Nor have those in place."""
+
 
 def copy_into_outs(module: Module) -> None:
     """Write out where results go that ``out=`` is given for."""
@@ -59,7 +80,14 @@ def _has_out(node: Node) -> bool:
     kinds = [v.type for v in node.inputs]
     if not isinstance(kinds[-1], TensorType) or accepts(node.kind, kinds):
         return False
-    return accepts(node.kind, kinds[:-1])
+    return may_have_out(node.kind) and accepts(node.kind, kinds[:-1])
+
+
+def may_have_out(kind: str) -> bool:
+    """Whether an operator of torch's has overloads with one ``out``."""
+    if kind in WITHOUT or (kind.endswith("_") and not kind.endswith("__")):
+        return False
+    return any([formal.type for formal in row.returns] == [TENSOR] for row in schemas(kind))
 
 
 def _copy_into_out(graph: Graph, node: Node) -> None:
