@@ -306,6 +306,27 @@ def branches(n: int) -> Graph:
     return parse_graph("\n".join([*text, "  return (%b, %q)", ""]))
 
 
+def twins_far_apart(n: int) -> Graph:
+    """Equal operators on what nothing writes, before and behind writes of ever more places."""
+    n //= 6
+    text = ["graph(%x : Float(2), %c : bool):", "  %a0 : Float(2) = aten::relu(%x)"]
+    text += [f"  %a{i + 1} : Float(2) = aten::sin(%a{i})" for i in range(n)]
+    text += ["  %j0 : Float(2) = aten::neg(%x)"]
+    for i in range(n):
+        text += [
+            f"  %n{i} : Float(2) = aten::neg(%x)",
+            f"  %j{i + 1} : Float(2) = prim::If(%c)",
+            "    block0():",
+            f"      -> (%j{i})",
+            "    block1():",
+            f"      -> (%n{i})",
+            f"  %w{i} : Float(2) = aten::relu_(%j{i + 1})",
+        ]
+    text += [f"  %b{i} : Float(2) = aten::sin(%a{i})" for i in range(n)]
+    text += [f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%b{i}' for i in range(n))})"]
+    return parse_graph("\n".join([*text, f"  return (%l, %j{n})"]))
+
+
 def twins(n: int) -> Graph:
     """Ifs that make a tensor or a view of what the last gave, each written, then read by two equal operators."""
     text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
@@ -347,6 +368,13 @@ SHARED: dict[str, Callable[[int], Graph]] = {
 def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which: str, pipeline: str) -> None:
     """Nor is every place looked at for each value that may be there."""
     counts = [lines(partial(PassManager(pipeline).run, SHARED[which](n))) for n in (200, 800)]
+    assert counts[1] <= 4.5 * counts[0], counts
+
+
+@pytest.mark.parametrize("pipeline", ["cse", "dce", "fuse"])
+def test_what_nothing_writes_is_written_between_no_two_nodes(pipeline: str) -> None:
+    """However many nodes that write something else are between."""
+    counts = [lines(partial(PassManager(pipeline).run, twins_far_apart(n))) for n in (200, 800)]
     assert counts[1] <= 4.5 * counts[0], counts
 
 
