@@ -478,6 +478,9 @@ def test_losses() -> None:
                     arguments = (x, classes, weight, reduction, ignored, smoothing)
                     compare("aten::cross_entropy_loss", *arguments, tolerance=1e-5)
         compare("aten::cross_entropy_loss", x, chances(3, 4), None, reduction, -100, 0.0, tolerance=1e-5)
+        wide = chances(3, 4).astype(np.float64)
+        for target, weight in ((wide, None), (wide, chances(4)), (chances(3, 4), chances(4).astype(np.float64))):
+            compare("aten::cross_entropy_loss", x, target, weight, reduction, -100, 0.1, tolerance=1e-5)
         compare(
             "aten::cross_entropy_loss",
             noise(2, 4, 3),

@@ -504,6 +504,14 @@ def test_exact_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> 
         np.testing.assert_array_equal(one, wanted)
 
 
+@pytest.mark.parametrize("element", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("other", ["f2", "f4", "f8"])
+def test_an_entropy_has_the_wider_type_of_logits_and_probabilities(element: str, other: str) -> None:
+    found = op("cross_entropy_loss", np.zeros((1, 2), element), np.full((1, 2), 0.5, other), None, 1, -100, 0.0)
+    assert found.dtype == max(element, other)
+    np.testing.assert_allclose(found, np.log(2), rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("kind", "x"),
     [("gelu", TURN), ("erf", TURN), ("log_sigmoid", TURN), ("mse_loss", TURN), ("cosine_similarity", TURN)],

@@ -118,7 +118,7 @@ def _cross_entropy(
     if target.shape == x.shape and is_floating(target.dtype):
         smooth = target * (1 - label_smoothing) + label_smoothing / classes
         loss = -(logs * smooth * column).sum(axis)
-        return reduced(loss, reduction, x.dtype)
+        return reduced(loss, reduction, result_type(x, target, *(() if weight is None else (weight,))))
     plain = _negative_log(logs, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain.astype(x.dtype, copy=False)
