@@ -160,9 +160,11 @@ def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
         near = np.abs(w) < 0.5
         return np.add(np.where(near, a, b), np.where(near, w, w - 1) * (b - a), out=out)
 
-    if any(other.dtype != x.dtype for other in (end, weight) if is_array(other)):
+    if end.dtype != x.dtype or (np.ndim(weight) and weight.dtype != x.dtype):
         raise Error("IRC423", "lerp takes tensors of one element type; convert them")
-    return Computation(compute, (x, end, weight), x.dtype, exact=not is_array(weight))
+    if not is_array(weight):
+        return Computation(compute, (x, end, weight), x.dtype, exact=True)
+    return Computation(compute, (x, end, weight), result_type(x, end, weight))
 
 
 def _plus(combine: np.ufunc) -> Setup:
