@@ -282,13 +282,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
 def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
     """1 with the probability that the tensor, or ``p``, says."""
     chance = x if p is None or not (is_array(p) or isinstance(p, float)) else p
-    if np.any(np.asarray(chance) < 0) or np.any(np.asarray(chance) > 1):
-        raise Error("IRC424", "a probability is not between 0 and 1")
-    try:
-        chances = np.broadcast_to(chance, x.shape)
-    except ValueError:
-        raise Error("IRC421", f"probabilities of shape {list(np.shape(chance))} for one of {list(x.shape)}") from None
-    return np.asarray(_uniform(x.shape) < chances).astype(x.dtype)
+    return _ones(x, chance).astype(x.dtype)
 
 
 def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
@@ -331,7 +325,16 @@ def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
 
 
 def _ones(x: Array, p: Any = 0.5) -> Array:
-    return np.asarray(_uniform(x.shape) < p)
+    """Where to write 1, with a probability or those of a tensor, at which torch does not look if ``x`` is empty."""
+    if is_array(p) and not x.size:
+        return np.zeros(x.shape, BOOL)
+    if not np.all((np.asarray(p) >= 0) & (np.asarray(p) <= 1)):
+        raise Error("IRC424", "a probability is not between 0 and 1")
+    try:
+        chances = np.broadcast_to(p, x.shape)
+    except ValueError:
+        raise Error("IRC421", f"probabilities of shape {list(np.shape(p))} for one of {list(x.shape)}") from None
+    return np.asarray(_uniform(x.shape) < chances)
 
 
 def _exponentials(x: Array, rate: float = 1.0) -> Array:

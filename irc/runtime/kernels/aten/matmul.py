@@ -61,13 +61,13 @@ def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     dtype = wide(a.dtype)
     found = matrix_product(widened(a), widened(b).astype(dtype, copy=False))
     shape = found.shape
+    if x.ndim > len(shape) or any(n not in (1, m) for n, m in zip(x.shape[::-1], shape[::-1])):
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} does not fit a product of shape {list(shape)}")
     if alpha != 1:
         found = found * tensor(alpha, dtype)
     if beta != 0:
         scaled = x.astype(dtype, copy=False)
         found = np.add(found, scaled if beta == 1 else scaled * tensor(beta, dtype))
-    if found.shape != shape:
-        raise Error("IRC421", f"a tensor of shape {list(x.shape)} is too large for a product of shape {list(shape)}")
     return np.asarray(found).astype(a.dtype, copy=False)
 
 
