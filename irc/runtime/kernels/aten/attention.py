@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
-from irc.runtime.kernels.aten.element_types import wide
+from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32, wide
 from irc.runtime.kernels.aten.matmul import linear
 from irc.runtime.kernels.aten.normalization import layer_norm
 from irc.runtime.kernels.aten.registering import aten
@@ -40,6 +40,10 @@ def attention(
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(query.shape)}")
+    if not query.dtype == key.dtype == value.dtype:
+        raise Error("IRC423", "query, key and value must have one element type; convert them")
+    if mask is not None and mask.dtype not in (BOOL, FLOAT32, query.dtype):
+        raise Error("IRC423", f"a mask of {mask.dtype.name} for {query.dtype.name}; convert it to that, or to bools")
     if is_causal and mask is not None:
         raise Error("IRC423", "attention is causal or has a mask, not both")
     dtype = wide(query.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import INT64, check_same_type, check_writable, element_of, single
+from irc.runtime.kernels.aten.element_types import BOOL, INT64, check_same_type, check_writable, element_of, single
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
@@ -34,7 +34,7 @@ def _places(x: Array, indices: Sequence[Any]) -> tuple[Any, ...]:
         if index is None:
             places.append(slice(None))
             at += 1
-        elif index.dtype.kind == "b" or index.dtype == np.uint8:
+        elif _is_mask(index):
             if index.shape != x.shape[at : at + index.ndim]:
                 raise Error("IRC421", f"a mask of shape {list(index.shape)} does not fit {list(x.shape)} from {at} on")
             places.extend(np.nonzero(index) if index.ndim else [index.astype(bool)])
@@ -57,8 +57,9 @@ def take(x: Array, indices: Sequence[Any]) -> Array:
 
 def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:
     check_writable(x)
-    if not (values.size == 1 and not accumulate and _is_mask(indices)):  # then torch fills, which converts
-        check_same_type(x, values)
+    given = [index for index in indices if index is not None]
+    if not (values.size == 1 and not accumulate and len(given) == 1 and _is_mask(given[0])):
+        check_same_type(x, values)  # else torch fills, which converts
     places = _places(x, indices)
     try:
         if accumulate:
@@ -72,8 +73,8 @@ def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = Fal
     return x
 
 
-def _is_mask(indices: Sequence[Any]) -> bool:
-    return all(index is None or index.dtype.kind == "b" or index.dtype == np.uint8 for index in indices)
+def _is_mask(index: Array) -> bool:
+    return index.dtype in (BOOL, np.uint8)
 
 
 def copying(write: Callable[..., Array], in_order: bool = False) -> Callable[..., Array]:
@@ -345,6 +346,8 @@ def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
 
 
 def _one_hot(x: Array, num_classes: int = -1) -> Array:
+    if x.dtype != INT64:
+        raise Error("IRC423", f"class numbers are of int64, not of {x.dtype.name}; convert them")
     if x.size and x.min() < 0:
         raise Error("IRC424", "class numbers must not be negative")
     count = (int(x.max()) + 1 if x.size else 0) if num_classes == -1 else num_classes

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import FLOAT64, as_float, is_floating, real_type, result_type, wide
+from irc.runtime.kernels.aten.element_types import (
+    FLOAT64,
+    INT64,
+    as_float,
+    is_floating,
+    is_integral,
+    real_type,
+    result_type,
+    wide,
+)
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.softmax import log_softmax
@@ -23,11 +32,15 @@ def reduced(loss: Array, reduction: int, dtype: Any) -> Array:
     """A loss, its mean or its sum, of element type ``dtype``."""
     if reduction == _NONE:
         return np.asarray(loss).astype(dtype, copy=False)
+    if reduction not in (MEAN, _SUM):
+        raise Error("IRC424", f"reduction {reduction} is none of 0 (none), 1 (mean) and 2 (sum)")
+    if is_integral(dtype):
+        if reduction == MEAN:
+            raise Error("IRC423", f"a loss of {dtype.name} has no mean; convert what it is of")
+        return np.asarray(np.sum(loss, dtype=INT64))
     total = np.sum(loss, dtype=np.float64)
     if reduction == MEAN:
         total = total / loss.size if loss.size else np.float64(np.nan)
-    elif reduction != _SUM:
-        raise Error("IRC424", f"reduction {reduction} is none of 0 (none), 1 (mean) and 2 (sum)")
     return np.asarray(total).astype(dtype)
 
 
@@ -35,7 +48,7 @@ def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
     """A loss on two tensors that broadcast."""
 
     def run(x: Array, target: Array, reduction: int = MEAN, *parameters: Any) -> Array:
-        dtype = as_float(result_type(x, target))
+        dtype = result_type(x, target)
         within = wide(dtype)
         a, b = x.astype(within, copy=False), target.astype(within, copy=False)
         return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype))
@@ -110,6 +123,7 @@ def _cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Array:
     """Of logits, and classes or their probabilities."""
+    check_kind("_log_softmax", x.dtype)
     axis = 1 if x.ndim > 1 else 0
     logs = log_softmax(np.ascontiguousarray(x, wide(x.dtype)), axis)
     classes = x.shape[axis]

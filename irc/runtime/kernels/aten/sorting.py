@@ -205,6 +205,8 @@ def _search(
 
 
 def _bucketize(x: Any, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
+    if boundaries.ndim != 1:
+        raise Error("IRC421", f"boundaries are a vector, not of shape {list(boundaries.shape)}")
     return _search(boundaries, x, out_int32, right)
 
 

@@ -21,6 +21,7 @@ from irc.runtime.kernels.aten.element_types import (
     result_type,
     wide,
 )
+from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.pointwise import (
     Computation,
     Compute,
@@ -261,6 +262,7 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
     if not given:
         raise Error("IRC424", "clamp needs a lower or an upper bound, or both")
     dtype = result_type(x, *given)
+    check_kind("clamp", dtype)
     if dtype == BOOL and low is not None and high is not None:  # else the larger or smaller of both
         raise Error("IRC423", "clamp is not defined on bools; convert them")
     given = [b if is_array(b) else element_of(b, dtype) for b in given]  # which refuses numbers that do not fit
