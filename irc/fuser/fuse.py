@@ -13,12 +13,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.recorder import is_functional
+from irc.errors import Error
 from irc.fuser.cluster import Cluster
-from irc.fuser.policy import ANCHORS, Policy, is_fusible
+from irc.fuser.policy import ANCHORS, Policy, fault, is_fusible
 from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.pass_records import NO_MERGER
+from irc.passes.base import describe
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 
@@ -47,7 +49,11 @@ class Fuse:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""
-        return Fuser(graph, ctx, self.policy(graph)).run()
+        policy = self.policy(graph)
+        wrong = fault(policy)
+        if wrong:
+            raise Error("IRC305", f"pass {self.name}: policy must return a Policy, {wrong}", graph.name)
+        return Fuser(graph, ctx, policy).run()
 
     def policy(self, graph: Graph) -> Policy:
         """What decides what may fuse in ``graph``."""
@@ -94,7 +100,12 @@ class Fuser:
 
     def fuses(self, node: Node) -> bool:
         """Whether ``node`` is a group, or the policy lets it be in one, and it can."""
-        return is_group(node) or (self.policy.fuses(node) and may_be_grouped(node))
+        if is_group(node):
+            return True
+        answer = self.policy.fuses(node)
+        if not isinstance(answer, bool):  # type: ignore[reportUnnecessaryIsInstance]  # policies may not be typed
+            raise self.nonsense("fuses", node, f"True or False, not {answer!r}")
+        return answer and may_be_grouped(node)
 
     def is_candidate(self, node: Node) -> bool:
         """Whether ``node`` may join some group. No reason is reported for others."""
@@ -132,6 +143,8 @@ class Fuser:
         for producer in sorted(candidates, key=_ORDER, reverse=True) if len(candidates) > 1 else list(candidates):
             reason = self.policy.refusal(producer, cluster)
             if reason is not None:
+                if not isinstance(reason, str) or not reason:  # type: ignore[reportUnnecessaryIsInstance]  # as above
+                    raise self.nonsense("refusal", producer, f"the reason, or None if there is none, not {reason!r}")
                 del candidates[producer]
             elif not self.ctx.allow(producer):
                 reason = "the optimisation limit is reached"
@@ -143,6 +156,11 @@ class Fuser:
                 return producer
             refused[producer] = reason
         return None
+
+    def nonsense(self, method: str, node: Node, wanted: str) -> Error:
+        """What to raise where ``method`` of the policy gives no answer that it may give."""
+        place = f"{type(self.policy).__name__}.{method}"
+        return Error("IRC305", f"{place} must return {wanted}", describe(node))
 
     def bring(self, producer: Node, cluster: Cluster) -> bool:
         """Move ``producer`` right before ``cluster`` if nothing can tell the difference; whether it was done."""

@@ -62,6 +62,13 @@ class Policy:
         return None
 
 
+def fault(policy: object) -> str:
+    """Why ``policy`` is none that has been made as one; "" if it is."""
+    if not isinstance(policy, Policy):
+        return f"not {policy!r}"
+    return "" if hasattr(policy, "_upstream") else f"and {type(policy).__name__} does not call super().__init__(graph)"
+
+
 def is_fusible(node: Node) -> bool:
     """Whether ``node`` is pointwise, of ONNX or of TorchScript."""
     return is_pointwise(node) or is_torch_pointwise(node)

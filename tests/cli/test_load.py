@@ -229,6 +229,22 @@ def a_pass_that_does_not_say_whether_it_changed_anything(irc: Command):
     return loading(irc, FAILING_PASS.format("pass"), "-p", "test-failing")
 
 
+@case(r"IRC305: .*pass test-fuse: policy must return a Policy, not None")
+def a_fuser_without_a_policy(irc: Command):
+    fuser = """\
+from irc.fuser import Fuse
+from irc.passes import register
+
+@register
+class Mine(Fuse):
+    name = "test-fuse"
+
+    def policy(self, graph):
+        return None
+"""
+    return loading(irc, fuser, "-p", "test-fuse")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_refusals(name: str, irc: Command) -> None:
     says, make = CASES[name]

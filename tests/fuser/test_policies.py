@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.alias import analyze
+from irc.errors import Error
 from irc.fuser import Cluster, Fuse, Policy, operators
 from irc.fuser.policy import ANCHORS, is_fusible
 from irc.fuser.subgraph import is_group, subgraph_of
@@ -164,6 +165,72 @@ def test_what_cannot_be_in_a_group_stays_outside() -> None:
     assert kinds(graph)[-1] == "[CumSum Hardmax]"
     left = {"Softmax", "Unsqueeze", "LogSoftmax", "RandomNormalLike", "relu_", "Unknown", "ListConstruct", "If"}
     assert left == set(kinds(graph)[:-1])
+
+
+# -- what is no policy, and no answer of one --------------------------------------
+
+
+def fuse_by(made: Any) -> Fuse:
+    """A fuser, the policy of which is what ``made`` gives."""
+
+    class FuseBy(Fuse):
+        name: ClassVar[str] = "test-fuse-by"
+
+        def policy(self, graph: Graph) -> Any:
+            return made(graph)
+
+    return FuseBy()
+
+
+class Bare(Policy):
+    def __init__(self, graph: Graph) -> None:
+        self.max_size = 8
+
+
+class Odd(Policy):
+    """What it answers is set by the test."""
+
+    answers: ClassVar[dict[str, Any]] = {}
+
+    def fuses(self, node: Node) -> Any:
+        return self.answers.get("fuses", True)
+
+    def refusal(self, producer: Node, cluster: Cluster) -> Any:
+        return self.answers.get("refusal")
+
+
+CHAIN = f"graph(%x : {T}):\n  %a : {T} = onnx::Neg(%x)\n  %b : {T} = onnx::Exp(%a)\n  return (%b)"
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda graph: None, "policy must return a Policy, not None"),
+        (lambda graph: Policy, "policy must return a Policy, not <class"),
+        (Bare, "policy must return a Policy, and Bare does not call super().__init__(graph)"),
+    ],
+)
+def test_what_is_no_policy_is_refused(made: Any, says: str) -> None:
+    with pytest.raises(Error, match=re.escape(f"pass test-fuse-by: {says}")) as caught:
+        PassManager([fuse_by(made)]).run(parse_graph(CHAIN))
+    assert caught.value.code == "IRC305"
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "place"),
+    [
+        *[("refusal", answer, "%a = onnx::Neg") for answer in (False, True, "", 0, ["why"])],
+        *[("fuses", answer, "%b = onnx::Exp") for answer in (None, 1, "no", np.True_)],
+    ],
+)
+def test_other_answers_of_a_policy_are_refused(
+    method: str, answer: Any, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Odd, "answers", {method: answer})
+    with pytest.raises(Error, match=re.escape(f"Odd.{method} must return ")) as caught:
+        PassManager([fuse_by(Odd)]).run(parse_graph(CHAIN))
+    assert caught.value.message.endswith(f"not {answer!r}")
+    assert (caught.value.code, caught.value.where) == ("IRC305", place)
 
 
 PASSES = st.one_of(st.just(FuseEverything()), st.builds(FuseAnything, seed=st.integers(0, 1 << 30)))
