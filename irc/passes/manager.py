@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from irc.errors import Error
 from irc.ir import Graph, Module
@@ -77,7 +78,8 @@ class PassManager:
         Each pass finishes all graphs before the next begins.
 
         Raises:
-            Error: what passes and instruments raise; IRC305 if a pass does not say whether it changed anything.
+            Error: what passes and instruments raise; IRC305 if a pass does not say whether it changed anything, or
+                does not keep the inputs and outputs of a module and their names.
             TypeError: if ``target`` is something else.
         """
         if not isinstance(target, Graph | Module):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
@@ -154,6 +156,8 @@ class _Run:
             instrument.before(p, graph, ctx)
         ctx.pass_name = p.name
         ctx.begin(graph)
+        whole = self.target if isinstance(self.target, Module) and self.target.main is graph else None
+        names = _names(whole) if whole else {}
         try:
             changed = p.run(graph, ctx)
         except Exception as error:
@@ -164,12 +168,32 @@ class _Run:
             raise Error(
                 "IRC305", f"pass {p.name} returns {changed!r}: run must return whether it changed the graph", graph.name
             )
+        if whole:
+            _check_names(p, names, _names(whole))
         if changed:
             self.version += 1
             if is_function(graph):
                 ctx.function_changed(graph)
         self.settled[graph, p] = self.version
         return changed
+
+
+def _names(module: Module) -> dict[str, list[str]]:
+    """What callers know the inputs and outputs by; objects that come with the model are none of its inputs."""
+    main = module.main
+    return {
+        "inputs": [v.name for v in main.inputs if v.name not in module.objects],
+        "outputs": [v.name for v in main.outputs],
+    }
+
+
+def _check_names(p: Pass, names: dict[str, list[str]], found: dict[str, list[str]]) -> None:
+    """Raise IRC305 if the model has not the inputs and outputs any more that it had before ``p``."""
+    for what, before in names.items():
+        if found[what] != before:
+            pairs = zip_longest(before, found[what])
+            was, now = next([f"%{n}" if n else "nothing" for n in pair] for pair in pairs if pair[0] != pair[1])
+            raise Error("IRC305", f"pass {p.name} must keep {what} and their names: {now} stands where {was} was")
 
 
 def _entries(item: Pass | Repeat | str) -> Pipeline:

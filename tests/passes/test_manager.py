@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -361,6 +362,40 @@ def test_a_pass_that_does_not_say_whether_it_changed_anything_is_refused(answer)
     with pytest.raises(Error, match="run must return whether it changed the graph") as caught:
         PassManager([custom(lambda graph, ctx: answer)]).run(graph())
     assert caught.value.code == "IRC305"
+
+
+def renames_the_output(graph: Graph) -> None:
+    old = graph.outputs[0]
+    new = graph.create("onnx::Add", graph.outputs[0].node.inputs, [old.type])
+    new.insert_before(old.node)
+    old.replace_all_uses_with(new.output)
+    old.node.erase()
+
+
+ENDS = {
+    "outputs and their names: %0 stands where %y was": renames_the_output,
+    "outputs and their names: nothing stands where %y was": lambda graph: graph.set_outputs([]),
+    "outputs and their names: %a stands where nothing was": lambda graph: graph.set_outputs(
+        [*graph.outputs, graph.value("a")]
+    ),
+    "inputs and their names: %x.1 stands where %x was": lambda graph: graph.rename(graph.value("a"), "x"),
+    "inputs and their names: %z stands where nothing was": lambda graph: graph.add_input(graph.inputs[0].type, "z"),
+}
+
+
+@pytest.mark.parametrize("says", ENDS)
+def test_a_pass_that_does_not_keep_what_a_model_is_called_by_is_refused(says) -> None:
+    spoil = custom(lambda graph, ctx: ENDS[says](graph) is not graph)
+    with pytest.raises(Error, match=re.escape(f"pass custom must keep {says}")) as caught:
+        irc.compile(graph(), ["cse", spoil], check=True)
+    assert caught.value.code == "IRC305"
+    assert PassManager([spoil]).run(graph()).changed  # a graph alone is the business of whoever runs passes on it
+
+
+def test_functions_may_change_their_ends() -> None:
+    module = parse_module(TEXT + "graph f(%x : Float(2)):\n  %y : Float(2) = onnx::Neg(%x)\n  return (%y)\n")
+    PassManager([custom(lambda graph, ctx: graph.name == "f" and graph.set_outputs([]) is None)]).run(module)
+    assert [v.name for v in module.main.outputs] == ["y"] and not module.graphs["f"].outputs
 
 
 def test_what_compiling_reports_of_passes_is_what_the_pipeline_does() -> None:

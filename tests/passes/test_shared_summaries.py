@@ -53,7 +53,9 @@ class Change:
         if self.told:
             ctx.alias_db(graph).add_node(node)
         else:
-            graph.set_outputs([graph.inputs[0]])
+            name = graph.outputs[0].name
+            graph.set_outputs([node.output])  # which is the input's memory
+            node.output.name = name
             ctx.drop_alias_db(graph)
             ctx.alias_db(graph).check()
         return True
