@@ -208,13 +208,11 @@ class Solver(Recorder):
         dag.locations(new)  # whether it leads to old is seen by its memo, and what will point to it may have one
         above = self._known_above(old)
         # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
-        may_be_same = new in above or isinstance(facts.targets[old], int)
-        same = may_be_same and facts.resolve(old) == facts.resolve(new)
-        if not same and facts.resolve(old) != old:
-            return (
-                False  # what was stored and loaded through it was noted where it leads, or led back there and was not
-            )
-        if not same and (f.ESCAPED in above or self._holds_any(old) or any(e in self._watched for e in (old, *above))):
+        leads_on = isinstance(facts.targets[old], int)
+        same = (new in above or leads_on) and facts.resolve(old) == facts.resolve(new)
+        # Stores and loads through one that leads on are noted where it leads, and those that lead back there nowhere.
+        watched = (e in self._watched for e in (old, *above))
+        if not same and (leads_on or f.ESCAPED in above or self._holds_any(old) or any(watched)):
             return False
         site = facts.sites.get(old)
         plain = facts.targets[old] is None and new not in above and not self._holds_any(old)

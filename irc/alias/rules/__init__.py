@@ -89,7 +89,7 @@ def may_write(kind: str) -> bool:
 def leaves_traces(node: Node) -> bool:
     """Whether ``node`` itself may have stored into, or let escape, something that outlives it."""
     kind = node.kind
-    own = _BY_HAND.get(kind) or _BY_KIND.get(kind)
+    own = own_rule(kind)
     if own is not None:
         return own.keeps(node)
     if node.is_return:
