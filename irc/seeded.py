@@ -88,7 +88,7 @@ def _draw(rng: np.random.Generator, argument: Argument, sizes: Mapping[str, int]
         message = f"only real numbers, and tensors of them whose rank is known, can be made up: not {argument.type}"
         raise Error("IRC102", message, where)
     dtype, declared = form
-    shape = [d if isinstance(d, int) else sizes[d] if d else 1 for d in declared]
+    shape = [d if isinstance(d, int) else sizes[d] if isinstance(d, str) else 1 for d in declared]
     if len(shape) > MAX_RANK:
         raise Error("IRC102", f"it has {len(shape)} dimensions; at most {MAX_RANK} are possible", where)
     if math.prod(shape) > MAX_ELEMENTS:

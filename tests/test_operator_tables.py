@@ -20,7 +20,7 @@ from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERAND
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import COMMUTATIVE, TORCH
 from irc.passes import folding, growable, whole
-from irc.passes.canonicalize import match, sizes
+from irc.passes.canonicalize import match
 from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.forms import VIEWS
 from irc.passes.shapes import context
@@ -69,7 +69,6 @@ TABLES = {
     "outputs": OPTIONAL_OUTPUTS,
     "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
     "views": VIEWS,
-    "sizes": sizes._AXES.keys() | sizes._ELEMENTS.keys(),
     "anchors": ANCHORS,
     "kernels": registered(),
     "heavy": HEAVY,

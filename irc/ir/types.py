@@ -17,13 +17,15 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_SIZE
+from irc.ir.polynomials import Polynomial
 from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Dim = int | str | None
-"""One dimension: a size, a named (symbolic) size, or unknown."""
+Dim = int | str | Polynomial | None
+"""One dimension: a size, a named (symbolic) size, or unknown. While types are inferred, also what is a sum of products
+of others; types of values have no such."""
 
 Shape = tuple[Dim, ...]
 
@@ -366,9 +368,20 @@ def tensor_fault(type: TensorType) -> str | None:
 
 def without_names(type: TensorType) -> TensorType:
     """``type`` with no names of sizes, which are those of one value or graph: elsewhere they may be others'."""
-    if type.shape is None or not any(isinstance(d, str) for d in type.shape):
+    if type.shape is None or all(d is None or isinstance(d, int) for d in type.shape):
         return type
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
+
+
+def with_plain_sizes(type: Type) -> Type:
+    """``type`` with no sizes but numbers and names, as types of values have them."""
+    return rebuilt(type, _with_plain_sizes)
+
+
+def _with_plain_sizes(type: Type) -> Type:
+    if type.shape is None or not any(isinstance(d, Polynomial) for d in type.shape):
+        return type
+    return TensorType(type.dtype, tuple([None if isinstance(d, Polynomial) else d for d in type.shape]))
 
 
 def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:

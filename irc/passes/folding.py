@@ -16,8 +16,8 @@ from irc.ir.ops.heavy import CONTRACTING
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
-from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined
-from irc.passes.shapes.context import NodeTypes, find_rule, types_told
+from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
+from irc.passes.shapes.context import Known, NodeTypes, find_rule, types_told
 
 if TYPE_CHECKING:
     from irc.passes.base import Evaluate
@@ -52,10 +52,11 @@ def output_types(node: Node) -> list[Type]:
     if rule is None:
         return declared
     try:
-        inferred = types_told(rule, NodeTypes(node, {}))
+        inferred = types_told(rule, NodeTypes(node, Known()))
     except Error as e:
         raise Refused(e.message) from None
-    return [refined(t, d) for t, d in zip(inferred, declared, strict=False)] + declared[len(inferred) :]
+    told = map(with_plain_sizes, inferred)
+    return [refined(t, d) for t, d in zip(told, declared, strict=False)] + declared[len(inferred) :]
 
 
 def evaluation_bytes(node: Node, types: list[Type]) -> int:

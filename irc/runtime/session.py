@@ -335,7 +335,7 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     where = argument.where
     if argument.dtype is None or argument.shape is None:
         raise Error("IRC418", "the first step needs this cache: its type is not known", where)
-    shape = [dim if isinstance(dim, int) else sizes.get(dim or "") for dim in argument.shape]
+    shape = [dim if isinstance(dim, int) else sizes.get(str(dim)) for dim in argument.shape]
     if shape.count(None) > 1:
         raise Error(
             "IRC418",

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import irc
-from irc.ir import Graph, parse_graph, parse_module
-from irc.ir.types import Type
+from irc.ir import Graph, Value, parse_graph, parse_module
 from irc.passes import PassManager
-from irc.passes.canonicalize import shapes
-from irc.passes.canonicalize.match import RULES, surely_equal
+from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
@@ -150,6 +148,38 @@ APPLIES = [
            %k : Long(1) = prim::Constant[value=tensor([1])]()
            %y : Long(1) = onnx::Gather[axis=0](%s, %k)""",
         "",
+    ),
+    (
+        "same_contents",
+        "%s = onnx::Shape(%n)\n%m = onnx::Neg(%n)\n%t = onnx::Shape(%m)\n%y = onnx::Add(%t, %i)",
+        "Shape Add",
+    ),
+    (
+        "same_contents",  # (N + N) - N
+        """%s = onnx::Shape[start=0, end=1](%n)
+           %m = onnx::Concat[axis=0](%n, %n)
+           %t = onnx::Shape[start=0, end=1](%m)
+           %d = onnx::Sub(%t, %s)
+           %y = onnx::Add(%d, %i)""",
+        "Shape Add",
+    ),
+    (
+        "reshape_by_numbers",
+        """%s = onnx::Shape[start=0, end=1](%n)
+           %k : Long(2) = prim::Constant[value=tensor([1, 3])]()
+           %t = onnx::Concat[axis=0](%s, %k)
+           %y = onnx::Reshape(%n, %t)""",
+        "Reshape",
+    ),
+    (
+        "reshape_by_numbers",
+        """%s = onnx::Shape[start=0, end=1](%n)
+           %k : Long(1) = prim::Constant[value=tensor([3])]()
+           %m = onnx::Mul(%s, %k)
+           %o : Long(1) = prim::Constant[value=tensor([1])]()
+           %t = onnx::Concat[axis=0](%o, %m)
+           %y = onnx::Reshape(%n, %t)""",
+        "Reshape",
     ),
     ("transpose_of_transpose", "%t = onnx::Transpose(%x)\n%y = onnx::Transpose(%t)", ""),
     (
@@ -343,6 +373,27 @@ REFUSES = [
            %y = onnx::Slice(%x, %b, %e)""",
     ),
     ("no_padding", "%s : Long(4) = prim::Constant[value=tensor([0, 0, 1, 0])]()\n%y = onnx::Pad(%x, %s)"),
+    ("same_contents", "%s = onnx::Add(%i, %i)\n%m = onnx::Mul(%i, %s)\n%y = onnx::Add(%m, %s)"),
+    (
+        "reshape_by_numbers",  # two sizes that are not there
+        """%t = onnx::Transpose(%n)
+           %m = onnx::MatMul(%n, %t)
+           %f = onnx::Flatten[axis=0](%m)
+           %s = onnx::Shape[start=0, end=1](%n)
+           %k : Long(1) = prim::Constant[value=tensor([1])]()
+           %w = onnx::Concat[axis=0](%s, %k, %s)
+           %y = onnx::Reshape(%f, %w)""",
+    ),
+    (
+        "reshape_by_numbers",  # nobody knows whether this is possible
+        """%s = onnx::Shape[start=0, end=1](%n)
+           %k : Long() = prim::Constant[value=tensor([1])]()
+           %o : Long(1) = prim::Constant[value=tensor([0])]()
+           %g = onnx::Gather[axis=0](%i, %k)
+           %u = onnx::Unsqueeze(%g, %o)
+           %t = onnx::Concat[axis=0](%s, %u)
+           %y = onnx::Reshape(%n, %t)""",
+    ),
     ("no_padding", "%s : Long(4) = onnx::Concat[axis=0](%i, %i)\n%y = onnx::Pad(%x, %s)"),
     (
         "single_part",
@@ -516,6 +567,8 @@ FRESH = {
     "scale_of_the_smaller_operand",
     "scatter_to_slice",
     "scatter_overwritten",
+    "same_contents",
+    "reshape_by_numbers",
 }
 """Rules that put one fresh result in the place of another."""
 
@@ -742,20 +795,45 @@ def test_of_several_expands_that_give_the_result_its_shape_one_stays() -> None:
 
 
 def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    surely_equal = Match.surely_equal
+
     def compared(links: int) -> int:
         count = 0
 
-        def counting(a: Type, b: Type) -> bool:
+        def counting(self: Match, a: Value, b: Value) -> bool:
             nonlocal count
             count += 1
-            return surely_equal(a, b)
+            return surely_equal(self, a, b)
 
-        monkeypatch.setattr(shapes, "surely_equal", counting)
+        monkeypatch.setattr(Match, "surely_equal", counting)
         chain = [f"%r{i + 1} = onnx::Reshape(%r{i}, %i)" for i in range(links)]
         run_passes(graph_of("\n".join(["%r0 = onnx::Neg(%x)", *chain]), f"%z = onnx::Abs(%r{links})"), "canonicalize")
         return count
 
     assert compared(200) < 2.5 * compared(100)
+
+
+def test_what_one_branch_worked_out_the_other_has_not() -> None:
+    body = "%s{0} : Long(2) = onnx::Shape(%{1})\n%w{0} : Long(2) = onnx::Mul(%s{0}, %i)\n"
+    text = f"""graph(%n : Float(N, 3), %i : Long(2), %c : Bool()):
+      %m : Float(N, 3) = onnx::Neg(%n)
+      %y : Long(2) = prim::If(%c)
+        block0():
+          {body.format(0, "n")}
+          -> (%w0)
+        block1():
+          {body.format(1, "m")}
+          -> (%w1)
+      {body.format(2, "m")}
+      %z : Long(2) = onnx::Add(%y, %w2)
+      return (%z)
+    """
+    graph = parse_graph("\n".join(line.strip() for line in text.splitlines()))
+    stats = PassManager("canonicalize").run(graph).stats
+    assert "canonicalize.same_contents" not in stats
+    for choice in (True, False):
+        found = irc.compile(graph).run({"n": np.ones((2, 3), np.float32), "i": np.array([5, 7]), "c": np.array(choice)})
+        assert found["z"].tolist() == [20, 42]
 
 
 @pytest.mark.parametrize("kind", ["Identity", "Dropout"])

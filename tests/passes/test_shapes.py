@@ -82,7 +82,7 @@ def test_named_dimensions_survive_shape_arithmetic():
         (("M", 4), ("N", 4), (None, 4)),  # where N is 0, this is M
         (("N", 4), ("N", 2, 2), ("N", 2, 2)),
         (("N", 4), ("N", -1), ("N", 4)),
-        ((4, "N"), ("N", 4), (None, 4)),
+        ((4, "N"), ("N", 4), ("N", 4)),  # where N is 0, there would be 16 elements
         ((4, "N"), ("N", -1), (None, None)),
         ((6,), ("N", 2), ("N", 2)),  # N is 3: a 0 would copy 6, which is too many
         ((6,), ("N", 1), (None, 1)),  # N may be 6, or 0
@@ -434,7 +434,7 @@ def test_sizes_that_no_tensor_has_are_not_inferred(declared, call, shape, tmp_pa
         ("(a, n, 3)", "(2, 1, *)", (2, None, None)),
         ("(a, 2, 4)", "(2, 1, *)", (2, 3, 4)),
         ("(1, 0, 3)", "(2, 1, c)", (2, 1, "c")),
-        ("(1, 0, 3)", "(2, m, 4)", (None, None, None)),
+        ("(1, 0, 3)", "(2, m, 4)", (None, "m", None)),
         ("(a, n, 4)", "(2, 1, 5)", (2, None, 5)),
     ],
 )

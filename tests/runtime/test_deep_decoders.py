@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.passes import PassManager
-from irc.passes.canonicalize.sizes import Sizes
+from irc.passes.shapes import Inference
 
 HEADS, SHARED, SIZE, WORDS = 4, 2, 4, 11
 WIDTH, WIDER = HEADS * SIZE, 24
@@ -150,8 +150,8 @@ def decoder(layers: int, window: int | None = None) -> onnx.ModelProto:
 
 def test_all_layers_are_rewritten_in_linear_work(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
-    types = Sizes.types
-    monkeypatch.setattr(Sizes, "types", lambda self, node: looks.append(node) or types(self, node))
+    infer = Inference.infer_node
+    monkeypatch.setattr(Inference, "infer_node", lambda self, node: looks.append(node) or infer(self, node))
     counts: dict[int, int] = {}
     for layers in (12, 24, 48):
         looks.clear()

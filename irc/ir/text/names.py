@@ -9,6 +9,10 @@ name that was not valid UTF-8 decodes to, are ``\udc80``.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irc.ir.polynomials import Polynomial
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -72,11 +76,11 @@ def value_text(name: str) -> str:
     return f"%{name}" if _BARE_VALUE.fullmatch(name) else f"%{quote(name)}"
 
 
-def dim_text(dim: int | str | None) -> str:
+def dim_text(dim: int | str | Polynomial | None) -> str:
     """A dimension as it is printed: ``3``, ``*``, ``batch``, ``"height / 2"``."""
     if isinstance(dim, str):
         return dim if _BARE_DIM.fullmatch(dim) else quote(dim)
-    return "*" if dim is None else integer_text(dim)
+    return "*" if dim is None else integer_text(dim) if isinstance(dim, int) else quote(str(dim))
 
 
 def integer_text(number: float) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.passes.canonicalize import heads, identities, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
-from irc.passes.canonicalize.sizes import Sizes
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.shapes import Inference
 from irc.passes.walking import Queue
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node
+    from irc.ir import Graph, Node, Value
     from irc.passes.base import PassContext
 
 __all__ = ["FAMILIES", "Canonicalize"]
@@ -42,7 +41,7 @@ class Canonicalize:
         """Apply the rules; types are inferred first, because most rules ask for shapes."""
         inference = Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False)).run()
         rewriter = ctx.rewriter(graph)
-        sizes = Sizes(inference)
+        counted: dict[Any, Value] = {}
         changed = False
         work = Queue(graph.walk())
         users: dict[Node, None] = {}  # of what has been replaced
@@ -51,13 +50,12 @@ class Canonicalize:
             if not work:  # once for all that was replaced among a node's inputs
                 work.add(inference.propagate(users))
                 users.clear()
-                sizes.forget()
                 continue
             node = work.pop()
             if node.block is None:
                 continue  # erased meanwhile
             for rule in RULES.get(node.kind, ()):
-                match = Match(node, inference, rewriter, sizes, ctx)
+                match = Match(node, inference, rewriter, ctx, counted)
                 value = rule(match)
                 if value is None:
                     continue

@@ -14,13 +14,12 @@ import numpy as np
 
 from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import Dim, DType, TensorType, Type
 from irc.passes.canonicalize.match import Match, rewrite
-from irc.passes.canonicalize.sizes import as_number, number
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.passes.canonicalize.sizes import Size, Sizes
+    from irc.passes.shapes.context import NodeTypes
 
 _ONE_SIZE = TensorType(DType.INT64, (1,))
 
@@ -45,7 +44,7 @@ def product_of_shared_heads(m: Match) -> Value | None:
         return None
     chain = _chain(m, right)
     found = _repeated(m, chain[-1][1] if chain else right)
-    if found is None or m.sizes.axis(m.input(0), 1) != number(found.heads):
+    if found is None or m.size(m.input(0), 1) != found.heads:
         return None
     if not all(m.still_holds(node) for node in (*(node for node, _ in chain), *found.made_by)):
         return None
@@ -107,23 +106,23 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
     source, expanded = unsqueeze.inputs[0], expand.output
     if (source.type.rank, expanded.type.rank, value.type.rank) != (4, 5, 4) or is_constant(source):
         return None
-    sizes = m.sizes
-    target, axes = sizes.types(reshape), sizes.types(unsqueeze).axes(1)
-    shared, group = as_number(sizes.axis(source, 1)), as_number(sizes.axis(expanded, 2))
-    if axes not in ([2], [-3]) or target.version < 5 or not shared or group is None or group < 2:
+    target, axes = m.types_of(reshape), m.types_of(unsqueeze).axes(1)
+    shared, group = m.size(source, 1), m.size(expanded, 2)
+    if axes not in ([2], [-3]) or target.version < 5 or not isinstance(shared, int) or not isinstance(group, int):
         return None
-    heads, rows = shared * group, sizes.element(target, 1, 2)
-    if not as_number(sizes.axis(source, 3)):
+    width = m.size(source, 3)
+    if not shared or group < 2 or not isinstance(width, int) or not width:
         return None
+    heads, rows = shared * group, _asked(target, 2)
     # If there are no rows, their 0 copies the size of the group, and a -1 elsewhere lets that pass.
-    any_rest = number(-1) if target.attr("allowzero", 0) or as_number(rows) else None
-    if not _is_asked_for(sizes, reshape, 1, number(heads), any_rest):
+    any_rest = -1 if target.attr("allowzero", 0) or (isinstance(rows, int) and rows) else None
+    if not _is_asked_for(m, reshape, 1, heads, any_rest):
         return None
     for axis, widened in ((0, 0), (1, 1), (2, 3), (3, 4)):
-        size = sizes.axis(source, axis)
-        if size is None or sizes.axis(expanded, widened) != size:
+        size = m.size(source, axis)
+        if size is None or m.size(expanded, widened) != size:
             return None
-        if axis != 1 and not _is_asked_for(sizes, reshape, axis, size, any_rest):
+        if axis != 1 and not _is_asked_for(m, reshape, axis, size, any_rest):
             return None  # a -1 is what is left: the same, as nothing else changes
     return _Repeated(source, shared, heads, nodes)
 
@@ -140,10 +139,16 @@ def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
     return nodes
 
 
-def _is_asked_for(sizes: Sizes, reshape: Node, axis: int, *wanted: Size | None) -> bool:
+def _asked(reshape: NodeTypes, axis: int) -> Dim:
+    """What the target shape says of ``axis``."""
+    target = reshape.numbers(1)
+    return None if target is None else target[axis]
+
+
+def _is_asked_for(m: Match, reshape: Node, axis: int, *wanted: Dim) -> bool:
     """Whether ``reshape``, where it is possible, gives ``axis`` the size that is ``wanted``."""
-    made, asked = sizes.axis(reshape.output, axis), sizes.element(sizes.types(reshape), 1, axis)
-    found = (made,) if as_number(made) is not None else (made, asked)
+    made, asked = m.size(reshape.output, axis), _asked(m.types_of(reshape), axis)
+    found = (made,) if isinstance(made, int) else (made, asked)
     return any(size is not None and size in found for size in wanted)
 
 
@@ -169,20 +174,20 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
     if nodes is None or m.types.version < 5 or nodes[0].attributes.get("perm") != [0, 2, 1]:
         return None
     transpose, merge = nodes
-    x, sizes = merge.inputs[0], m.sizes
+    x = merge.inputs[0]
     own, rank = x.type.rank, m.output.type.rank
     if own is None or rank is None or min(own, rank) < 4 or (merge.version or 5) < 5:
         return None
-    rows, width = sizes.axis(x, own - 2), sizes.axis(x, own - 1)
+    rows, width = m.size(x, own - 2), m.size(x, own - 1)
     asked = [(merge, 1, rows), (merge, 2, width), (m.node, rank - 2, width), (m.node, rank - 1, rows)]
-    if not all(_is_asked_for(sizes, *each) for each in asked):
+    if not all(_is_asked_for(m, *each) for each in asked):
         return None
     if not m.can_share(x) or not all(m.still_holds(node) for node in nodes):
         return None
-    first = [sizes.axis(x, axis) for axis in range(rank - 2)] if own == rank else []
+    first = [m.size(x, axis) for axis in range(rank - 2)] if own == rank else []
     # A 0 would copy a size of another axis, but for the first.
-    stay = all(as_number(size) for size in (*first[1:], width)) and bool(first)
-    if not stay or not all(_is_asked_for(sizes, m.node, axis, size) for axis, size in enumerate(first)):
+    stay = all(isinstance(size, int) and size for size in (*first[1:], width)) and bool(first)
+    if not stay or not all(_is_asked_for(m, m.node, axis, size) for axis, size in enumerate(first)):
         shape = m.output.type.static_shape
         if shape is None or 0 in shape:
             return None

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
-from irc.ir.types import Type
+from irc.ir.types import Dim, Type, with_plain_sizes
 from irc.passes.shapes.context import NodeTypes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.passes.base import PassContext
-    from irc.passes.canonicalize.sizes import Sizes
     from irc.passes.rewriter import Rewriter
     from irc.passes.shapes.infer import Inference
 
@@ -38,22 +37,31 @@ def rewrite(*names: str) -> Callable[[RewriteRule], RewriteRule]:
 class Match:
     """A node that a rule may rewrite, with what is known of types, contents and aliasing."""
 
-    __slots__ = ("context", "created", "inference", "node", "rewriter", "sizes", "types")
+    __slots__ = ("context", "counted", "created", "inference", "node", "rewriter", "types")
 
     def __init__(
-        self, node: Node, inference: Inference, rewriter: Rewriter, sizes: Sizes, context: PassContext
+        self, node: Node, inference: Inference, rewriter: Rewriter, context: PassContext, counted: dict[Any, Value]
     ) -> None:
         self.node = node
+        self.counted = counted  # what shape arithmetic came to -> what holds it
         self.inference = inference
         self.rewriter = rewriter
-        self.sizes = sizes
         self.context = context
-        self.types = NodeTypes(node, inference.contents)
+        self.types = self.types_of(node)
         self.created: list[Node] = []
 
     @property
     def graph(self) -> Graph:
         return self.node.graph
+
+    def types_of(self, node: Node) -> NodeTypes:
+        """What is known of the inputs of another node."""
+        return NodeTypes(node, self.inference.known)
+
+    def size(self, value: Value, axis: int) -> Dim:
+        """The size of ``value`` along ``axis``; those that compare equal surely are. None if its rank is not known."""
+        shape = self.inference.type_of(value).shape
+        return None if shape is None else shape[axis]
 
     @property
     def output(self) -> Value:
@@ -75,7 +83,12 @@ class Match:
 
     def same_shape(self, value: Value) -> bool:
         """Whether ``value`` surely has the shape and element type of the output."""
-        return surely_equal(value.type, self.output.type)
+        return self.surely_equal(value, self.output)
+
+    def surely_equal(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b`` surely have one shape and element type."""
+        first, second = self.inference.type_of(a), self.inference.type_of(b)
+        return first == second and first.dtype is not None and first.shape is not None and None not in first.shape
 
     def same_type(self, value: Value) -> bool:
         """Whether ``value`` surely has the element type of the output."""
@@ -110,7 +123,7 @@ class Match:
         node = self.graph.create(
             kind,
             inputs,
-            (type,),
+            (with_plain_sizes(type),),
             names=(self.output.name,),
             attributes=attributes,
             version=version,
@@ -124,8 +137,3 @@ class Match:
     def new_constant(self, tensor: Tensor) -> Value:
         """Insert a constant before the matched node."""
         return self.new(CONSTANT, [], tensor.type, {"value": tensor})
-
-
-def surely_equal(a: Type, b: Type) -> bool:
-    """Whether two tensor types are complete (named sizes allowed, unknown ones not) and equal."""
-    return a == b and a.dtype is not None and a.shape is not None and all(d is not None for d in a.shape)

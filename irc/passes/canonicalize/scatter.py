@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.constants import constant_tensor
-from irc.passes.canonicalize.match import Match, rewrite, surely_equal
-from irc.passes.canonicalize.sizes import number
+from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
     from irc.ir import Value
-    from irc.passes.canonicalize.sizes import Size
+    from irc.ir.types import Dim
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +31,7 @@ def scatter_overwritten(m: Match) -> Value | None:
     if m.node.kind == "onnx::ScatterND":
         same_place = inner.inputs[1] is m.input(1) and not _adds_up(m.node.attributes)
     else:
-        same_place = surely_equal(inner.inputs[1].type, m.input(1).type)
+        same_place = m.surely_equal(inner.inputs[1], m.input(1))
     if not same_place or not m.still_holds(inner):
         return None
     inputs = [inner.inputs[0], *m.node.inputs[1:]]
@@ -78,30 +77,30 @@ def scatter_of_all(m: Match) -> Value | None:
     if len(columns) > len(shape) or m.types.tensor(1).rank != len(columns) + 1 or m.types.tensor(2).rank != len(shape):
         return None
     for axis in range(len(shape)):
-        same = [m.sizes.axis(data, axis), m.sizes.axis(updates, axis)]
+        same = [m.size(data, axis), m.size(updates, axis)]
         if axis < len(columns):
-            same += [m.sizes.axis(indices, axis), _counted(m, columns[axis], axis, len(columns))]
+            same += [m.size(indices, axis), _counted(m, columns[axis], axis, len(columns))]
         if same[0] is None or len(set(same)) > 1:
             return None
     return updates if m.can_share(updates) else None
 
 
-def _counted(m: Match, column: Value, axis: int, rank: int) -> Size | None:
+def _counted(m: Match, column: Value, axis: int, rank: int) -> Dim:
     """How far ``column``, which has one more axis at its end, counts from 0 along ``axis``, and along no other."""
     made = column.made_by("onnx::Unsqueeze")
-    if made is None or m.sizes.types(made).axes(1) not in ([-1], [rank]):
+    if made is None or m.types_of(made).axes(1) not in ([-1], [rank]):
         return None
     wide = made.inputs[0]
     tall = _before(wide, "onnx::Expand")
     own = tall.type.rank
     if own is None or not 0 <= (at := axis + own - rank) < own:
         return None
-    if any(m.sizes.axis(tall, other) != number(1) for other in range(own) if other != at):
+    if any(m.size(tall, other) != 1 for other in range(own) if other != at):
         return None
     line = _before(tall, "onnx::Reshape")
     if line.type.rank != 1 or not _counts(m, line):
         return None
-    return m.sizes.axis(line, 0) if all(m.is_fixed(value) for value in (column, wide, tall)) else None
+    return m.size(line, 0) if all(m.is_fixed(value) for value in (column, wide, tall)) else None
 
 
 def _before(value: Value, kind: str) -> Value:
@@ -114,7 +113,7 @@ def _counts(m: Match, line: Value) -> bool:
     """Whether ``line``, of one dimension, is 0, 1, 2, and so on."""
     part = line.made_by("onnx::Slice")
     if part is not None and m.is_fixed(line):
-        types = m.sizes.types(part)
+        types = m.types_of(part)
         if types.version < 10 or types.ints(1) != [0] or (types.has(4) and types.ints(4) != [1]):
             return False
         line = part.inputs[0]
@@ -125,7 +124,7 @@ def _counts(m: Match, line: Value) -> bool:
     counted = line.made_by("onnx::Range")
     if counted is None or not m.is_fixed(line):
         return False
-    types = m.sizes.types(counted)
+    types = m.types_of(counted)
     return types.ints(0) == [0] and types.ints(2) == [1]
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.movers import ORDERED
+from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
-from irc.passes.canonicalize.match import Match, rewrite, surely_equal
+from irc.passes.canonicalize.match import Match, rewrite
 from irc.passes.shapes.contents import CONTENTS_RULES
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""
 
 
-@rewrite(*(kind.removeprefix("onnx::") for kind in CONTENTS_RULES))
+_COUNTING = [kind.removeprefix("onnx::") for kind in CONTENTS_RULES]
+
+
+@rewrite(*_COUNTING)
 def known_contents(m: Match) -> Value | None:
     """Shape arithmetic whose result is known becomes a constant."""
     type, contents = m.output.type, m.inference.contents.get(m.output)
@@ -36,6 +40,46 @@ def known_contents(m: Match) -> Value | None:
     except OverflowError:  # a run wraps around
         return None
     return m.new_constant(Tensor.of(array, dtype=type.dtype))
+
+
+@rewrite(*_COUNTING)
+def same_contents(m: Match) -> Value | None:
+    """Shape arithmetic that comes to what has been worked out before: deep models ask for the same in each layer."""
+    contents, node = m.inference.contents.get(m.output), m.node
+    if contents is None or None in contents.flat:
+        return None
+    key = (m.output.type.dtype, contents.shape, *contents.flat)
+    found = m.counted.setdefault(key, m.output)
+    block = None if found.node is None else found.node.block
+    if found is m.output or found.node is None or block is None:
+        m.counted[key] = m.output
+        return None
+    if node.ancestor_in(block) is None or not found.node.is_before(node):
+        return None
+    return found if m.can_share(found) else None
+
+
+@rewrite("Reshape")
+def reshape_by_numbers(m: Match) -> Value | None:
+    """A target that is worked out for nothing: of numbers and sizes that stay, and at most one that is all the rest."""
+    target, x = m.types.dims(1), m.types.shape(0)
+    if m.types.version < 5 or m.types.attr("allowzero", 0) or target is None or x is None or m.constant(1) is not None:
+        return None
+    stays = [not isinstance(size, int) and size in x[i : i + 1] for i, size in enumerate(target)]
+    numbers = [0 if kept else size for kept, size in zip(stays, target, strict=True)]
+    rest = [i for i, size in enumerate(numbers) if not isinstance(size, int)]
+    if rest:
+        made = m.inference.type_of(m.output).shape or ()
+        whole = product(x)
+        if -1 in numbers or whole is None or product(made) != whole:
+            return None
+        if not all(is_positive(size) for i, size in enumerate(made) if i != rest[0]):
+            return None  # of no elements, there is no telling how many the rest is
+        numbers[rest[0]] = -1
+    if len(rest) > 1:
+        return None
+    inputs = [m.input(), m.new_constant(Tensor.of(np.array(numbers, np.int64)))]
+    return m.new("onnx::Reshape", inputs, m.output.type, dict(m.node.attributes), m.node.version)
 
 
 @rewrite("Transpose")
@@ -63,7 +107,7 @@ def reshape_there_and_back(m: Match) -> Value | None:
         if inner is None:
             return None
         x = inner.inputs[0]
-        if surely_equal(x.type, m.output.type):
+        if m.same_shape(x):
             return x if m.can_share(x) else None
         inner = x.node if x.node is not None and x.node.kind.removeprefix("onnx::") in _RESHAPING else None
     return None
@@ -85,7 +129,7 @@ def reshape_of_reshape(m: Match) -> Value | None:
 @rewrite("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Equal", "Less", "Greater", "Where", "And", "Or")
 def operand_expanded_for_nothing(m: Match) -> Value | None:
     """Operators that broadcast need no Expand before them, unless it alone gives the result its shape."""
-    out, db = m.output.type, m.rewriter.db
+    out, db = m.inference.type_of(m.output), m.rewriter.db
     if m.types.version < 7 or out.shape is None or None in out.shape:
         return None
     expands = {i: e for i, v in enumerate(m.node.inputs) if (e := v.made_by("onnx::Expand")) is not None}
@@ -93,7 +137,7 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
         i: e.inputs[0] for i, e in expands.items() if not (db.has_writers(e.inputs[0]) or db.has_writers(e.output))
     }
     inputs = [plain.get(i, v) for i, v in enumerate(m.node.inputs)]
-    shape = m.types.broadcast([v.type.shape for v in inputs])
+    shape = m.types.broadcast([m.inference.type_of(v).shape for v in inputs])
     for i in plain:
         if shape == out.shape:
             break
@@ -102,7 +146,7 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
             inputs[i], shape = m.node.inputs[i], more
     if shape != out.shape or inputs == list(m.node.inputs):
         return None
-    return m.new(m.node.kind, inputs, out, dict(m.node.attributes), m.node.version)
+    return m.new(m.node.kind, inputs, m.output.type, dict(m.node.attributes), m.node.version)
 
 
 @rewrite("ConstantOfShape")

@@ -1,20 +1,21 @@
 """Contents of small integer tensors: the shape arithmetic that exporters write.
 
-A rule gives an array of ``Dim`` (numbers, named sizes, None for unknown), so
-that ``Reshape(x, Concat(Gather(Shape(x), 0), -1))`` keeps its named sizes.
+A rule gives an array of ``Dim`` (numbers, sizes with or without a name and
+their differences, None for unknown), so that ``Reshape(x, Concat(Gather(Shape(x),
+0), -1))`` keeps its named sizes.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from irc.ir.ops.slices import bounds
+from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, surely_differ, times
 from irc.ir.types import Dim
-from irc.passes.shapes.context import Contents, NodeTypes, as_contents, product
+from irc.passes.shapes.context import Contents, NodeTypes, as_contents
 
 ContentsRule = Callable[[NodeTypes], "Contents | None"]
 
@@ -121,61 +122,71 @@ def _range(c: NodeTypes) -> Contents | None:
 
 
 def _where(c: NodeTypes) -> Contents | None:
-    condition, a, b = (c.contents_of(i) for i in range(3))
-    if condition is None or a is None or b is None:
+    parts = [c.contents_of(i) for i in range(3)]
+    if all(part is None for part in parts[1:]):
         return None
-    return _elementwise(_choose, condition, a, b)
+    return _elementwise(_choose, *[_array(None) if part is None else part for part in parts])
 
 
 def _choose(condition: Dim, a: Dim, b: Dim) -> Dim:
-    return None if condition is None else a if condition else b
+    return a if a == b else None if condition is None else a if condition else b
 
 
-def _arithmetic(apply: Callable[[Any, Any], Any], neutral: int | None, commutes: bool) -> ContentsRule:
-    def combine(a: Dim, b: Dim) -> Dim:
-        if isinstance(a, int) and isinstance(b, int):
-            return apply(a, b)
-        if neutral is not None and b == neutral:
-            return a
-        if neutral is not None and commutes and a == neutral:
-            return b
-        return None
+def _elementwise_rule(apply: Callable[..., Dim], oldest: int = 7) -> ContentsRule:
+    """The rule of an operator that broadcasts its operands, as it does from version ``oldest`` on."""
 
-    def rule(c: NodeTypes) -> Contents | None:
-        a, b = c.contents_of(0), c.contents_of(1)
-        return None if a is None or b is None or c.version < 7 else _elementwise(combine, a, b)
-
-    return rule
-
-
-def _divide(a: int, b: int) -> int | None:
-    # ONNX integer division truncates toward zero.
-    return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _equal(c: NodeTypes) -> Contents | None:
-    def same(a: Dim, b: Dim) -> Any:
-        if a is None or b is None:
-            return None
-        if (isinstance(a, int) and isinstance(b, int)) or a == b:
-            return a == b
-        # A named size is never negative, so it is no -1 (the idiom Where(Equal(shape, -1), ...)).
-        number = a if isinstance(a, int) else b
-        return False if isinstance(number, int) and number < 0 else None
-
-    a, b = c.contents_of(0), c.contents_of(1)
-    return None if a is None or b is None else _elementwise(same, a, b)
-
-
-def _minmax(apply: Callable[..., Any]) -> ContentsRule:
     def rule(c: NodeTypes) -> Contents | None:
         parts = [c.contents_of(i) for i in range(len(c.node.inputs))]
-        known = [p for p in parts if p is not None]
-        if len(known) < len(parts):
-            return None
-        return _elementwise(lambda *ds: apply(ds) if all(isinstance(d, int) for d in ds) else None, *known)
+        known = [part for part in parts if part is not None]
+        return None if len(known) < len(parts) or c.version < oldest else _elementwise(apply, *known)
 
     return rule
+
+
+def _divide(a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        # ONNX integer division truncates toward zero.
+        return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient(a, b) if surely_differ(b, 0) else None
+
+
+def _negative(a: Dim) -> Dim:
+    return times(a, -1)
+
+
+def _equal(a: Dim, b: Dim) -> Dim:
+    if a is None or b is None:
+        return None
+    # A size is never negative, so it is no -1 (the idiom Where(Equal(shape, -1), ...)).
+    return True if a == b else False if surely_differ(a, b) else None
+
+
+def _less(a: Dim, b: Dim) -> Dim:
+    return True if is_positive(minus(b, a)) else False if is_size(minus(a, b)) else None
+
+
+def _at_most(a: Dim, b: Dim) -> Dim:
+    return True if is_size(minus(b, a)) else False if is_positive(minus(a, b)) else None
+
+
+def _more(a: Dim, b: Dim) -> Dim:
+    return _less(b, a)
+
+
+def _at_least(a: Dim, b: Dim) -> Dim:
+    return _at_most(b, a)
+
+
+def _not(a: Dim) -> Dim:
+    return None if a is None else not a
+
+
+def _least(*sizes: Dim) -> Dim:
+    return next((size for size in sizes if all(is_size(minus(other, size)) for other in sizes)), None)
+
+
+def _most(*sizes: Dim) -> Dim:
+    return next((size for size in sizes if all(is_size(minus(size, other)) for other in sizes)), None)
 
 
 def _reduce_prod(c: NodeTypes) -> Contents | None:
@@ -223,12 +234,18 @@ CONTENTS_RULES: dict[str, ContentsRule] = {
     "onnx::ConstantOfShape": _constant_of_shape,
     "onnx::Range": _range,
     "onnx::Where": _where,
-    "onnx::Add": _arithmetic(operator.add, 0, True),
-    "onnx::Sub": _arithmetic(operator.sub, 0, False),
-    "onnx::Mul": _arithmetic(operator.mul, 1, True),
-    "onnx::Div": _arithmetic(_divide, 1, False),
-    "onnx::Equal": _equal,
-    "onnx::Min": _minmax(min),
-    "onnx::Max": _minmax(max),
+    "onnx::Add": _elementwise_rule(plus),
+    "onnx::Sub": _elementwise_rule(minus),
+    "onnx::Mul": _elementwise_rule(times),
+    "onnx::Div": _elementwise_rule(_divide),
+    "onnx::Neg": _elementwise_rule(_negative),
+    "onnx::Equal": _elementwise_rule(_equal),
+    "onnx::Less": _elementwise_rule(_less),
+    "onnx::LessOrEqual": _elementwise_rule(_at_most),
+    "onnx::Greater": _elementwise_rule(_more),
+    "onnx::GreaterOrEqual": _elementwise_rule(_at_least),
+    "onnx::Not": _elementwise_rule(_not, oldest=1),
+    "onnx::Min": _elementwise_rule(_least, oldest=1),
+    "onnx::Max": _elementwise_rule(_most, oldest=1),
     "onnx::ReduceProd": _reduce_prod,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from irc.errors import Error, nonsense
 from irc.ir.constants import constant_tensor
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
+from irc.ir.polynomials import Polynomial, is_size, unknown_size
 from irc.ir.types import (
     NONE,
     TENSOR,
@@ -103,22 +105,72 @@ def _possible(type: Type) -> Type:
     return type if shape == type.shape else TensorType(type.dtype, shape)
 
 
+def _never(value: Value) -> bool:
+    return False
+
+
+@dataclass
+class Known:
+    """What is known of values beside their types.
+
+    Attributes:
+        trusted: whether tensors surely keep the shapes and element types they are made with.
+        is_fixed: whether a list or tensor surely stays as it was made, but for what a list holds.
+        contents: of small integer tensors.
+        symbolic: the types of tensors with sizes that have no name; see `type_of`.
+    """
+
+    trusted: bool = False
+    is_fixed: Callable[[Value], bool] = _never
+    contents: dict[Value, Contents] = field(default_factory=dict["Value", Contents])
+    symbolic: dict[Value, TensorType] = field(default_factory=dict["Value", TensorType])
+
+    def type_of(self, value: Value) -> Type:
+        """The type of ``value`` in which sizes without a name are polynomials: none is left open if the rank is known.
+
+        So sizes of which nothing is known can be told to be equal; for nodes that a loop repeats, in one round of it.
+        """
+        found, type = self.symbolic.get(value), value.type
+        if found is not None:
+            return found
+        if type.shape is None or None not in type.shape or not self.trusted:
+            return type
+        return self._keep(value, type.shape)
+
+    def tell(self, value: Value, type: Type) -> None:
+        """``value``, which has its type, turned out to be of ``type``, which may have polynomials in it."""
+        self.symbolic.pop(value, None)
+        told, own = type.shape, value.type.shape
+        if self.trusted and told and own and any(isinstance(d, Polynomial) for d in told):
+            pairs = zip(told, own, strict=True)
+            self._keep(value, [a if isinstance(a, Polynomial) and not isinstance(b, int) else b for a, b in pairs])
+
+    def _keep(self, value: Value, shape: Sequence[Dim]) -> TensorType:
+        sizes = tuple([unknown_size(value, i) if d is None else d for i, d in enumerate(shape)])
+        type = self.symbolic[value] = TensorType(value.type.dtype, sizes)
+        return type
+
+
 class NodeTypes:
     """Types and known contents of one node's inputs, with what rules share."""
 
-    __slots__ = ("contents", "is_fixed", "node", "trusted")
+    __slots__ = ("known", "node")
 
-    def __init__(
-        self,
-        node: Node,
-        contents: dict[Value, Contents],
-        trusted: bool = False,
-        is_fixed: Callable[[Value], bool] = lambda value: False,
-    ) -> None:
+    def __init__(self, node: Node, known: Known) -> None:
         self.node = node
-        self.contents = contents
-        self.trusted = trusted  # whether tensors surely keep the shapes and element types they are made with
-        self.is_fixed = is_fixed  # whether a list or tensor surely stays as it was made, but for what a list holds
+        self.known = known
+
+    @property
+    def contents(self) -> dict[Value, Contents]:
+        return self.known.contents
+
+    @property
+    def trusted(self) -> bool:
+        return self.known.trusted
+
+    def is_fixed(self, value: Value) -> bool:
+        """Whether ``value`` surely stays as it was made; see `Known`."""
+        return self.known.is_fixed(value)
 
     # -- the node --------------------------------------------------------
 
@@ -147,7 +199,7 @@ class NodeTypes:
 
     def type(self, index: int) -> Type:
         """The type of input ``index``; ``Tensor`` if it is absent."""
-        return self.node.inputs[index].type if self.has(index) else TENSOR
+        return self.known.type_of(self.node.inputs[index]) if self.has(index) else TENSOR
 
     def tensor(self, index: int) -> TensorType:
         """The type of input ``index`` as a tensor type (an unknown one if it is none)."""
@@ -180,7 +232,12 @@ class NodeTypes:
         return value.numpy()
 
     def dims(self, index: int) -> list[Dim] | None:
-        """The elements of a small integer input (a shape, axes...), named or unknown ones included."""
+        """The elements of a small integer input (a shape, axes...): numbers, what surely are sizes, unknown ones."""
+        found = self.numbers(index)
+        return None if found is None else [d if isinstance(d, int) or is_size(d) else None for d in found]
+
+    def numbers(self, index: int) -> list[Dim] | None:
+        """The elements of a small integer input, differences of sizes included, which may be negative."""
         found = self.contents_of(index)
         if found is None or any(isinstance(d, bool) for d in found.flat):  # truth values are tracked, too
             return None
@@ -253,8 +310,9 @@ class NodeTypes:
             self.fail(f"{what} must agree, but are {' and '.join(map(str, sorted(sizes)))}")
         if sizes:
             return sizes.pop()
-        names = [d for d in dims if d is not None]
-        return names[0] if names else None
+        open_dims = [d for d in dims if d is not None]
+        names = [d for d in open_dims if isinstance(d, str)]
+        return next(iter(names or open_dims), None)
 
 
 def trackable(type: Type) -> bool:
@@ -275,6 +333,11 @@ def fit(contents: Contents, type: Type) -> bool:
     if dtype is None or not dtype.is_integer:
         return True
     element: Any = dtype.numpy
+    if any(
+        isinstance(d, Polynomial) and (dtype.bits < 64 or (element.kind == "u" and not is_size(d)))
+        for d in contents.flat
+    ):
+        return False
     limits = np.iinfo(element)
     return all(limits.min <= d <= limits.max for d in contents.reshape(-1) if isinstance(d, int))
 
@@ -285,16 +348,3 @@ def as_contents(values: Any) -> Contents:
     out = np.empty(array.shape, object)
     out.reshape(-1)[:] = array.reshape(-1).tolist()
     return out
-
-
-def product(dims: Sequence[Dim]) -> Dim:
-    """The product of sizes; a single named size times ones is that name; 0 times anything is 0."""
-    size, open_dims = 1, list[Dim]()
-    for d in dims:
-        if isinstance(d, int):
-            size *= d
-        else:
-            open_dims.append(d)
-    if size == 0 or not open_dims:
-        return size
-    return open_dims[0] if size == 1 and len(open_dims) == 1 else None

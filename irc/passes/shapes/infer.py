@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from irc.alias import analyze
 from irc.ir.graph import Graph
 from irc.ir.ops.scan import is_batched, scan_states
-from irc.ir.types import DType, TensorType, Type, join, rebuilt, refined
+from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, NodeTypes, apply, find_rule, fit, trackable, types_told
+from irc.passes.shapes.context import Contents, Known, NodeTypes, apply, find_rule, fit, trackable, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
 from irc.passes.walking import Queue
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Inference:
     """Infers the types of all values of a graph and, for small integer tensors, their contents.
 
-    After ``run``, ``contents`` maps values to what is known of their elements.
+    After ``run``, ``contents`` maps values to what is known of their elements, and ``type_of`` says more of sizes than
+    types can.
 
     Args:
         graph: the graph; its values get their types.
@@ -33,13 +34,21 @@ class Inference:
 
     def __init__(self, graph: Graph, is_written: Callable[[Value], bool] | None = None) -> None:
         self.graph = graph
-        self.contents: dict[Value, Contents] = {}
         self._is_written = is_written
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
-        self._trusted = all(keeps_metadata(node) for node in graph.walk())
+        self.known = Known(all(keeps_metadata(node) for node in graph.walk()), self.is_fixed)
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
+
+    @property
+    def contents(self) -> dict[Value, Contents]:
+        """The elements of small integer tensors."""
+        return self.known.contents
+
+    def type_of(self, value: Value) -> Type:
+        """The type of ``value``, in which sizes are polynomials where they have no name."""
+        return self.known.type_of(value)
 
     @property
     def changed(self) -> bool:
@@ -64,7 +73,7 @@ class Inference:
         rule = find_rule(node.kind)
         if rule is None:
             return
-        context = NodeTypes(node, self.contents, self._trusted, self.is_fixed)
+        context = NodeTypes(node, self.known)
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
             self.set_type(value, type)
         contents_rule = CONTENTS_RULES.get(node.kind)
@@ -88,16 +97,22 @@ class Inference:
                 if node.block.node is not None:
                     pending.add([node.block.node])
                 continue
-            before = [(v.type, v in self.contents) for v in node.outputs]
+            before = [self._told(v) for v in node.outputs]
             self.infer_node(node)
             inferred[node] = None
-            if before != [(v.type, v in self.contents) for v in node.outputs]:
+            if before != [self._told(v) for v in node.outputs]:
                 pending.add(user for v in node.outputs for user in v.iter_users())
         return list(inferred)
 
+    def _told(self, value: Value) -> tuple[object, ...]:
+        """All that is known of ``value``, to be compared."""
+        contents = self.contents.get(value)
+        return value.type, self.known.symbolic.get(value), None if contents is None else tuple(contents.flat)
+
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
-        value.type = refined(type, self._declared.setdefault(value, value.type))
+        value.type = refined(with_plain_sizes(type), self._declared.setdefault(value, value.type))
+        self.known.tell(value, type)
 
     def is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value`` itself: looking at how it is made tells its contents."""
@@ -114,7 +129,7 @@ class Inference:
             self._block(block)
         taken = self._known_condition(node.inputs[0])
         for out, first, second in zip(node.outputs, *(block.returns for block in node.blocks), strict=True):
-            a, b = first.type, second.type
+            a, b = self.type_of(first), self.type_of(second)
             if taken is not None and join(a, b) is not None:  # what the other block returns must still fit
                 a = b = a if taken else b
             self.set_type(out, self._covering(out, a, b))
@@ -157,14 +172,14 @@ class Inference:
         axes = node.attributes.get("scan_input_axes") or [0] * scanned_count
         out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
         if states < 0 or len(axes) != scanned_count or len(out_axes) != len(node.outputs) - states:
-            NodeTypes(node, self.contents).fail("its axes are not as many as what it scans and stacks")
+            NodeTypes(node, self.known).fail("its axes are not as many as what it scans and stacks")
         length = None
         for param, value, axis in zip(body.params[states:], inputs[states:], axes, strict=True):
             shape, dtype = value.type.shape, value.type.dtype
             if shape is None:
                 self.set_type(param, TensorType(dtype))
                 continue
-            at = NodeTypes(node, self.contents).axis(axis, len(shape))
+            at = NodeTypes(node, self.known).axis(axis, len(shape))
             length = shape[at] if length is None else length
             self.set_type(param, TensorType(dtype, (*shape[:at], *shape[at + 1 :])))
         self._to_fixed_point(body, body.params[:states], [v.type for v in inputs[:states]], body.returns[:states])
@@ -209,7 +224,7 @@ class Inference:
             self.set_type(inner, outer.type)
         inside = Inference(subgraph)
         inside._declared = self._declared
-        inside._trusted &= self._trusted
+        inside.known.trusted &= self.known.trusted
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
             self.set_type(outer, inner.type)
@@ -251,7 +266,7 @@ def _forget(type: Type, rounds: int) -> Type:
     return rebuilt(type, lambda part: TensorType(part.dtype if few else None) if isinstance(part, TensorType) else part)
 
 
-def stacked(type: Type, length: int | str | None, axis: int = 0) -> Type:
+def stacked(type: Type, length: Dim, axis: int = 0) -> Type:
     """The type of ``length`` tensors of ``type`` stacked along a new axis."""
     if type.shape is None:
         return TensorType(type.dtype)

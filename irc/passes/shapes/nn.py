@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
+from irc.ir.polynomials import plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
 
@@ -22,8 +23,7 @@ def _window(c: NodeTypes, spatial: Shape, kernel: list[Dim], *, ceil: bool = Fal
     for i, (size, k) in enumerate(zip(spatial, kernel, strict=True)):
         stride = strides[i]
         if not isinstance(size, int) or not isinstance(k, int):
-            unit = stride == 1 and (auto.startswith("SAME") or (k == 1 and not pads[i] + pads[i + rank]))
-            out.append(size if unit else None)
+            out.append(_moved_by_one(size, k, dilations[i], pads[i::rank], auto) if stride == 1 else None)
             continue
         reach = (k - 1) * dilations[i] + 1
         if auto.startswith("SAME"):
@@ -38,6 +38,13 @@ def _window(c: NodeTypes, spatial: Shape, kernel: list[Dim], *, ceil: bool = Fal
             steps -= 1  # the last window must start inside the input or its left padding
         out.append(steps + 1)
     return out
+
+
+def _moved_by_one(size: Dim, kernel: Dim, dilation: int, pads: list[int], auto: str) -> Dim:
+    """How often a window fits that moves on by one element at a time."""
+    if auto.startswith("SAME") or not isinstance(kernel, int):
+        return size if auto.startswith("SAME") else None
+    return plus(size, (0 if auto == "VALID" else sum(pads)) - (kernel - 1) * dilation)
 
 
 def _window_attributes(c: NodeTypes, rank: int) -> tuple[list[int], list[int], list[int]]:
@@ -159,7 +166,7 @@ def causal_conv(c: NodeTypes) -> list[Type]:
 def affine_grid(c: NodeTypes) -> Type:
     theta, size = c.shape(0), c.dims(1)
     if size is None:
-        rank = theta[1] if theta is not None and len(theta) == 3 else None
+        rank = theta[1] if theta is not None and len(theta) == 3 and isinstance(theta[1], int) else None
         return TensorType(c.dtype(0), (theta[0], *[None] * rank, rank) if theta and rank in (2, 3) else None)
     if len(size) not in (4, 5):
         c.fail(f"a grid is for images of 4 or 5 dimensions, not {len(size)}")
@@ -276,9 +283,13 @@ def resize(c: NodeTypes) -> Type:
     return TensorType(dtype, tuple(out))
 
 
+_WHOLE_SCALES = range(1, 1 << 16)
+"""With these, sizes of tensors are surely multiplied exactly, whatever the type of the scale."""
+
+
 def _scaled(size: Dim, scale: float) -> Dim:
-    if scale == 1 or not isinstance(size, int) or size > MAX_ELEMENTS:
-        return size if scale == 1 else None
+    if not isinstance(size, int) or size > MAX_ELEMENTS:
+        return times(size, int(scale)) if not isinstance(size, int) and scale in _WHOLE_SCALES else None
     exact = size * scale
     if not math.isfinite(exact):
         return None  # the kernel will say what is wrong with it

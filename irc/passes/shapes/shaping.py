@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 from irc.ir.limits import MAX_RANK
 from irc.ir.ops.slices import bounds
+from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, product, shape_rule
+from irc.passes.shapes.context import NodeTypes, shape_rule
 
 
 @shape_rule("Shape")
@@ -52,7 +54,7 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
                     c.fail(f"the 0 at position {i} of the new shape {target} has no dimension to copy")
                 out[i] = None if x is None else x[i]
         for i, d in enumerate(target):
-            if isinstance(d, str) and not _is_size(out, i, x):
+            if not isinstance(d, int) and not _is_size(out, i, x):
                 out[i] = None
     if any(isinstance(d, int) and d < -1 for d in out) or out.count(-1) > 1:
         c.fail(f"{target} is no shape: at most one -1, otherwise sizes")
@@ -67,34 +69,37 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
 
 
 def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
-    """Whether the named size ``target[at]`` surely is the new one, although it would mean "copy" if it were 0."""
+    """Whether ``target[at]``, which is no number, surely is the new size, although it would mean "copy" if it were 0.
+
+    If it is and copies another size, all of a target has as many elements as before only if yet another size is 0: of
+    what is empty for two reasons, any shape will do.
+    """
     if x is None:
         return False
-    if at >= len(x) or x[at] == target[at]:  # 0 has nothing to copy, or copies 0
+    size = target[at]
+    if at >= len(x) or is_positive(size):  # there is nothing to copy
+        return True
+    if quotient(x[at], size) is not None or is_positive(quotient(size, x[at])):  # 0 copies 0
+        return True
+    have = product(x)
+    if have is not None and have == product(target):
         return True
     copied = product([x[at] if i == at else d for i, d in enumerate(target)])
-    have = product(x)
     return isinstance(copied, int) and isinstance(have, int) and copied != have and -1 not in target
 
 
 def _rest(c: NodeTypes, have: list[Dim], want: list[Dim], target: list[Dim]) -> Dim:
-    """What is left of ``have`` after dividing by ``want``; named sizes cancel."""
-    left = list(have)
+    """What is left of ``have`` after dividing by ``want``."""
+    left, others = list(have), list[Dim]()
     for d in want:
-        if isinstance(d, str) and d in left:
+        if d is not None and not isinstance(d, int) and d in left:
             left.remove(d)
-        elif not isinstance(d, int):
-            return None
-    fixed = math.prod(d for d in want if isinstance(d, int))
-    names = [d for d in left if not isinstance(d, int)]
-    total = math.prod(d for d in left if isinstance(d, int))
-    if fixed == 0:
-        return None
-    if not names:
-        if total % fixed:
-            c.fail(f"{total} elements cannot be reshaped to {target}")
-        return total // fixed
-    return names[0] if total == fixed and len(names) == 1 else None
+        else:
+            others.append(d)
+    whole, part = product(left), product(others)
+    if isinstance(whole, int) and isinstance(part, int) and part and whole % part:
+        c.fail(f"{whole} elements cannot be reshaped to {target}")
+    return quotient(whole, part)
 
 
 @shape_rule("Flatten")
@@ -197,9 +202,9 @@ def range_(c: NodeTypes) -> Type:
     count: Dim = None
     if start is not None and limit is not None and delta is not None and delta != 0:
         count = range_length(start.item(), limit.item(), delta.item())
-    elif start is not None and start == 0 and delta is not None and delta == 1:
-        named = c.dims(1)
-        count = named[0] if named and isinstance(named[0], str) else None
+    elif delta is not None and delta == 1 and (bounds := [c.numbers(0), c.numbers(1)]):
+        first, end = (found[0] if found else None for found in bounds)
+        count = _sliced(end, first, end, 1) if is_size(first) and is_size(end) else None
     return TensorType(c.dtype(0), (count,))
 
 
@@ -225,8 +230,7 @@ def concat(c: NodeTypes) -> Type:
         c.fail("inputs of Concat must have one rank")
     axis = c.axis(c.attr("axis", 1), rank)
     sizes = [s[axis] for s in known]
-    numbers = [d for d in sizes if isinstance(d, int)]
-    joined = sum(numbers) if len(numbers) == len(shapes) else sizes[0] if len(shapes) == 1 else None
+    joined = reduce(plus, sizes) if len(known) == len(shapes) else None
     # What turns out to have no positions along the axis need not fit in its other sizes: it settles none of them.
     sure = [s for s in known if isinstance(d := s[axis], int) and d > 0]
 
@@ -278,7 +282,7 @@ def slice_(c: NodeTypes) -> Type:
     if c.version < 10:
         starts, ends, axes, steps = c.attr("starts"), c.attr("ends"), c.attr("axes"), None
     else:
-        starts, ends = c.ints(1), c.ints(2)
+        starts, ends = c.numbers(1), c.numbers(2)
         axes, steps = (c.ints(3) if c.has(3) else None), (c.ints(4) if c.has(4) else None)
         if (c.has(3) and axes is None) or (c.has(4) and steps is None):
             return TensorType(c.dtype(0), (None,) * len(x))
@@ -289,15 +293,30 @@ def slice_(c: NodeTypes) -> Type:
     for i, a in enumerate(known_axes):
         axis = c.axis(a, len(x))
         step = 1 if steps is None else steps[i]
-        whole = x[axis]
-        if starts is None or ends is None or not isinstance(whole, int):
-            full = starts is not None and ends is not None and starts[i] == 0 and step == 1 and ends[i] >= 1 << 31
-            out[axis] = whole if full else None
-        elif step == 0:
+        if step == 0:
             c.fail("a slice cannot have step 0")
-        else:
-            out[axis] = len(range(*bounds(starts[i], ends[i], step, whole).indices(whole)))
+        out[axis] = None if starts is None or ends is None else _sliced(x[axis], starts[i], ends[i], step)
     return TensorType(c.dtype(0), tuple(out))
+
+
+def _sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
+    if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
+        return len(range(*bounds(start, end, step, whole).indices(whole)))
+    if step != 1:
+        return None
+    first, last = _position(whole, start), whole if isinstance(end, int) and end >= 1 << 31 else _position(whole, end)
+    count = minus(last, first)
+    return count if is_size(count) else 0 if is_size(times(count, -1)) else None
+
+
+def _position(whole: Dim, at: Dim) -> Dim:
+    """Where a slice of ``whole`` elements begins or ends that says it is ``at``."""
+    if is_positive(times(at, -1)):
+        at = plus(whole, at)
+        return at if is_size(at) else 0 if is_size(times(at, -1)) else None
+    if not is_size(at):
+        return None
+    return at if is_size(minus(whole, at)) else whole if is_size(minus(at, whole)) else None
 
 
 @shape_rule("Pad")
@@ -314,20 +333,14 @@ def pad(c: NodeTypes) -> Type:
     out = list(x)
     for i, a in enumerate(axes):
         axis = c.axis(a, len(x))
-        parts = [x[axis], pads[i], pads[i + len(axes)]]
-        numbers = [p for p in parts if isinstance(p, int)]
-        out[axis] = sum(numbers) if len(numbers) == 3 else x[axis] if parts[1:] == [0, 0] else None
-        if isinstance(out[axis], int) and sum(numbers) < 0:
+        size = out[axis] = reduce(plus, [x[axis], pads[i], pads[i + len(axes)]])
+        if isinstance(size, int) and size < 0:
             c.fail(f"pads {pads} remove more than dimension {axis} has")
     return TensorType(c.dtype(0), tuple(out))
 
 
-def _times(size: Dim, factor: int) -> Dim:
-    return size * factor if isinstance(size, int) else size if factor == 1 else None
-
-
 def _over(size: Dim, factor: int) -> Dim:
-    return size // factor if isinstance(size, int) else size if factor == 1 else None
+    return size // factor if isinstance(size, int) else quotient(size, factor)
 
 
 def _block(c: NodeTypes) -> int:
@@ -343,5 +356,5 @@ def depth_and_space(c: NodeTypes) -> Type:
     x, block = c.shape(0), _block(c)
     if x is None or len(x) != 4:
         return TensorType(c.dtype(0))
-    depth, space = (_over, _times) if c.node.kind == "onnx::DepthToSpace" else (_times, _over)
+    depth, space = (_over, times) if c.node.kind == "onnx::DepthToSpace" else (times, _over)
     return TensorType(c.dtype(0), (x[0], depth(x[1], block * block), space(x[2], block), space(x[3], block)))

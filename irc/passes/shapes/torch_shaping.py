@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from irc.ir import types
+from irc.ir.polynomials import Polynomial, plus, product
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, product, shape_rule
+from irc.passes.shapes.context import NodeTypes, shape_rule
 from irc.passes.shapes.shaping import range_length
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type
@@ -130,7 +132,8 @@ def slice_(c: Call) -> Type | tuple[Type, ...]:
     if at is None:
         return TensorType(x.dtype, (None,) * len(x.shape))
     size = c.arg("length") if c.has("length") else _sliced(x.shape[at], c.arg("start"), c.arg("end"), c.arg("step"))
-    return TensorType(x.dtype, (*x.shape[:at], size if isinstance(size, int | str) else None, *x.shape[at + 1 :]))
+    known = size if isinstance(size, int | str | Polynomial) else None
+    return TensorType(x.dtype, (*x.shape[:at], known, *x.shape[at + 1 :]))
 
 
 def _sliced(size: Dim, start: Any, end: Any, step: Any) -> Dim:
@@ -184,9 +187,7 @@ def cat(c: Call) -> Type:
     together = [None if i == at and not stacks else c.types.same_dim(dims, "sizes") for i, dims in axes]
     if stacks:
         return TensorType(dtype, (*together[:at], len(items), *together[at:]))
-    along = [s[at] for s in shapes]
-    sizes = [d for d in along if isinstance(d, int)]
-    together[at] = sum(sizes) if len(sizes) == len(along) else along[0] if len(along) == 1 else None
+    together[at] = reduce(plus, [s[at] for s in shapes])
     return TensorType(dtype, tuple(together))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from irc.ir import types
+from irc.ir.polynomials import product
 from irc.ir.types import Dim, DType, ListType, OptionalType, Shape, TensorType, Type
-from irc.passes.shapes.context import product
 from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
 from irc.passes.shapes.torch_nn import reduced
 from irc.passes.shapes.torch_pointwise import element_type, together
