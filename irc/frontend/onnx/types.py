@@ -112,7 +112,7 @@ def _fill(proto: TypeProto, type: Type) -> None:
                     if dim > _LARGEST:
                         raise Error("IRC350", f"ONNX's sizes are at most {_LARGEST}; here is {type}")
                     added.dim_value = dim
-                elif dim is not None:
+                elif isinstance(dim, str):
                     added.dim_param = dim
     elif isinstance(type, ListType):
         _fill(proto.sequence_type.elem_type, type.elem)

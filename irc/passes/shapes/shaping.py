@@ -82,7 +82,7 @@ def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
     if quotient(x[at], size) is not None or is_positive(quotient(size, x[at])):  # 0 copies 0
         return True
     have = product(x)
-    if have is not None and have == product(target):
+    if have not in (None, 0) and have == product(target):
         return True
     copied = product([x[at] if i == at else d for i, d in enumerate(target)])
     return isinstance(copied, int) and isinstance(have, int) and copied != have and -1 not in target
