@@ -63,7 +63,9 @@ def same_contents(m: Match) -> Value | None:
 def reshape_by_numbers(m: Match) -> Value | None:
     """A target that is worked out for nothing: of numbers and sizes that stay, and at most one that is all the rest."""
     target, x = m.types.dims(1), m.types.shape(0)
-    if m.types.version < 5 or m.types.attr("allowzero", 0) or target is None or x is None or m.constant(1) is not None:
+    if m.types.version < 5 or target is None or x is None or m.constant(1) is not None:
+        return None
+    if m.types.attr("allowzero", 0) and 0 in target:
         return None
     stays = [not isinstance(size, int) and size in x[i : i + 1] for i, size in enumerate(target)]
     numbers = [0 if kept else size for kept, size in zip(stays, target, strict=True)]
@@ -79,7 +81,7 @@ def reshape_by_numbers(m: Match) -> Value | None:
     if len(rest) > 1:
         return None
     inputs = [m.input(), m.new_constant(Tensor.of(np.array(numbers, np.int64)))]
-    return m.new("onnx::Reshape", inputs, m.output.type, dict(m.node.attributes), m.node.version)
+    return m.new("onnx::Reshape", inputs, m.output.type, {}, m.node.version)
 
 
 @rewrite("Transpose")
