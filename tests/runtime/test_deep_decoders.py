@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import irc
 from irc.frontend.onnx import import_model
+from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 
@@ -159,6 +160,15 @@ def test_all_layers_are_rewritten_in_linear_work(monkeypatch: pytest.MonkeyPatch
         assert stats["canonicalize.product_of_shared_heads"] == 2 * layers
         counts[layers] = len(looks)
     assert counts[48] - counts[24] == 2 * (counts[24] - counts[12])
+
+
+def test_layers_share_their_shape_arithmetic() -> None:
+    def sizes_worked_out(layers: int) -> int:
+        graph = irc.compile(decoder(layers)).graph
+        made = [value for node in graph.nodes if node.kind != "prim::Constant" for value in node.outputs]
+        return sum(value.type.dtype is DType.INT64 and (value.type.rank or 0) < 2 for value in made)
+
+    assert sizes_worked_out(2) == sizes_worked_out(6)
 
 
 def steps(batch: int, padding: int) -> Iterator[dict[str, np.ndarray]]:
