@@ -386,7 +386,8 @@ def _with_plain_sizes(type: Type) -> Type:
 
 def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
     """``type`` with every type in it, and then itself, as ``change`` gives it."""
-    return change(type.of([rebuilt(part, change) for part in type.inner]))
+    inner = type.inner
+    return change(type.of([rebuilt(part, change) for part in inner]) if inner else type)
 
 
 def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorType]) -> Type:

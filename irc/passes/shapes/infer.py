@@ -111,8 +111,12 @@ class Inference:
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
-        value.type = refined(with_plain_sizes(type), self._declared.setdefault(value, value.type))
-        self.known.tell(value, type)
+        plain = with_plain_sizes(type)
+        value.type = refined(plain, self._declared.setdefault(value, value.type))
+        if plain is type:
+            self.known.symbolic.pop(value, None)
+        else:
+            self.known.tell(value, type)
 
     def is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value`` itself: looking at how it is made tells its contents."""
