@@ -22,6 +22,7 @@ from irc.passes.walking import with_subgraphs
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, seeded_inputs
+from irc.wording import named_sizes
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -50,8 +51,7 @@ class CheckResult:
     unable: dict[str, str]
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        having = f" (with {sizes})" if sizes else ""
+        having = f" (with {named_sizes(self.sizes)})" if self.sizes else ""
         others = "".join(f"; not with {name}: {why}" for name, why in self.unable.items())
         many = f"{self.inputs} sets of inputs" if self.inputs > 1 else "one set of inputs"
         if self.error is None:
@@ -122,8 +122,9 @@ def check_model(
     made_up = [argument for argument in model.inputs if argument.name not in fixed]
     if not any(not argument.optional for argument in made_up):
         seeds = seeds[:1]
-    feeds = [{**seeded_inputs(made_up, seed, sizes), **fixed} for seed in seeds]
-    assumed = assumed_sizes(made_up, sizes)
+    known = {**model.sizes, **(sizes or {})}
+    feeds = [{**seeded_inputs(made_up, seed, known), **fixed} for seed in seeds]
+    assumed = assumed_sizes(made_up, known)
     found = [_run(model, feed, assumption(assumed)) for feed in feeds]
     wanted = [output.name for output in model.outputs]
     oracle, expected, unable = ask(source, feeds, wanted)

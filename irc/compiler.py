@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc import __version__
@@ -15,7 +15,7 @@ from irc.ir.bulk import no_collection
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.scan import known_rows
 from irc.loading import load_module
-from irc.passes import Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
+from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.runtime.evaluate import evaluate
 from irc.runtime.files.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
@@ -35,6 +35,7 @@ def compile(
     model: Any,
     passes: str | Sequence[Pass | Repeat | str] = "default",
     *,
+    sizes: Mapping[str, int] | None = None,
     check: bool = False,
     options: Options = DEFAULTS,
     instruments: Sequence[Instrument | str] = (),
@@ -49,6 +50,8 @@ def compile(
             not be changed in place while the model lives.
         passes: ``"default"``, ``"none"``, other pipeline text, or a sequence of passes, ``irc.passes.Repeat`` groups
             and pieces of such text: ``["default", Square()]``.
+        sizes: of named dimensions of inputs, such as ``{"batch": 1}``, which the model is compiled for, and takes no
+            others of: the pass ``fix-sizes``, before all others.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
         options: how it runs: on how many threads, say.
         instruments: what watches the passes, or names of it; see ``irc.passes.instruments``.
@@ -64,6 +67,8 @@ def compile(
     """
     tell = progress or _say_nothing
     manager = PassManager(passes, instruments)  # first: what is wrong with the text need not wait for a large model
+    if sizes:
+        manager.pipeline = (FixSizes.of(sizes), *manager.pipeline)
     clock = _Clock()
     with no_collection():  # once: whatever follows one of its ends begins with a collection of all that was made
         tell("importing")

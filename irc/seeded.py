@@ -14,6 +14,7 @@ from irc.ir import types
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.arguments import Argument
+from irc.wording import named_sizes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -59,18 +60,18 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
     """The named dimensions of ``arguments`` with the sizes that `seeded_inputs` gives them.
 
     Those of ``sizes``; else what the others come to if the name is made of theirs (``past + new``); else 1.
+    ``sizes`` may have names that occur in others only, as they have been replaced by numbers.
     """
     given = sizes or {}
     names = dict.fromkeys(d for a in arguments for d in a.shape or () if isinstance(d, str))
-    single = {name: given.get(name, 1) for name in names}
+    single = {**dict.fromkeys(names, 1), **given}
     found = {name: given.get(name, computed_size(name, single)) for name in names}
     return {name: 1 if size is None else size for name, size in found.items()}
 
 
 def assumption(sizes: Mapping[str, int]) -> str:
     """How commands and errors name the sizes that were assumed; "" if there are none."""
-    each = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return f"assumed {each} (--dim changes that)" if each else ""
+    return f"assumed {named_sizes(sizes)} (--dim changes that)" if sizes else ""
 
 
 def _drawn_as(type: Type) -> tuple[DType, Shape] | None:

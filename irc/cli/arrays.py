@@ -40,6 +40,8 @@ def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[s
     known = list(assumed_sizes(model.inputs))
     made_up = assumed_sizes(_missing(model, feeds))
     for name in sizes:
+        if name not in known and name in model.sizes:
+            raise Error("IRC311", f"the model was compiled for {name}={model.sizes[name]}: --dim cannot change that")
         if name not in known:
             raise Error("IRC311", f"the model has no named dimension {name!r}; {suggestion(name, known)}")
         if name not in made_up:
@@ -54,8 +56,9 @@ def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: M
     """
     check_sizes(model, given, sizes)
     missing = _missing(model, given)
-    made_up = seeded_inputs(missing, seed, sizes)
-    assumed = {name: size for name, size in assumed_sizes(missing, sizes).items() if name not in sizes}
+    known = {**model.sizes, **sizes}
+    made_up = seeded_inputs(missing, seed, known)
+    assumed = {name: size for name, size in assumed_sizes(missing, known).items() if name not in sizes}
     if assumed:
         say(assumption(assumed))
     return {**made_up, **given}

@@ -51,7 +51,7 @@ def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
     from irc.cli.arrays import complete, read_inputs
 
-    passes = options.pipeline(given)
+    passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
         feeds = complete(model, read_inputs(model, given.input), given.seed, given.dim)

@@ -22,6 +22,7 @@ EXAMPLES = """\
   irc compile model.onnx                         report on what irc makes of the model
   irc compile model.onnx -o model.irc --check    write it if it computes what the oracle does
   irc compile model.onnx -o optimised.onnx       write it as ONNX, for other runtimes
+  irc compile model.onnx --fix batch=1 -o m.irc  compile it for one size of a named dimension
   irc compile model.onnx --explain               also say what was not fused, and why"""
 
 
@@ -67,7 +68,7 @@ def run(given: argparse.Namespace) -> int:
         given.usage_error("--external-data is for -o OUT.onnx")
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
-        model = compile(source, given.passes, instruments=given.instruments, progress=tell)
+        model = compile(source, options.pipeline(given), instruments=given.instruments, progress=tell)
         model.report.name = given.model.path
         if given.check:
             _check(model, source, given, tell)

@@ -30,7 +30,7 @@ def run(given: argparse.Namespace) -> int:
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
-    manager = PassManager(given.passes, given.instruments)
+    manager = PassManager(options.pipeline(given), given.instruments)
     module = given.model.module()
     if given.output is not None:
         spare_sources(module.sources, [given.output])

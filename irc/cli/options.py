@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from irc.cli.loaded import load
@@ -75,7 +76,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default") -> None:
-    """The option that chooses the passes; with ``default`` None, `pipeline` gives them."""
+    """The option that chooses the passes; with ``default`` None, "default" unless the model is compiled already."""
     shown = "default" if default is None else default or "none"
     parser.add_argument(
         "-p",
@@ -83,6 +84,15 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
         default=default,
         metavar="PIPELINE",
         help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
+    )
+    parser.add_argument(
+        "--fix",
+        action=_Sizes,
+        default={},
+        type=partial(_named_size, bits=63),
+        metavar="NAME=SIZE",
+        help="compile the model for this size of a named dimension of its inputs, and no other: the pass fix-sizes, "
+        "before all others (several times for several)",
     )
     listing = "show all passes and pipelines, those of --load before it too, and exit"
     parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help=listing)
@@ -106,12 +116,21 @@ class _ListPasses(argparse.Action):
 
 
 def pipeline(given: argparse.Namespace) -> str:
-    """The passes that `add_pipeline` has read, for a model that may be compiled already: a usage error then."""
-    if given.passes is None:
-        return "default"
-    if given.model.kind is Kind.COMPILED:
-        given.usage_error("-p/--passes: the passes of a .irc file were chosen when it was compiled")
-    return given.passes
+    """The passes that `add_pipeline` has read."""
+    passes = "default" if given.passes is None else given.passes
+    if not given.fix:
+        return passes
+    from irc.passes import FixSizes, print_pass
+
+    return ",".join(filter(None, (print_pass(FixSizes.of(given.fix)), passes.strip())))
+
+
+def pipeline_unless_compiled(given: argparse.Namespace) -> str:
+    """The same for a model that may be compiled already: a usage error then."""
+    if given.model.kind is Kind.COMPILED and (given.fix or given.passes is not None):
+        option = "-p/--passes" if given.passes is not None else "--fix"
+        given.usage_error(f"{option}: the passes of a .irc file were chosen when it was compiled")
+    return pipeline(given)
 
 
 def add_instruments(parser: argparse.ArgumentParser) -> None:
@@ -149,9 +168,10 @@ def add_inputs(parser: Options) -> None:
         "--dim",
         action=_Sizes,
         default={},
-        type=_dimension,
+        type=partial(_named_size, bits=31),
         metavar="NAME=SIZE",
-        help="size of a named dimension, for inputs that are made up (default 1)",
+        help="size of a named dimension in inputs that are made up (default 1); unlike --fix, it does not change "
+        "the model",
     )
 
 
@@ -232,10 +252,10 @@ def _array_file(text: str) -> str:
     return text  # what is the name of an input, and what of a file, the model will tell
 
 
-def _dimension(text: str) -> tuple[str, int]:
+def _named_size(text: str, bits: int) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
-    if not name or not _is_number(size, 10) or int(size) >= 2**31:
-        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**31, not {text!r}")
+    if not name or not _is_number(size, 19) or int(size) >= 2**bits:
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**{bits}, not {text!r}")
     return name, int(size)
 
 

@@ -57,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
     if given.trace is not None:
         models.check_output(given.trace, (".json",), given.model)
     limits = options.limits(given)
-    passes = options.pipeline(given)
+    passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
         spare_sources(model.module.sources, filter(None, [given.output, given.trace]))

@@ -6,6 +6,7 @@ from typing import Any
 
 from irc.ir.block import Block
 from irc.ir.declared import OUTPUT_TYPE
+from irc.ir.fixed_sizes import FIXED_SIZES_KEYS
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor, WeightTable
@@ -90,7 +91,8 @@ def module_of(graph: Graph) -> Module:
         copy.main = copy.graphs[graph.name]
         copy.defaults.clear()
         copy.objects.clear()
-        copy.metadata = {key: text for key, text in copy.metadata.items() if not key.startswith(OUTPUT_TYPE)}
+        of_main = (OUTPUT_TYPE, *FIXED_SIZES_KEYS)
+        copy.metadata = {key: text for key, text in copy.metadata.items() if not key.startswith(of_main)}
     return copy
 
 

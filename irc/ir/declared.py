@@ -6,7 +6,7 @@ declared one (`irc.ir.ops.scan`), as in ONNX Runtime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import TensorType, Type, merged
@@ -20,6 +20,12 @@ def declared_type(value: Value, metadata: Mapping[str, str]) -> Type | None:
     """The declared type of an output of the main graph, or None."""
     text = metadata.get(f"{OUTPUT_TYPE}{value.name}")
     return None if text is None else parse_type(text)
+
+
+def change_declared(metadata: dict[str, str], change: Callable[[Type], Type]) -> None:
+    """Let outputs be declared as ``change`` gives it from what they are declared as."""
+    declared = {key: parse_type(text) for key, text in metadata.items() if key.startswith(OUTPUT_TYPE)}
+    metadata.update((key, str(change(type))) for key, type in declared.items())
 
 
 def told_type(value: Value) -> Type:

@@ -8,13 +8,14 @@ from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
 from irc.passes.cse import Cse
 from irc.passes.dce import Dce
+from irc.passes.fix_sizes import FixSizes
 from irc.passes.freeze import Freeze
 from irc.passes.growable import Growable
 from irc.passes.in_place import InPlace
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.manager import PassManager, PassReport
-from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
+from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
 from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
@@ -30,6 +31,7 @@ __all__ = [
     "ConvBnFold",
     "Cse",
     "Dce",
+    "FixSizes",
     "Freeze",
     "Growable",
     "InPlace",
@@ -51,6 +53,7 @@ __all__ = [
     "create_instruments",
     "names",
     "parse_pipeline",
+    "print_pass",
     "print_pipeline",
     "register",
     "set_default_evaluate",

@@ -12,6 +12,7 @@ from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.declared import completed, declared_type
+from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument
 from irc.runtime.described import described
@@ -29,6 +30,7 @@ from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
+from irc.wording import named_sizes
 
 Feeds = Mapping[str, Any]
 
@@ -48,6 +50,7 @@ class CompiledModel:
         options: as given.
         inputs: what `run` takes, in order.
         outputs: what `run` returns, in order; sizes that irc does not know are as the model declares them.
+        sizes: of named dimensions of the inputs, which it was compiled for: it takes no others.
         counters: what the last run to finish did.
 
     Raises:
@@ -69,6 +72,7 @@ class CompiledModel:
         self.inputs = tuple(Argument(v.name, v.type, v.name in self._defaults) for v in given)
         said = self.module.metadata if self.graph is self.module.main else {}
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
+        self.sizes = fixed_sizes(said)
         self._results = results_of(self.outputs)
         self._wholes = {output.name: self._results[output.name].path for output in self.outputs}
         self.counters = Counters()
@@ -177,7 +181,13 @@ class CompiledModel:
             check_limits(limits)
         if threads is not None:
             threads = check_threads(threads)
-        values = self._intake.take(feeds, donate, held, counters)
+        try:
+            values = self._intake.take(feeds, donate, held, counters)
+        except Error as error:
+            if error.code != "IRC413" or not self.sizes:
+                raise
+            message = f"{error.message}; the model was compiled for {named_sizes(self.sizes)}"
+            raise Error(error.code, message, error.where) from None
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
             profiler.start(values, counters)
