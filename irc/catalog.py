@@ -23,7 +23,7 @@ from irc.ir import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops import functional_by_default, registry, schemas
 from irc.ir.ops.onnx_defs import signature
-from irc.ir.ops.plugins import load_all
+from irc.ir.ops.plugins import is_foreign, load_all
 from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import twin
@@ -34,7 +34,6 @@ from irc.ir.verify.schema_rules import check_schema
 from irc.passes.remove_mutation.forms import functional_form
 from irc.passes.shapes import context as shapes
 from irc.passes.shapes.infer import inferred_by
-from irc.runtime.foreign import is_foreign
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered
 from irc.runtime.plan import SPECIAL
@@ -180,9 +179,19 @@ def _is_fact(member: object) -> bool:
     return isinstance(member, cached_property)
 
 
-def kinds() -> list[str]:
-    """All operators that irc knows, those of installed packages too, by namespace and name."""
-    load_all()
+def _refuse(error: Error) -> None:
+    raise error
+
+
+def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
+    """All operators that irc knows, those of installed packages too, by namespace and name.
+
+    Args:
+        tell: called for each namespace that a package offers and that cannot be loaded: it is left out then.
+    """
+    broken = load_all()
+    for error in broken.values():
+        tell(error)
     tables: list[Iterable[str]] = [
         onnx_operators.kinds(),
         registry.kinds(),
@@ -191,18 +200,18 @@ def kinds() -> list[str]:
         registered(),
         _ROWS,
     ]
-    found = {kind for table in tables for kind in table}
+    found = {kind for table in tables for kind in table if kind.rpartition("::")[0] not in broken}
     twins = {f"{kind}_" for kind in found if twin(kind) is not None}
     return sorted(found | twins, key=lambda kind: kind.rpartition("::"))
 
 
-def find(names: Sequence[str]) -> list[Operator]:
+def find(names: Sequence[str], tell: Callable[[Error], None] = _refuse) -> list[Operator]:
     """The operators of these names; IRC217 if there is none of one.
 
     With its namespace, a name is one operator's, else those of all namespaces. Other names of torch's operators are
-    understood, and names with that of an overload.
+    understood, and names with that of an overload. ``tell`` is as for `kinds`.
     """
-    known = kinds()
+    known = kinds(tell)
     return [Operator(kind) for kind in dict.fromkeys(kind for name in names for kind in _called(name, known))]
 
 

@@ -75,6 +75,39 @@ def nonsense(error: Exception) -> str:
             return repr(error)
 
 
+def described(error: BaseException) -> str:
+    """The kind of an error and what it says: for what the code of others raises."""
+    if isinstance(error, Error | SyntaxError):  # the lines of the latter are those that show where
+        return str(error) if isinstance(error, Error) else f"SyntaxError: {error}"
+    from traceback import format_exception_only
+
+    return format_exception_only(error)[0].strip()
+
+
+def misfit(what: str, function: object, *arguments: str) -> str:
+    """Why ``function``, which is ``what``, cannot be called with such arguments by position; "" if it can.
+
+    It is also "" where nothing tells: functions written in C may not say what they take.
+    """
+    from inspect import signature  # needed only for what others have written
+
+    if not callable(function):
+        return f"{what} must be a function, not {function!r}"
+    try:
+        takes = signature(function)
+    except ValueError:
+        return ""
+    try:
+        takes.bind(*arguments)
+    except TypeError:
+        code = getattr(function, "__code__", None)
+        place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+        bare = [each.replace(annotation=each.empty) for each in takes.parameters.values()]
+        found = takes.replace(parameters=bare, return_annotation=takes.empty)
+        return f"{what}{place} must take ({', '.join(arguments)}), not {found}"
+    return ""
+
+
 MOST_COMPARED = 10_000
 """Names that are looked at for one that was perhaps meant: comparing takes some 10 µs each."""
 

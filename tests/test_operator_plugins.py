@@ -217,6 +217,53 @@ def test_a_package_that_cannot_be_imported(folder: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+BROKEN = """from irc.ir.ops import register
+register("com.broken::Half(Tensor x) -> Tensor")
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [("{}['a']", "KeyError: 'a'"), ("raise SystemExit(0)", "SystemExit: 0"), ("x = (", "SyntaxError: .*never closed")],
+)
+def test_a_broken_package_keeps_nobody_from_the_other_operators(ends: str, says: str, folder: Path) -> None:
+    install(folder)
+    (folder / "broken.py").write_text(BROKEN.format(ends), "utf-8")
+    with (folder / "example_operators-1.0.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("com.broken = broken\n[irc.passes]\ntest-broken = broken:Pass\n")
+    warning = rf"irc: IRC304: broken: the plug-in of the operators com\.broken:: cannot be loaded: {says}.*"
+    for names, found in ([], "com.example::Scale  "), (["Scale"], "com.example::Scale\n"), (["--json"], '"onnx::Relu"'):
+        listed = python(folder, "-m", "irc", "operators", *names)
+        assert listed.returncode == 0 and found in listed.stdout and "com.broken" not in listed.stdout
+        assert re.fullmatch(rf"{warning}; its operators are left out\n", listed.stderr), listed.stderr
+    unknown = python(folder, "-m", "irc", "operators", "com.broken::Half")
+    assert unknown.returncode == 1 and "IRC217: irc knows no operator 'com.broken::Half'" in unknown.stderr
+    passes = python(folder, "-m", "irc", "opt", "--list-passes")
+    assert passes.returncode == 0 and "\ncse  " in passes.stdout and "test-broken" not in passes.stdout
+    assert re.fullmatch(rf"irc: IRC304: broken:Pass: the plug-in pass 'test-broken' .*: {says}.*\n", passes.stderr)
+
+
+def test_what_a_package_raises_later_names_its_file(folder: Path) -> None:
+    (folder / "fails.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "@dataclass(frozen=True)\n"
+        "class Fails:\n"
+        "    name: ClassVar[str] = 'test-fails'\n"
+        "    def run(self, graph, ctx):\n"
+        "        return ctx.alias_db(3)\n",
+        "utf-8",
+    )
+    install(folder)
+    points = folder / "example_operators-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[irc.passes]\ntest-fails = fails:Fails\n")
+    (folder / "g.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
+    result = python(folder, "-m", "irc", "opt", "g.ir", "-p", "test-fails")
+    assert result.returncode == 1
+    assert re.fullmatch(r"irc: IRC305: \S*fails\.py:7: AttributeError: .*\n", result.stderr), result.stderr
+
+
 def nothing(*_: Any) -> Any:
     """Whatever is asked for: this is never called."""
 

@@ -6,13 +6,14 @@ Nothing else has files run: no model, and no file that is merely in the folder.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import ModuleType
 
-from irc.errors import Error, cannot
+from irc.errors import Error, cannot, described
 from irc.files import open_regular
 
 _PATHS: set[str] = set()
@@ -51,7 +52,7 @@ def load(path: str) -> None:
 
 @contextmanager
 def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
-    """Let what comes of the code of loaded files be an Error with ``code`` that names file and line.
+    """Let what comes of the code of loaded files, and of plug-ins, be an Error with ``code`` that names file and line.
 
     Args:
         code: of what is no Error of irc's.
@@ -62,24 +63,35 @@ def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
     except (BrokenPipeError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
+        if isinstance(error, Error) and not path:
+            raise
         place = _place(error) or path
-        if not place or (isinstance(error, Error) and not path):
+        if not place:
             raise
         if isinstance(error, Error):
             raise Error(error.code, error.message, f"{place}, {error.where}".removesuffix(", ")) from error
-        raise Error(code, _said(error), place) from error
+        raise Error(code, described(error), place) from error
 
 
 def _place(error: BaseException) -> str:
-    """The line of a loaded file that was last come to before ``error``; "" if there is none."""
-    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        lines.append((error.filename or "", error.lineno))
-    return next((f"{path}:{line}" for path, line in reversed(lines) if path in _PATHS), "")
+    """The line that was last come to before ``error`` of a loaded file or a plug-in; "" if there is none."""
+    offering = _offering()
+    places: list[str] = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path, package = frame.f_code.co_filename, str(frame.f_globals.get("__name__")).partition(".")[0]
+        if path in _PATHS or package in offering:
+            places.append(f"{path}:{line}")
+    if isinstance(error, SyntaxError) and error.lineno is not None and error.filename in _PATHS:
+        places.append(f"{error.filename}:{error.lineno}")
+    return places[-1] if places else ""
 
 
-def _said(error: BaseException) -> str:
-    """The kind of an error and what it says."""
-    if isinstance(error, SyntaxError):  # the lines of which are those that show where
-        return f"SyntaxError: {error}"
-    return traceback.format_exception_only(error)[0].strip()
+def _offering() -> set[str]:
+    """The packages that offer passes or operators."""
+    from importlib.metadata import entry_points
+
+    from irc.ir.ops import plugins
+    from irc.passes import registry
+
+    groups = (plugins.ENTRY_POINT_GROUP, registry.ENTRY_POINT_GROUP)
+    return {re.split("[.:]", point.value)[0] for group in groups for point in entry_points(group=group)}

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irc.cli import options
-from irc.cli.output import emit
+from irc.cli.output import emit, say
+from irc.errors import Error
 
 if TYPE_CHECKING:
     from irc.catalog import Operator
@@ -43,7 +44,10 @@ def run(given: argparse.Namespace) -> int:
     """Print the operators named, or all of them."""
     from irc.catalog import Operator, find, kinds
 
-    found = find(given.names) if given.names else [Operator(kind) for kind in kinds()]
+    def tell(broken: Error) -> None:
+        say(f"{broken}; its operators are left out")
+
+    found = find(given.names, tell) if given.names else [Operator(kind) for kind in kinds(tell)]
     if given.json:
         emit(json.dumps([operator.to_dict() for operator in found], indent=2))
     elif given.names:

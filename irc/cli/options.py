@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from irc.cli.loaded import load
 from irc.cli.models import Kind, ModelFile
-from irc.cli.output import emit
+from irc.cli.output import emit, say
+from irc.errors import Error
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -106,9 +107,12 @@ class _ListPasses(argparse.Action):
 
         for path in namespace.load:
             load(path)
-        named = {
-            name: (getattr(registry.find(name), "__doc__", None) or "").partition("\n")[0] for name in registry.names()
-        }
+        named: dict[str, str] = {}
+        for name in registry.names():
+            try:
+                named[name] = (registry.find(name).__doc__ or "").partition("\n")[0]
+            except Error as broken:  # a plug-in, which keeps nobody from using the others
+                say(str(broken))
         named |= {name: passes or "no pass" for name, passes in registry.PIPELINES.items()}
         width = max(map(len, named))
         emit("\n".join(f"{name:{width}}  {said}" for name, said in named.items()))

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.recorder import is_functional
-from irc.errors import Error
+from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import ANCHORS, Policy, fault, is_fusible
 from irc.fuser.subgraph import dissolve, is_group, make_group
@@ -49,11 +49,13 @@ class Fuse:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fuse in every block."""
-        policy = self.policy(graph)
-        wrong = fault(policy)
-        if wrong:
-            raise Error("IRC305", f"pass {self.name}: policy must return a Policy, {wrong}", graph.name)
-        return Fuser(graph, ctx, policy).run()
+        wrong = misfit(f"{type(self).__name__}.policy", self.policy, "graph")
+        if not wrong:
+            policy = self.policy(graph)
+            wrong = fault(policy)
+            if not wrong:
+                return Fuser(graph, ctx, policy).run()
+        raise Error("IRC305", f"pass {self.name}: {wrong}", graph.name)
 
     def policy(self, graph: Graph) -> Policy:
         """What decides what may fuse in ``graph``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
@@ -63,10 +64,14 @@ class Policy:
 
 
 def fault(policy: object) -> str:
-    """Why ``policy`` is none that has been made as one; "" if it is."""
+    """Why ``policy`` is none that has been made as one, and can be asked; "" if it is."""
+    name = type(policy).__name__
     if not isinstance(policy, Policy):
-        return f"not {policy!r}"
-    return "" if hasattr(policy, "_upstream") else f"and {type(policy).__name__} does not call super().__init__(graph)"
+        return f"policy must return a Policy, not {policy!r}"
+    if not hasattr(policy, "_upstream"):
+        return f"policy must return a Policy, and {name} does not call super().__init__(graph)"
+    wrong = misfit(f"{name}.fuses", policy.fuses, "node")
+    return wrong or misfit(f"{name}.refusal", policy.refusal, "producer", "cluster")
 
 
 def is_fusible(node: Node) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 import types
 from typing import Any, NoReturn, Union, cast, get_args, get_origin, get_type_hints
+
+from irc.errors import misfit
 
 _WORD = r"[^\s,={}()*\"]+"
 _NAME = rf"\w(?:{_WORD})?"
@@ -30,7 +33,23 @@ def fault(pass_class: object) -> str:
     for option, field in fields_of(pass_class).items():
         if not READERS.keys() >= set(alternatives(hints[field.name])):
             return f"its option {option!r} is of type {field.type}, not bool, int, float or str, or None besides"
-    return ""
+    return _misfit(pass_class)
+
+
+def _misfit(pass_class: type) -> str:
+    """Why a pass of this class cannot be made of its options, or called; "" if it can be."""
+    options = [field.name for field in fields_of(pass_class).values()]
+    try:
+        takes = inspect.signature(pass_class)
+        takes.bind(**dict.fromkeys(options))
+    except TypeError as e:
+        return f"it cannot be made of its options: {e}"
+    methods: dict[str, tuple[str, ...]] = {"run": ("graph", "ctx")}
+    if takes.parameters.keys() <= set(options):  # else these may be for __post_init__
+        methods["__post_init__"] = ()
+    functions = {name: inspect.getattr_static(pass_class, name, None) for name in methods}
+    wrong = (misfit(n, f, "self", *methods[n]) for n, f in functions.items() if isinstance(f, types.FunctionType))
+    return next(filter(None, wrong), "")
 
 
 def fields_of(pass_class: type) -> dict[str, dataclasses.Field[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from irc.errors import Error, did_you_mean
+from irc.errors import Error, described, did_you_mean
 from irc.lazy import complete
 from irc.passes.options import fault
 
@@ -93,8 +93,8 @@ def _entry_points() -> list[EntryPoint]:
 def _load(point: EntryPoint) -> type[Pass]:
     try:
         loaded = point.load()
-    except Exception as e:  # whatever a plug-in's import raises, the user needs to know whose it is
-        raise Error("IRC304", f"the plug-in pass {point.name!r} cannot be loaded: {e}", point.value) from e
+    except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
+        raise Error("IRC304", f"the plug-in pass {point.name!r} cannot be loaded: {described(e)}", point.value) from e
     wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != point.name else "")
     if wrong:
         raise Error("IRC304", f"the plug-in must be a pass class whose name is {point.name!r}: {wrong}", point.value)

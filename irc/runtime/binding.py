@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
 from irc.ir.functions import function_name
+from irc.ir.ops.plugins import is_foreign
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
-from irc.runtime.foreign import checked, is_foreign
+from irc.runtime.foreign import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder
 from irc.runtime.values import Array
 

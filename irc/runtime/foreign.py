@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from irc.errors import Error
+from irc.errors import Error, misfit
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irc.runtime.values import describe, is_array, is_mapping, is_sequence
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Binder, Kernel
 
 
-def is_foreign(binder: Binder) -> bool:
-    """Whether ``binder`` is none of irc's own."""
-    return not getattr(binder, "__module__", "").startswith("irc.")
-
-
 def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False) -> Kernel:
     """``kernel``, which ``binder`` made for ``node``, with NumPy's scalars made arrays or numbers.
 
     It raises IRC401 where a result is not of the type that the node promises, or there are not as many; if it
     ``takes_out``, where it is given the array for its result and returns another.
+
+    Raises:
+        Error: IRC304 if it cannot be called with the inputs of the node.
     """
     types = [output.type for output in node.outputs]
     name = f"{getattr(binder, '__module__', '?')}.{getattr(binder, '__qualname__', '?')}"
+    wrong = misfit(f"the kernel that {name} makes", kernel, *(value.name for value in node.inputs))
+    if wrong:
+        raise Error("IRC304", wrong)
 
     def one(value: Any, type: Type) -> Any:
         try:

@@ -245,6 +245,91 @@ class Mine(Fuse):
     return loading(irc, fuser, "-p", "test-fuse")
 
 
+@case(r"IRC304: bad\.py:6, Failing: .* run \(bad\.py:11\) must take \(self, graph, ctx\), not \(self, graph\)")
+def a_pass_that_cannot_be_run(irc: Command):
+    return loading(irc, FAILING_PASS.replace(", ctx)", ")").format("return False"), "-p", "test-failing")
+
+
+@case(r"IRC305: bad\.py:12: TypeError: .*<lambda>\(\) missing 1 required positional argument: 'x'")
+def a_pass_that_calls_another_function_wrong(irc: Command):
+    return loading(irc, FAILING_PASS.format("return (lambda x: x)()"), "-p", "test-failing")
+
+
+POLICY = """\
+from irc.fuser import Fuse, Policy
+from irc.passes import register
+
+class Mine(Policy):
+    def {}:
+        return None
+
+@register
+class FuseMine(Fuse):
+    name = "test-fuse"
+
+    def policy(self, graph):
+        return Mine(graph)
+"""
+
+
+@case(r"IRC305: .*pass test-fuse: Mine\.refusal \(bad\.py:5\) must take \(producer, cluster\), not \(producer\)")
+def a_policy_that_cannot_be_asked(irc: Command):
+    return loading(irc, POLICY.format("refusal(self, producer)"), "-p", "test-fuse")
+
+
+@case(r"IRC305: .*pass test-fuse: Mine\.fuses \(bad\.py:5\) must take \(node\), not \(\)")
+def a_policy_that_nodes_are_not_shown_to(irc: Command):
+    return loading(irc, POLICY.format("fuses(self)"), "-p", "test-fuse")
+
+
+REGISTERING = """\
+from irc.alias import register_rule
+from irc.ir.ops import register
+from irc.passes import shape_rule
+from irc.runtime import kernel
+
+register("com.example.wrong::{0}(Tensor x) -> Tensor")
+{1}
+"""
+
+
+def registering(irc: Command, name: str, text: str) -> list[str]:
+    """A model of one operator, for which a file registers what ``text`` says."""
+    irc.write("bad.py", REGISTERING.format(name, text.replace("KIND", f'"com.example.wrong::{name}"')))
+    graph = f"graph(%x : Float(3)):\n  %y : Tensor = com.example.wrong::{name}(%x)\n  return (%y)\n"
+    return ["compile", irc.write("g.ir", graph), "--load", "bad.py", "-o", "out.irc"]
+
+
+@case(r"IRC304: bad\.py:7, com\.example\.wrong::A: a shape rule \(bad\.py:7\) must take \(types\), not \(\)")
+def a_shape_rule_that_is_shown_nothing(irc: Command):
+    return registering(irc, "A", "shape_rule(KIND)(lambda: None)")
+
+
+@case(r"IRC304: .*a kernel's binder \(bad\.py:7\) must take \(node\), not \(node, x\)")
+def a_kernel_that_is_not_bound_first(irc: Command):
+    return registering(irc, "B", "kernel(KIND)(lambda node, x: x)")
+
+
+@case(r"IRC304: .*::C '%y': the kernel that .*<lambda> makes \(bad\.py:7\) must take \(x\), not \(x, y\)")
+def a_kernel_of_other_inputs(irc: Command):
+    return registering(irc, "C", "kernel(KIND)(lambda node: lambda x, y: x)")
+
+
+@case(r"IRC304: .*::D '%y': the kernel that .*<lambda> makes must be a function, not None")
+def a_binder_without_a_kernel(irc: Command):
+    return registering(irc, "D", "kernel(KIND)(lambda node: None)")
+
+
+@case(r"IRC304: .*an alias rule \(bad\.py:7\) must take \(rec, node\), not \(rec\)")
+def an_alias_rule_that_is_not_shown_the_node(irc: Command):
+    return registering(irc, "E", "register_rule(KIND, lambda rec: None)")
+
+
+@case(r"IRC305: com\.example\.wrong::F: its alias rule must yield the blocks that run, not 3")
+def an_alias_rule_that_yields_no_blocks(irc: Command):
+    return registering(irc, "F", "register_rule(KIND, lambda rec, node: iter([3]))\nkernel(KIND)(lambda node: abs)")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_refusals(name: str, irc: Command) -> None:
     says, make = CASES[name]

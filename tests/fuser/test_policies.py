@@ -216,6 +216,45 @@ def test_what_is_no_policy_is_refused(made: Any, says: str) -> None:
     assert caught.value.code == "IRC305"
 
 
+class AsksForNothing(Policy):
+    def fuses(self) -> bool:  # type: ignore[override]
+        return True
+
+
+class AsksForMore(Policy):
+    def refusal(self, producer: Node, cluster: Cluster, why: str) -> str | None:  # type: ignore[override]
+        return None
+
+
+class HasNoAnswer(Policy):
+    refusal = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (AsksForNothing, r"AsksForNothing\.fuses \(.*\.py:\d+\) must take \(node\), not \(\)"),
+        (AsksForMore, r"AsksForMore\.refusal .* must take \(producer, cluster\), not \(producer, cluster, why\)"),
+        (HasNoAnswer, r"HasNoAnswer\.refusal must be a function, not None"),
+    ],
+)
+def test_policies_that_cannot_be_asked_are_refused(made: Any, says: str) -> None:
+    with pytest.raises(Error, match=f"IRC305: main: pass test-fuse-by: {says}"):
+        PassManager([fuse_by(made)]).run(parse_graph(CHAIN))
+
+
+def test_a_pass_that_cannot_be_asked_for_its_policy_is_refused() -> None:
+    @dataclass(frozen=True)
+    class FuseNothing(Fuse):
+        name: ClassVar[str] = "test-fuse-nothing"
+
+        def policy(self) -> Policy:  # type: ignore[override]
+            raise AssertionError("not to be called")
+
+    with pytest.raises(Error, match=r"IRC305: .*FuseNothing\.policy \(.*\) must take \(graph\), not \(\)"):
+        PassManager([FuseNothing()]).run(parse_graph(CHAIN))
+
+
 @pytest.mark.parametrize(
     ("method", "answer", "place"),
     [

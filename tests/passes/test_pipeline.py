@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import functools
+from dataclasses import InitVar, dataclass, field, fields
 from typing import ClassVar
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.passes import Repeat, create, names, parse_pipeline, print_pipeline, register, registry
+from irc.ir import parse_graph
+from irc.passes import PassManager, Repeat, create, names, parse_pipeline, print_pipeline, register, registry
 
 
 @register
@@ -223,6 +225,51 @@ def test_what_is_no_pass_class_is_refused(given, message):
         register(given)
 
 
+def altered(**members: object) -> type:
+    """The class of a pass, with other members."""
+
+    def run(self, graph, ctx) -> bool:
+        return False
+
+    return dataclass(frozen=True)(type("Altered", (), {"name": "test-altered", "run": run, **members}))
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"run": lambda self, graph: False}, r"run \(.*\.py:\d+\) must take \(self, graph, ctx\), not \(self, graph\)"),
+        ({"run": lambda self, graph, *, ctx: False}, r"must take \(self, graph, ctx\), not \(self, graph, \*, ctx\)"),
+        ({"run": lambda: False}, r"must take \(self, graph, ctx\), not \(\)"),
+        ({"__post_init__": lambda self, extra: None}, r"__post_init__ .* must take \(self\), not \(self, extra\)"),
+        ({"__annotations__": {"n": int}, "n": 1, "__init__": lambda self: None}, "made of its options: .*argument 'n'"),
+        ({"__annotations__": {"n": int}, "n": field(init=False, default=1)}, "made of its options: .*argument 'n'"),
+    ],
+)
+def test_methods_that_cannot_be_called_as_they_are_are_refused(members, message):
+    with pytest.raises(Error, match=f"IRC304: Altered: this cannot be registered as a pass: .*{message}"):
+        register(altered(**members))
+    with pytest.raises(TypeError, match=f"this is no pass: Altered: .*{message}"):
+        PassManager([object.__new__(altered(**members))])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"run": lambda *arguments, **others: False},
+        {"run": lambda self, graph, ctx, more=3: False},
+        {"run": staticmethod(lambda graph, ctx: False)},
+        {"run": classmethod(lambda cls, graph, ctx: False)},
+        {"run": functools.partialmethod(lambda self, more, graph, ctx: False, 3)},
+        {"__annotations__": {"n": InitVar[int]}, "n": 1, "__post_init__": lambda self, n: None},
+        {"__annotations__": {"n": int}, "n": 1, "__init__": lambda self, **options: None},
+    ],
+)
+def test_methods_that_can_be_called_as_they_are(members, monkeypatch):
+    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+    made = register(altered(**members))()
+    assert not PassManager([made]).run(parse_graph("graph(%x : Tensor):\n  return (%x)")).changed
+
+
 class FakePoint:
     group = "irc.passes"
 
@@ -255,7 +302,9 @@ def test_entry_points(monkeypatch):
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     assert "test-plugin" in names()
     assert parse_pipeline("test-plugin{n=3}") == (Plugin(3),)
-    with pytest.raises(Error, match=r"IRC304: plugin:test-broken: .*'test-broken' cannot be loaded: no module named"):
+    with pytest.raises(
+        Error, match=r"IRC304: plugin:test-broken: .* cannot be loaded: ImportError: no module named 'x'"
+    ):
         parse_pipeline("test-broken")
     with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed': .*is 'test-plugin'"):
         parse_pipeline("test-misnamed")

@@ -8,11 +8,17 @@ that none of these knows is opaque.
 
 from __future__ import annotations
 
-from irc.alias.recorder import RULES, Rule
+from collections.abc import Iterable, Iterator
+from functools import wraps
+from typing import cast
+
+from irc.alias.recorder import RULES, Recorder, Rule, Steps
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
 from irc.alias.rules.entry import Entry, always
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
+from irc.errors import Error
 from irc.ir import ops
+from irc.ir.block import Block
 from irc.ir.node import Node
 from irc.ir.ops.plugins import check_callable, check_kind, load_for
 from irc.ir.ops.registry import on_change
@@ -31,8 +37,26 @@ def register(kind: str, rule: Rule | None) -> None:
     check_kind("an alias rule", kind)
     if rule is not None:
         check_callable("an alias rule", kind, rule)
-    _BY_HAND[kind] = Entry(None) if rule is None else Entry(rule, writes=True, keeps=always)
+    _BY_HAND[kind] = Entry(None) if rule is None else Entry(_checked(kind, rule), writes=True, keeps=always)
     _forget(kind)
+
+
+def _checked(kind: str, rule: Rule) -> Rule:
+    """``rule``, which raises IRC305 where it yields anything but blocks."""
+
+    @wraps(rule)
+    def checked(rec: Recorder, node: Node) -> Steps | None:
+        steps = rule(rec, node)
+        return None if steps is None else _blocks(kind, steps)
+
+    return checked
+
+
+def _blocks(kind: str, steps: object) -> Steps:
+    for step in cast("Iterable[object]", steps) if isinstance(steps, Iterable) else (steps,):
+        if not isinstance(step, Block | Iterator):
+            raise Error("IRC305", f"its alias rule must yield the blocks that run, not {step!r}", kind)
+        yield step if isinstance(step, Block) else _blocks(kind, cast("object", step))
 
 
 def _forget(kind: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from irc.errors import Error
+from irc.errors import Error, described, misfit
 from irc.ir.ops import onnx_alias
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ ENTRY_POINT_GROUP = "irc.operators"
 """Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
 
 _OWN = ("aten", "irc", "prim", *onnx_alias.DOMAINS)
+
+_CALLED_WITH = {"a shape rule": ("types",), "an alias rule": ("rec", "node"), "a kernel's binder": ("node",)}
+"""The arguments of what is registered for operators."""
 
 _done: set[str] = set(_OWN)
 _loading: set[str] = set()
@@ -37,10 +40,15 @@ def load_for(kind: str) -> None:
             _loading.discard(namespace)
 
 
-def load_all() -> None:
-    """Load whatever packages offer."""
-    for point in _entry_points():
-        load_for(f"{point.name}::")
+def load_all() -> dict[str, Error]:
+    """Load whatever packages offer; why not, for the namespaces of which something cannot be loaded."""
+    broken: dict[str, Error] = {}
+    for namespace in dict.fromkeys(point.name for point in _entry_points()):
+        try:
+            load_for(f"{namespace}::")
+        except Error as error:
+            broken[namespace] = error
+    return broken
 
 
 def check_kind(what: str, kind: object, default: str = "") -> str:
@@ -53,9 +61,17 @@ def check_kind(what: str, kind: object, default: str = "") -> str:
 
 
 def check_callable(what: str, kind: str, function: object) -> None:
-    """IRC304 unless ``function``, registered for ``kind``, can be called."""
-    if not callable(function):
-        raise Error("IRC304", f"{what} must be a function, not {function!r}", kind)
+    """IRC304 unless ``function``, registered for ``kind``, can be called as such are."""
+    if callable(function) and not is_foreign(function):  # irc's own are many, and in order
+        return
+    wrong = misfit(what, function, *_CALLED_WITH[what])
+    if wrong:
+        raise Error("IRC304", wrong, kind)
+
+
+def is_foreign(function: object) -> bool:
+    """Whether ``function`` is none of irc's own."""
+    return str(getattr(function, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]
 
 
 def _load(namespace: str) -> None:
@@ -63,10 +79,9 @@ def _load(namespace: str) -> None:
         if point.name == namespace:
             try:
                 point.load()
-            except Exception as e:  # whatever a plug-in's import raises, the user needs to know whose it is
-                raise Error(
-                    "IRC304", f"the plug-in of the operators {namespace}:: cannot be loaded: {e}", point.value
-                ) from e
+            except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
+                message = f"the plug-in of the operators {namespace}:: cannot be loaded: {described(e)}"
+                raise Error("IRC304", message, point.value) from e
 
 
 def _entry_points() -> list[EntryPoint]:

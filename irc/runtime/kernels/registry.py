@@ -13,7 +13,7 @@ from importlib import import_module
 from inspect import currentframe
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.ops.plugins import check_callable, check_kind, load_for
+from irc.ir.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.runtime.kernels.families import all_modules, modules_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
 
     def register(binder: Binder) -> Binder:
         check_callable("a kernel's binder", kind, binder)
-        if str(getattr(binder, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]:
+        if is_foreign(binder):
             _load(modules_of(kind))
             _PLACES.pop((kind, since), None)
         else:
