@@ -22,7 +22,7 @@ from irc.frontend.onnx_export.operators import (
     split_kind,
     versions,
 )
-from irc.frontend.onnx_export.spelling import FIRST_OPSET
+from irc.frontend.onnx_export.spelling import FIRST_OPSET, can_be_spelt
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -51,7 +51,7 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
     bounds: dict[str, list[tuple[int, int, Node]]] = {"": []}
     for node in nodes:
         namespace = node.kind.partition("::")[0]
-        if namespace == "irc":
+        if can_be_spelt(node):
             bounds[""].append((FIRST_OPSET[node.kind], FOREVER, node))
         elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
             bounds[""].append((identity_since(node.output.type), FOREVER, node))

@@ -8,23 +8,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, versions
+from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
-from irc.ir.types import TensorType, Type
+from irc.ir.types import DType, TensorType, Type
+from irc.passes.canonicalize.norms import LAYER, RMS
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
 
-FIRST_OPSET = {"irc::slice_scatter": 11}
-"""irc's operators that can be spelt out, and the first opset that has what they are spelt with."""
+FIRST_OPSET = {"irc::slice_scatter": 11, LAYER: 7, RMS: 7}
+"""Operators that can be spelt out, and the first opset that has what they are spelt with."""
+
+
+def can_be_spelt(node: Node) -> bool:
+    """Whether ``node`` can be spelt out: of ONNX's operators, what passes make of older ones."""
+    if node.kind not in (LAYER, RMS):
+        return node.kind in FIRST_OPSET
+    axis, scale = node.attributes.get("axis", -1), node.inputs[1].type
+    plain = node.attributes.get("stash_type", 1) == 1 and len(node.outputs) == 1
+    return plain and axis == -1 and scale.dtype is node.inputs[0].type.dtype is DType.FLOAT and scale.rank == 1
 
 
 def spell_out(graph: Graph, opset: int) -> None:
-    """Replace irc's operators in ``graph``, and versions before ``opset``, by operators of ``opset``. Raises IRC350."""
+    """Replace in ``graph`` what ``opset`` does not have, and versions before it, by its operators. Raises IRC350."""
     for node in list(graph.walk()):
-        spell = _SPELLINGS.get(node.kind)
+        is_new = min(versions(node.kind), default=FOREVER) > opset
+        spell = _SPELLINGS.get(node.kind) if is_new and can_be_spelt(node) else None
         if spell is None and _has_old_axes(node, opset):
             spell = _axes_as_input
         if spell is None:
@@ -60,7 +71,20 @@ class _Emitter:
 
     def numbers(self, values: Any) -> Value:
         """A constant of integers."""
-        tensor = Tensor.of(np.array(values, np.int64))
+        return self.constant(np.array(values, np.int64))
+
+    def mean(self, x: Value) -> Value:
+        """The mean of each row."""
+        shape = x.type.shape
+        means = TensorType(x.type.dtype, shape and (*shape[:-1], 1))
+        if self._opset >= AXES_BECAME_INPUT["onnx::ReduceMean"]:
+            return self.typed("onnx::ReduceMean", [x, self.numbers([-1])], means, {"keepdims": 1})
+        last = -1 if shape is None else len(shape) - 1  # before opset 11, axes are not negative
+        return self.typed("onnx::ReduceMean", [x], means, {"axes": [last], "keepdims": 1})
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Value:
+        """A constant."""
+        tensor = Tensor.of(array)
         node = self._builder.node(CONSTANT, (), [tensor.type], names=[self._stem], attributes={"value": tensor})
         return node.output
 
@@ -142,4 +166,22 @@ def _interleave(
     return swap(emit.op("ScatterND", [whole, indices, part], sizes), sizes)
 
 
-_SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {"irc::slice_scatter": _slice_scatter}
+def _normalization(node: Node, emit: _Emitter) -> Value:
+    x, scale, *bias = node.inputs
+
+    def op(name: str, *inputs: Value) -> Value:
+        return emit.typed(f"onnx::{name}", inputs, inputs[0].type, {})
+
+    if node.kind == LAYER:
+        x = op("Sub", x, emit.mean(x))
+    epsilon = emit.constant(np.array(node.attributes.get("epsilon", 1e-5), np.float32))
+    root = op("Sqrt", op("Add", emit.mean(op("Mul", x, x)), epsilon))
+    y = op("Mul", op("Div", x, root), scale)
+    return op("Add", y, *bias) if bias else y
+
+
+_SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
+    "irc::slice_scatter": _slice_scatter,
+    LAYER: _normalization,
+    RMS: _normalization,
+}

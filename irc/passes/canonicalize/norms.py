@@ -1,0 +1,149 @@
+"""Normalisations as exporters spell them out, where the operator set of their time had no operator for them.
+
+``(x - mean) / sqrt(mean((x - mean)²) + epsilon) * scale + bias`` is nine operators, and a decoder has some of that for
+each layer: as LayerNormalization, or RMSNormalization where no mean is taken off, it is one. Written as ONNX, older
+operator sets get it spelt out again (`irc.frontend.onnx_export.spelling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from irc.ir.constants import constant_tensor
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType
+from irc.passes.canonicalize.match import Match, rewrite
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+LAYER, RMS = "onnx::LayerNormalization", "onnx::RMSNormalization"
+
+_VERSIONS = {LAYER: 17, RMS: 23}
+
+
+class _Normal(NamedTuple):
+    """``source``, less its mean if it is ``centered``, over what its elements are on (root mean square) average."""
+
+    source: Value
+    centered: bool
+    epsilon: float
+    made_by: list[Node]
+
+
+@rewrite("Div", "Mul")
+def normalization(m: Match) -> Value | None:
+    """What is divided by the root of its mean square along the last axis."""
+    if m.output.type.dtype is not DType.FLOAT or m.types.version < 7:
+        return None  # others are rounded in between
+    for found in _normals(m.node):
+        width = m.size(found.source, -1) if found.source.type.rank else None
+        if not isinstance(width, int) or not width or not m.same_shape(found.source):
+            continue
+        if _still_hold(m, found.made_by):
+            kind = LAYER if found.centered else RMS
+            ones = m.new_constant(Tensor.splat(DType.FLOAT, (width,), 1.0))
+            attributes = {"axis": -1, "epsilon": found.epsilon}
+            return m.new(kind, [found.source, ones], m.output.type, attributes, _VERSIONS[kind])
+    return None
+
+
+@rewrite("Mul")
+def scale_of_normalization(m: Match) -> Value | None:
+    """What normalised rows are multiplied by, if their scale is 1."""
+    for normal, own, given in _rows_with(m, LAYER, RMS):
+        scale = constant_tensor(normal.inputs[1])
+        if scale is not None and (scale.is_splat or scale.numel == 1) and scale.scalar == 1:
+            return _with(m, normal, [own, given])
+    return None
+
+
+@rewrite("Add")
+def bias_of_normalization(m: Match) -> Value | None:
+    """What is added to normalised rows, if they have no bias."""
+    for normal, own, given in _rows_with(m, LAYER):
+        return _with(m, normal, [own, normal.inputs[1], given])
+    return None
+
+
+def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
+    """A node of ``kinds`` without bias, what it normalises along the last axis, and a number for each column of that.
+
+    Nothing else needs the result of the node.
+    """
+    for at in (0, 1):
+        rows, constant = m.input(at), m.constant(1 - at)
+        normal = None if rows.use_count > 1 else rows.made_by(*kinds)
+        if normal is None or constant is None or normal.outputs[1:] or normal.inputs[2:]:
+            continue
+        shape = normal.inputs[1].type.static_shape
+        fits = shape is not None and len(shape) == 1 and shape == tuple(constant.shape)
+        if fits and constant.dtype is DType.FLOAT and m.same_shape(normal.inputs[0]) and _still_hold(m, [normal]):
+            yield normal, normal.inputs[0], m.input(1 - at)
+
+
+def _with(m: Match, normal: Node, inputs: list[Value]) -> Value:
+    return m.new(normal.kind, inputs, m.output.type, dict(normal.attributes), normal.version)
+
+
+def _still_hold(m: Match, nodes: list[Node]) -> bool:
+    return all(node.block is m.node.block and m.still_holds(node) for node in nodes)
+
+
+def _normals(node: Node) -> Iterator[_Normal]:
+    """What ``node``, a division or product, may be the normal form of."""
+    for source, root, inverse in _quotients(node):
+        shifted = None if root.use_count > 1 else root.made_by("onnx::Sqrt")
+        added = None if shifted is None else shifted.inputs[0].made_by("onnx::Add")
+        if shifted is None or added is None:
+            continue
+        for square, number in (added.inputs, added.inputs[::-1]):
+            epsilon, mean = _number(number), _mean(square)
+            squared = None if mean is None else mean.inputs[0].made_by("onnx::Pow", "onnx::Mul")
+            if epsilon is None or mean is None or squared is None or not _is_square(squared, source):
+                continue
+            nodes = [*inverse, shifted, added, mean, squared]
+            centered = source.made_by("onnx::Sub")
+            taken = None if centered is None else _mean(centered.inputs[1])
+            if centered is None or taken is None or taken.inputs[0] is not centered.inputs[0]:
+                yield _Normal(source, False, epsilon, nodes)
+            else:
+                yield _Normal(taken.inputs[0], True, epsilon, [*nodes, centered, taken])
+
+
+def _quotients(node: Node) -> Iterator[tuple[Value, Value, list[Node]]]:
+    """``(x, y, made_by)`` where ``node`` is ``x / y`` or ``x * (1 / y)``."""
+    a, b = node.inputs
+    if node.kind == "onnx::Div":
+        yield a, b, []
+        return
+    for x, factor in ((a, b), (b, a)):
+        inverse = None if factor.use_count > 1 else factor.made_by("onnx::Reciprocal", "onnx::Div")
+        if inverse is not None and (inverse.kind == "onnx::Reciprocal" or _number(inverse.inputs[0]) == 1):
+            yield x, inverse.inputs[-1], [inverse]
+
+
+def _mean(value: Value) -> Node | None:
+    """What makes ``value``, if that is the mean along the last axis, which stays."""
+    node = value.made_by("onnx::ReduceMean")
+    if node is None or not node.attributes.get("keepdims", 1):
+        return None
+    axes: Any = node.attributes.get("axes")
+    if axes is None and node.inputs[1:]:
+        given = constant_tensor(node.inputs[1])
+        axes = None if given is None or given.numel != 1 else given.numpy().reshape(-1).tolist()
+    rank = node.inputs[0].type.rank
+    return node if axes == [-1] or (rank and axes == [rank - 1]) else None
+
+
+def _is_square(node: Node, x: Value) -> bool:
+    if node.kind == "onnx::Mul":
+        return node.inputs[0] is x and node.inputs[1] is x
+    return node.inputs[0] is x and _number(node.inputs[1]) == 2
+
+
+def _number(value: Value) -> float | None:
+    """The one number that ``value`` holds, if it is a constant of at most one axis."""
+    tensor = constant_tensor(value)
+    return float(tensor.scalar) if tensor is not None and tensor.numel == 1 and len(tensor.shape) < 2 else None
