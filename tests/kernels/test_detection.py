@@ -45,7 +45,14 @@ def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, monkeyp
     given[0, 50:60] = given[0, :10]
     given[0, 7, 3] = np.nan
     inputs = [given, scores(1, 1, 150), np.array(limit), np.array(overlap)]
-    corners = np.stack([np.minimum(given[0, :, :2], given[0, :, 2:]), np.maximum(given[0, :, :2], given[0, :, 2:])])
+    assert run_kernel("NonMaxSuppression", inputs, {}, 11)[0][:, 2].tolist() == one_by_one(
+        given[0], inputs[1][0, 0], limit, overlap
+    )
+
+
+def one_by_one(given: np.ndarray, score: np.ndarray, limit: int, overlap: float, least: float = -np.inf) -> list[int]:
+    """The boxes of one class that are taken, as the specification has it."""
+    corners = np.stack([np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])])
     chosen: list[int] = []
 
     def shares_too_much(one: int, other: int) -> bool:
@@ -54,10 +61,44 @@ def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, monkeyp
         shared = np.prod(np.maximum(sides, 0))
         return bool(shared > 0 and shared > overlap * (area - shared))
 
-    for box in np.argsort(-inputs[1][0, 0], kind="stable"):
-        if len(chosen) < limit and not any(shares_too_much(box, other) for other in chosen):
+    for box in np.argsort(-score, kind="stable"):
+        eligible = least == -np.inf or score[box] > least
+        if eligible and len(chosen) < limit and not any(shares_too_much(box, other) for other in chosen):
             chosen.append(int(box))
-    assert run_kernel("NonMaxSuppression", inputs, {}, 11)[0][:, 2].tolist() == chosen
+    return chosen
+
+
+@pytest.mark.parametrize("group", [3, 32, 256])
+@pytest.mark.parametrize("limit", [2, 9, 1000])
+@pytest.mark.parametrize(("overlap", "least"), [(0.0, 0.5), (0.2, -np.inf), (0.3, 0.7), (0.9, 0.0), (0.3, 2.0)])
+def test_classes_are_chosen_together_as_one_by_one(group, limit, overlap, least, monkeypatch):
+    """With few and with many boxes that are eligible, scores that are equal, infinite or no numbers, odd boxes."""
+    monkeypatch.setattr(detection, "GROUP", group)
+    given, score = boxes(2, 60), scores(2, 12, 60)
+    given[0, 7, 3], given[0, 8, 2], given[1, 9] = np.nan, np.inf, [3, 3, 3, 8]
+    given[1, 30:50] = given[1, :20] + 0.1
+    score[0, 3], score[0, 4, ::2], score[1, 5], score[1, 6, 10:20] = 0.1, np.inf, 1.0, np.nan
+    inputs = [given, score, np.array(limit), np.array(overlap), None if least == -np.inf else np.array(least)]
+    with np.errstate(invalid="ignore"):
+        expected = [
+            [batch, label, box]
+            for batch in range(2)
+            for label in range(12)
+            for box in one_by_one(given[batch], score[batch, label], limit, overlap, least)
+        ]
+    assert run_kernel("NonMaxSuppression", inputs, {}, 11)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("least", [0.001, 0.9, 0.999])
+def test_many_classes(least, monkeypatch):
+    """As ONNX Runtime chooses them, in a few comparisons."""
+    calls: list[int] = []
+    overlapping = detection._overlapping
+    monkeypatch.setattr(detection, "_overlapping", lambda *a: calls.append(1) or overlapping(*a))
+    score = RANDOM.uniform(0, 1, (1, 80, 900)).astype(np.float32)
+    inputs = [boxes(1, 900) * 30, score, np.array([20]), np.array([0.45], np.float32), np.array([least], np.float32)]
+    check_against_ort("NonMaxSuppression", inputs, {}, 11)
+    assert len(calls) < 40
 
 
 def test_boxes_are_compared_group_by_group(monkeypatch):

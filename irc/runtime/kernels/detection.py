@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,14 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, is_half, scalar
+from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 
 GROUP = 256
-"""So many boxes are compared with so many others at once."""
+"""So many boxes are compared with so many others at once; of several classes, as many as make no more pairs."""
 
 
 @kernel("onnx::NonMaxSuppression")
@@ -44,56 +45,109 @@ def non_max_suppression(node: Node) -> Kernel:
         if not 0 <= overlap <= 1:
             raise Error("IRC424", f"iou_threshold is {overlap}; it must be between 0 and 1")
         least = -math.inf if score_threshold is None else float(scalar(score_threshold, "score_threshold"))
-        chosen: list[tuple[int, int, int]] = []
+        found = [np.empty((0, 3), np.int64)]
         for batch in range(boxes.shape[0] if most > 0 else 0):
-            corners = _corners(boxes[batch], centered)
-            for label in range(scores.shape[1]):
-                score = scores[batch, label]
-                eligible = np.arange(len(score)) if score_threshold is None else np.flatnonzero(score > least)
-                order = eligible[np.argsort(-score[eligible], kind="stable")]
-                chosen += [(batch, label, box) for box in _greedy(corners, order, most, overlap)]
-        return np.array(chosen, np.int64).reshape(-1, 3)
+            order, starts = _by_score(scores[batch], None if score_threshold is None else least)
+            taken = _greedy(_extents(boxes[batch], centered), order, starts, most, overlap)
+            labels = np.repeat(counting(len(starts) - 1), np.diff(starts))[taken]
+            found.append(np.stack([np.full_like(labels, batch), labels, order[taken]], axis=1))
+        return np.concatenate(found)
 
     return run
 
 
-def _corners(boxes: Array, centered: bool) -> Array:
-    """Low corner and high corner of each box, [n, 2, 2], from two opposite corners or from centre and size."""
-    first, second = boxes[:, :2], boxes[:, 2:]
+def _by_score(scores: Array, least: float | None) -> tuple[Array, Array]:
+    """The boxes with scores [classes, n] above ``least``, by falling score, class after class; where each starts."""
+    check_size(scores.shape, np.dtype(np.int64))
+    flat = counting(scores.size) if least is None else np.flatnonzero(scores > least)
+    starts = np.searchsorted(flat, list(range(0, scores.size + 1, max(1, scores.shape[1]))))
+    falling = -scores.reshape(-1)[flat]
+    order = np.empty_like(flat)
+    for start, end in pairwise(starts.tolist()):
+        if start < end:
+            pace()
+            order[start:end] = flat[falling[start:end].argsort(kind="stable") + start]
+    return order % max(1, scores.shape[1]), starts
+
+
+def _extents(boxes: Array, centered: bool) -> Array:
+    """Low corner, high corner and area of each box, [5, n + 1], from two opposite corners or from centre and size.
+
+    The last box, of no numbers, stands where there is none: it shares nothing with any.
+    """
+    first, second = boxes.T[:2], boxes.T[2:]
     if centered:
         first, second = first - second / 2, first + second / 2
-    return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
+    extents = np.full((5, len(boxes) + 1), np.nan, first.dtype)
+    low, high = np.minimum(first, second, out=extents[:2, :-1]), np.maximum(first, second, out=extents[2:4, :-1])
+    np.multiply(*(high - low), out=extents[4, :-1])
+    return extents
 
 
-def _greedy(corners: Array, order: Array, most: int, overlap: float) -> list[int]:
-    """The first ``most`` of ``order`` that overlap none before them, of those that are taken, too much.
+def _greedy(extents: Array, order: Array, starts: Array, most: int, overlap: float) -> Array:
+    """Which of ``order`` are taken: of each class, the first ``most`` that overlap none taken before them too much.
 
-    Group by group: NumPy compares two groups in about the time of two boxes, and the last ones often need no look.
+    Group by group, and of many classes at once: NumPy compares two groups in about the time of two boxes, and the last
+    ones often need no look.
     """
-    taken: list[int] = []
-    for start in range(0, len(order), GROUP):
-        group = order[start : start + GROUP]
-        for before in range(0, len(taken), GROUP):
+    none = len(order)
+    boxes = np.append(order, extents.shape[1] - 1)
+    is_taken = np.zeros(none, np.bool_)
+    at, counts = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
+    while len(classes := np.flatnonzero((at < starts[1:]) & (counts < most))):
+        taken, firsts, earlier = np.flatnonzero(is_taken), counts.cumsum() - counts, counts.copy()
+        widths = np.minimum(starts[1:] - at, np.minimum(GROUP, 2 * (most - counts)))
+        classes = classes[np.argsort(-widths[classes])]  # those of about one width, so that little is padding
+        while len(classes):
+            several = max(1, GROUP**2 // int(widths[classes[0]]) ** 2)
+            part, classes = classes[:several], classes[several:]
+            group = _rows(at[part], widths[part], none)
+            for start in range(0, earlier[part].max(), GROUP):
+                pace()
+                before = _rows(firsts[part] + start, np.minimum(earlier[part] - start, GROUP), len(taken))
+                overlapping = _overlapping(extents, boxes[np.append(taken, none)[before]], boxes[group], overlap)
+                group = np.sort(np.where(overlapping.any(axis=1), none, group), axis=1)
+                group = group[:, : (group < none).sum(axis=1).max()]
             pace()
-            group = group[~_overlapping(corners, taken[before : before + GROUP], group, overlap).any(axis=0)]
-        pace()
-        overlapping = np.triu(_overlapping(corners, group, group, overlap), 1)
-        is_left = np.ones(len(group), np.bool_)
-        for i in np.flatnonzero(overlapping.any(axis=1)):
-            if is_left[i]:
-                is_left &= ~overlapping[i]
-        taken += group[is_left].tolist()
-        if len(taken) >= most:
-            break
-    return taken[:most]
+            is_left = _undisturbed(_overlapping(extents, boxes[group], boxes[group], overlap)) & (group < none)
+            is_left &= is_left.cumsum(axis=1) <= (most - counts[part])[:, None]
+            is_taken[group[is_left]] = True
+            counts[part] += is_left.sum(axis=1)
+            at[part] += widths[part]
+    return is_taken
 
 
-def _overlapping(corners: Array, first: Array | list[int], second: Array, overlap: float) -> Array:
-    """Whether boxes ``first`` and ``second`` share more than ``overlap`` of what they cover, [first, second]."""
-    (a, b), (c, d) = corners[first].transpose(1, 2, 0)[..., None], corners[second].transpose(1, 2, 0)
-    shared = math.prod(np.maximum(np.minimum(b[i], d[i]) - np.maximum(a[i], c[i]), 0) for i in (0, 1))
+def _rows(firsts: Array, counts: Array, none: int) -> Array:
+    """In each row, ``count`` numbers from ``first`` on, and ``none`` behind them."""
+    step = counting(max(0, counts.max()))
+    return np.where(step < counts[:, None], firsts[:, None] + step, none)
+
+
+def _undisturbed(overlapping: Array) -> Array:
+    """Which of the boxes in each row are left, [row, box]: no earlier one that is left overlaps them."""
+    rows, count, _ = overlapping.shape
+    pairs = np.flatnonzero(overlapping & (counting(count)[:, None] < counting(count)))
+    earlier, later = pairs // count, pairs // count**2 * count + pairs % count
+    is_left = np.ones(rows * count, np.bool_)
+    while True:  # each time, at least the first box of a row that was wrong becomes right
+        was_left, is_left = is_left, np.ones(rows * count, np.bool_)
+        is_left[later[was_left[earlier]]] = False
+        if (is_left == was_left).all():
+            return is_left.reshape(rows, count)
+
+
+def _overlapping(extents: Array, first: Array, second: Array, overlap: float) -> Array:
+    """Whether boxes ``first`` and ``second`` share more than ``overlap`` of what they cover, [row, first, second]."""
+    one, other = extents.take(first, 1)[..., None], extents.take(second, 1)[:, :, None]
+    nothing = np.zeros_like(other[0])  # two arrays are compared at many times the pace of an array and a number
+    shared = np.minimum(one[2:4], other[2:4])
+    shared -= np.maximum(one[:2], other[:2])
+    shared = np.multiply(*np.maximum(shared, nothing, out=shared))
     # Boxes without area share nothing; comparing products avoids their division by zero.
-    return (shared > 0) & (shared > overlap * (np.prod(b - a, axis=0) + np.prod(d - c, axis=0) - shared))
+    covered = one[4] + other[4]
+    covered -= shared
+    covered *= overlap
+    return shared > covered
 
 
 def _bins(given: list[int]) -> tuple[int, int]:
