@@ -271,9 +271,12 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     return make(kernel, ins, outs[0], dead)
 
 
-def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``."""
-    ufunc = ufunc_of(kernel)
+def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool = True) -> Step:
+    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``.
+
+    If the kernel is a ufunc, that is called ``directly``, or by the kernel, which knows what suits its operands.
+    """
+    ufunc = ufunc_of(kernel) if directly else None
     if len(ins) == 1 and not dead:
         (x,) = ins
         if ufunc is None:

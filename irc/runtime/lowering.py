@@ -18,7 +18,7 @@ import numpy as np
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
-from irc.ir.types import FUNCTION
+from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, interrupts, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.fused.rows import rows_step
@@ -248,7 +248,8 @@ class Lowering:
         kernel = self.bound.kernel(node)
         if len(outs) == 1 and outs[0] in self.place_slots:
             step = rows_step(node, kernel, ins, outs, placed=True)
-            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead))
+            directly = all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
+            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead, directly))
         step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
         step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))

@@ -13,7 +13,7 @@ import pytest
 from irc.errors import Error
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType
-from irc.runtime.kernels import numerics, pointwise, support
+from irc.runtime.kernels import half_ufuncs, halves, numerics, pointwise, support
 from tests.kernels.test_out import single_nodes
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +25,11 @@ MOST_CASES = 8
 @pytest.fixture(autouse=True)
 def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of a few elements are taken as large ones are: by bits, by blocks, with filled blocks."""
-    monkeypatch.setattr(support, "_BY_BITS", 1)
-    monkeypatch.setattr(support, "_BLOCK", 61)
+    for module in (support, halves):
+        monkeypatch.setattr(module, "_BY_BITS", 1)
+    for module in (halves, half_ufuncs):
+        monkeypatch.setattr(module, "BLOCK", 61)
+    monkeypatch.setattr(pointwise, "MANY", 2)
     monkeypatch.setattr(pointwise, "BLOCK", 67)
     for module in (numerics, pointwise):
         monkeypatch.setattr(module, "WORTH_FILLING", 1)

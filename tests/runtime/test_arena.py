@@ -15,6 +15,7 @@ import irc
 from irc.ir import parse_graph
 from irc.runtime import lowering
 from irc.runtime.execution import Counters
+from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory import arena
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
@@ -43,8 +44,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are held to what they promise of ``out``."""
     real = lowering.placed_step
 
-    def placed_step(kernel: Any, ins: Any, out: int, dead: Any) -> Any:
-        step = real(kernel, ins, out, dead)
+    def placed_step(kernel: Any, ins: Any, out: int, dead: Any, directly: bool) -> Any:
+        step = real(kernel, ins, out, dead, directly)
 
         def run(frame: list[Any]) -> None:
             place, inputs = frame[out], [frame[s] for s in ins]
@@ -57,6 +58,29 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
         return run
 
     monkeypatch.setattr(lowering, "placed_step", placed_step)
+
+
+@pytest.mark.usefixtures("checked")
+def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by NumPy's functions, which take them one by one; results are the same."""
+    taken: list[int] = []
+    real = half_ufuncs._parts
+    monkeypatch.setattr(half_ufuncs, "_parts", lambda shape: taken.append(1) or real(shape))
+    model = model_of("""
+    graph(%x : Half(64, 256), %y : Half(64, 256)):
+      %a : Half(64, 256) = onnx::Sqrt(%x)
+      %b : Half(64, 256) = onnx::Add(%a, %y)
+      %c : Half(256, 64) = onnx::Transpose[perm=[1, 0]](%b)
+      %d : Half(64, 64) = onnx::MatMul(%b, %c)
+      return (%d)
+    """)
+    x, y = np.random.default_rng(0).standard_normal((2, 64, 256)).astype(np.float16)
+    b = np.sqrt(x * x) + y
+    for _ in range(3):
+        (d,) = model.run({"x": x * x, "y": y}).values()
+        np.testing.assert_array_equal(d, (b.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16))
+    assert model.counters.planned >= 2
+    assert len(taken) >= 6
 
 
 CHAIN = """

@@ -15,14 +15,18 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.guards.bounds import pace
+from irc.runtime.kernels.halves import HALF, narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, c_order, narrowed, numpy_dtype, widened
+from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 PACE_ELEMENTS = 1 << 16
 """Numbers that are written as strings before a run under limits looks at the clock."""
+
+_BY_BITS = {np.dtype(np.float32), HALF}
+"""The types that are converted to each other by bits."""
 
 Conversion = Callable[[Array], Array]
 
@@ -38,6 +42,8 @@ def cast(node: Node) -> Kernel:
     def run(x: Array, out: Array | None = None) -> Array:
         if out is None:
             return convert(x)
+        if {x.dtype, dtype} == _BY_BITS:
+            return _between_floats(x, dtype, out)
         np.copyto(out, convert(x))
         return out
 
@@ -97,11 +103,9 @@ def _largest(dtype: AnyDType) -> float:
     return float(numbers[np.isfinite(numbers)].max())
 
 
-def _between_floats(x: Array, dtype: AnyDType) -> Array:
-    if x.dtype == np.float32 and dtype == np.float16:
-        return narrowed(c_order(x), dtype)
-    if x.dtype == np.float16 and dtype == np.float32:
-        return c_order(widened(x))
+def _between_floats(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
+    if {x.dtype, dtype} == _BY_BITS:
+        return narrowed(c_order(x), dtype, out) if dtype == HALF else c_order(widened(x, out))
     return _native(x, dtype).astype(dtype, order="C")
 
 

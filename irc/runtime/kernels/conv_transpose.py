@@ -11,9 +11,10 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, TAP_BYTES, check_operands, share
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half, narrowed, widened
+from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, split_padding
 
 if TYPE_CHECKING:

@@ -28,8 +28,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_bytes, check_work, pace
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half, narrowed, widened
+from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
 
 COLUMN_ELEMENTS = 1 << 19

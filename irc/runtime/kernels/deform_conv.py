@@ -10,9 +10,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
+from irc.runtime.kernels.halves import converted
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import add_pixels
-from irc.runtime.kernels.support import Array, check_size, converted, is_half
+from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
 
 if TYPE_CHECKING:

@@ -12,19 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.halves import converted, narrowed, widened
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import (
-    Array,
-    axes_in,
-    axis_in,
-    c_order,
-    converted,
-    is_half,
-    narrowed,
-    numpy_dtype,
-    widened,
-)
+from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, numpy_dtype
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:

@@ -18,9 +18,13 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.half_ufuncs import MANY, of_halves
+from irc.runtime.kernels.halves import BLOCK as HALVES
+from irc.runtime.kernels.halves import HALF, narrowed, widened
 from irc.runtime.kernels.numerics import WORTH_FILLING, Function, bounded
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half, narrowed, widened
+from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half
 
 _NDARRAY = np.ndarray  # looked up at each call
 
@@ -32,8 +36,11 @@ BLOCK = 1 << 17
 
 def of_one(ufunc: Callable[..., Any]) -> Kernel:
     """A kernel that is one ufunc of one input."""
+    halves = of_halves(ufunc)
 
     def run(x: Array, out: Array | None = None) -> Array:
+        if x.dtype is HALF and halves is not None and x.size >= MANY:
+            return halves(x, out=out)
         if out is None:
             result = ufunc(x, order="C", casting="equiv")
             return result if type(result) is _NDARRAY else np.asarray(result)  # a ufunc of 0-d arrays returns a scalar
@@ -45,9 +52,12 @@ def of_one(ufunc: Callable[..., Any]) -> Kernel:
 
 def of_two(ufunc: Callable[..., Any]) -> Kernel:
     """A kernel that is one ufunc of two inputs."""
+    halves = of_halves(ufunc)
 
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         try:
+            if x.dtype is HALF is y.dtype and halves is not None and max(x.size, y.size) >= MANY:
+                return halves(x, y, out=out)
             if out is None:
                 result = ufunc(x, y, order="C", casting="equiv")
                 return result if type(result) is _NDARRAY else np.asarray(result)
@@ -82,10 +92,12 @@ def of_many(ufunc: Callable[..., Any]) -> Kernel:
 
 def of_bound(ufunc: Callable[..., Any]) -> Kernel:
     """A kernel that is `numerics.bounded` by one number, a 0-d array."""
-    large = bounded(ufunc)
+    large, halves = bounded(ufunc), of_halves(ufunc)
 
     def run(x: Array, bound: Array, out: Array | None = None) -> Array:
         if x.size >= WORTH_FILLING:
+            if x.dtype == bound.dtype == HALF and halves is not None:
+                return halves(x, bound, out=out)
             return large(x, bound, np.empty(x.shape, x.dtype) if out is None else out)
         if out is None:
             result = ufunc(x, bound, order="C")
@@ -108,12 +120,17 @@ def of_function(function: Function) -> Kernel:
         if x.dtype.char in "fd":
             _blockwise(function, x, out)
         else:
-            wide = _widely(x, wide_dtype(x))
-            _blockwise(function, wide, wide)
-            narrowed(wide, out.dtype, out)
+            _blockwise(lambda x, out: _computed_widely(function, x, out), x, out, HALVES)
         return out
 
     return run
+
+
+def _computed_widely(function: Function, x: Array, out: Array) -> None:
+    wide = scratch("wide", x.shape, wide_dtype(x))
+    _widely(x, wide)
+    function(wide, wide)
+    narrowed(wide, out.dtype, out)
 
 
 def of_function_of_two(function: Callable[[Array, Array, Array], Any]) -> Kernel:
@@ -127,7 +144,8 @@ def of_function_of_two(function: Callable[[Array, Array, Array], Any]) -> Kernel
                 function(x, y, out)
             else:
                 wide = np.empty(out.shape, wide_dtype(x))
-                function(_widely(x, wide.dtype), _widely(y, wide.dtype), wide)
+                left, right = (_widely(a, np.empty(a.shape, wide.dtype)) for a in (x, y))
+                function(left, right, wide)
                 narrowed(wide, out.dtype, out)
         except ValueError as error:
             raise shapes_differ(error, x, y) from None
@@ -149,8 +167,11 @@ def wide_dtype(x: Array) -> np.dtype[Any]:
     return np.dtype(np.float32 if is_half(x.dtype) else np.float64)
 
 
-def _widely(x: Array, dtype: np.dtype[Any]) -> Array:
-    return widened(x) if is_half(x.dtype) else x.astype(dtype)
+def _widely(x: Array, out: Array) -> Array:
+    if is_half(x.dtype):
+        return widened(x, out)
+    np.copyto(out, x)
+    return out
 
 
 def shapes_differ(error: ValueError, *inputs: Array) -> Error:
@@ -159,10 +180,11 @@ def shapes_differ(error: ValueError, *inputs: Array) -> Error:
     return Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})")
 
 
-def _blockwise(function: Function, x: Array, out: Array) -> None:
-    if x.size <= BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
+def _blockwise(function: Function, x: Array, out: Array, block: int = 0) -> None:
+    block = block or BLOCK
+    if x.size <= block or not (x.flags.c_contiguous and out.flags.c_contiguous):
         function(x, out)
         return
     source, target = x.reshape(-1), out.reshape(-1)
-    for start in range(0, x.size, BLOCK):
-        function(source[start : start + BLOCK], target[start : start + BLOCK])
+    for start in range(0, x.size, block):
+        function(source[start : start + block], target[start : start + block])

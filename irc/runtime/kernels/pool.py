@@ -16,8 +16,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import pace
+from irc.runtime.kernels.halves import converted, widened
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size, converted, is_half, widened
+from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ def max_pool(node: Node) -> Kernel:
 
     def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
-        result = reduce_windows(x, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype), out)
-        return converted(x.copy() if out is None else x, x.dtype, out) if result is x else result
+        wide = widened(x)  # NumPy compares small floats one by one
+        place = out if wide is x else None
+        result = reduce_windows(wide, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype), place)
+        return converted(result.copy() if result is x and out is None else result, x.dtype, out)
 
     def run_with_indices(x: Array) -> tuple[Array, Array]:
         check_spatial(x)

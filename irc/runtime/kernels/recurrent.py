@@ -15,9 +15,10 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_work, pace
 from irc.runtime.kernels import numerics
+from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half, widened
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -14,19 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import (
-    AnyDType,
-    Array,
-    axes_in,
-    axis_in,
-    c_order,
-    ints,
-    is_half,
-    narrowed,
-    scalar,
-    widened,
-)
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -106,12 +96,10 @@ REDUCTIONS: dict[str, tuple[Reduction, bool]] = {
 }
 """Operator: its function, and whether that leaves the integers."""
 
-_SELECTING = (_max, _min)  # these round nothing, so that small floats need no widening
-
 
 def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) -> Array:
     """``function`` of ``x`` over ``axes``, computed in a type that is wide enough, as a new array of its dtype."""
-    if is_half(x.dtype) and function not in _SELECTING:
+    if is_half(x.dtype):
         wide = widened(x)
     elif real and x.dtype.kind in "iu":
         wide = x.astype(np.float64)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.halves import comparable
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, c_order, comparable, fresh, scalar
+from irc.runtime.kernels.support import Array, axis_in, c_order, fresh, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.runtime.kernels.halves import narrowed, rounded, widened
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, is_half, narrowed, widened
+from irc.runtime.kernels.support import Array, axis_in, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -27,8 +28,10 @@ _Compute = Callable[[Array, int, Array | None], Array]
 def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
     if is_half(x.dtype):
-        powers = _rounded(np.exp(_less_maximum(x, axis)), x)
-        return narrowed(powers / _rounded(np.add.reduce(powers, axis=axis, keepdims=True), x), x.dtype, out)
+        powers = _less_maximum(x, axis)
+        powers = rounded(np.exp(powers, powers), x.dtype)
+        sums = np.add.reduce(powers, axis=axis, keepdims=True)
+        return narrowed(np.divide(powers, _rounded(sums, x), powers), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
     result /= np.add.reduce(result, axis=axis, keepdims=True)
@@ -39,21 +42,23 @@ def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
     if is_half(x.dtype):
         differences = _less_maximum(x, axis)
-        sums = np.add.reduce(_rounded(np.exp(differences), x), axis=axis, keepdims=True)
-        return narrowed(differences - _rounded(np.log(_rounded(sums, x)), x), x.dtype, out)
+        sums = np.add.reduce(rounded(np.exp(differences), x.dtype), axis=axis, keepdims=True)
+        differences -= _rounded(np.log(_rounded(sums, x)), x)
+        return narrowed(differences, x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     result -= np.log(np.add.reduce(np.exp(result), axis=axis, keepdims=True))
     return result
 
 
 def _less_maximum(x: Array, axis: int) -> Array:
-    """Small floats less their maximum, as float32."""
+    """Small floats less their maximum, as float32. (Of what float16 has no numbers for, the powers are 0 as well.)"""
     wide = widened(x)
-    return _rounded(wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf), x)
+    wide -= np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
+    return rounded(wide, x.dtype)
 
 
 def _rounded(wide: Array, x: Array) -> Array:
-    """``wide`` rounded to elements of the type of ``x``."""
+    """``wide`` rounded to elements of the type of ``x``, with all its infinities."""
     return widened(narrowed(wide, x.dtype))
 
 

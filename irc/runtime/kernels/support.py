@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -133,13 +133,6 @@ def is_array(value: Any) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
-def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
-    """``x`` with elements of type ``dtype``, in ``out`` if that is given; it may be ``x`` itself."""
-    if x is out:
-        return x
-    return narrowed(x, dtype, out)
-
-
 def chosen(condition: Array, x: Array, y: Array) -> Array:
     """``np.where`` of two arrays of one type; by bits if there are many, for on an irregular mask it guesses wrong.
 
@@ -156,112 +149,13 @@ def chosen(condition: Array, x: Array, y: Array) -> Array:
     return found.view(x.dtype)
 
 
+_BY_BITS = 4096
+"""Smaller arrays are left to NumPy: a few calls take as long."""
+
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 """The integers of a size."""
-
-
-def comparable(x: Array) -> Array:
-    """``x``, or of halves its elements as float32, whose NaNs NumPy sorts behind all other numbers.
-
-    Those of bfloat16 it sorts anywhere; those of float16, too, where versions before 2.4 compare parts of an array.
-    """
-    return x.astype(np.float32) if is_half(x.dtype) else x
 
 
 def is_half(dtype: AnyDType) -> bool:
     """Whether arithmetic on ``dtype`` is to be done in float32: float16, bfloat16 and smaller floats."""
     return (dtype.kind == "f" and dtype.itemsize < 4) or dtype.kind == "V"
-
-
-def widened(x: Array) -> Array:
-    """``x`` as float32, if it is of a smaller float type; else as it is.
-
-    Of float16, by bits, a seventh of the time that NumPy takes: as those of a float32 they stand for 2**-112 of it.
-    """
-    if not is_half(x.dtype):
-        return x
-    if x.dtype != np.float16 or x.size < _BY_BITS:
-        return x.astype(np.float32)
-    return _by_blocks(_widen, x, np.dtype(np.float32))
-
-
-def _by_blocks(convert: Callable[[Array, Array], None], x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
-    """What ``convert`` makes of ``x``, part by part: in ``out``, or in a new array, whose axes lie as those of ``x``.
-
-    Not in NumPy's order K: of axes whose strides are 0 or equal, its functions have several.
-    """
-    axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
-    ordered = x.transpose(axes)
-    made: Array = np.empty(ordered.shape, dtype) if out is None else out.transpose(axes)
-    source, target = ordered.reshape(-1), made.reshape(-1)  # the latter is dense, and so a view
-    for start in range(0, x.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        convert(source[part], target[part])
-    return made.transpose(np.argsort(axes)) if out is None else out
-
-
-def _widen(x: Array, out: Array) -> None:
-    bits: Array = x.view(np.int16)
-    if bits.max() >= _INFINITY or x.view(np.uint16).max() >= _MINUS_INFINITY:
-        np.copyto(out, x)  # the exponent of these, and of NaNs, grows
-        return
-    wide: Array = out.view(np.int32)
-    np.copyto(wide, bits)
-    wide <<= _DROPPED
-    wide &= _SIGN_AND_NUMBER
-    out *= _RAISE
-
-
-def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
-    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it has such.
-
-    Of float32 to float16, by bits: NumPy takes twice as long, and fifty times wherever a number leaves the range of
-    normal ones, for each of these raises a flag.
-    """
-    by_bits = x.dtype == np.float32 and dtype == np.float16 and x.size >= _BY_BITS
-    if not by_bits or (out is not None and not (x.flags.c_contiguous and out.flags.c_contiguous)):
-        if out is None:
-            return x.astype(dtype, copy=False)
-        np.copyto(out, x, casting="unsafe")
-        return out
-    return _by_blocks(_narrow, x, dtype, out)
-
-
-def _narrow(x: Array, out: Array) -> None:
-    bits: Array = x.view(np.int32)
-    size = bits & _WITHOUT_SIGN
-    if size.max() > _INFINITE:
-        np.copyto(out, x, casting="unsafe")  # as NumPy does, NaNs keep their bits
-        return
-    # Half a unit in the last place less a bit, and the bit that is the last one then: ties go to even numbers.
-    found = size >> _DROPPED
-    found &= 1
-    found += _REBASED
-    found += size
-    found >>= _DROPPED
-    np.minimum(found, _INFINITY, out=found)
-    # Next to 0 the result counts units of 2**-24, to which adding 1/2 rounds. Beyond, the count is no less than 0x400.
-    units: Array = (size.view(np.float32) + _HALF).view(np.int32)
-    units -= _HALF.view(np.int32)
-    np.minimum(units, _LEAST_NORMAL, out=units)
-    np.maximum(found, units, out=found)
-    bits = bits >> 16
-    bits &= _SIGN
-    found |= bits
-    np.copyto(out.view(np.int16), found, casting="unsafe")
-
-
-_BLOCK = 1 << 15
-"""Elements that are narrowed at once, and stay in the cache meanwhile."""
-
-_BY_BITS = 4096
-"""Smaller arrays are left to NumPy: a few calls take as long."""
-
-_WITHOUT_SIGN, _INFINITE, _SIGN = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x8000)
-_DROPPED, _LEAST_NORMAL, _HALF = np.int32(13), np.int32(0x400), np.float32(0.5)
-_REBASED = np.int32(0xFFF - (112 << 23))
-"""Exponents of float32 are larger by 112."""
-
-_INFINITY, _MINUS_INFINITY = 0x7C00, 0xFC00
-_SIGN_AND_NUMBER = np.int32(~0x70000000)  # the sign was repeated in between
-_RAISE = np.float32(2.0**112)

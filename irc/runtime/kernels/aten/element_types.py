@@ -16,6 +16,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import SCALAR_TYPES, DType
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.support import AnyDType, Array, is_half
 from irc.runtime.values import is_array
 
@@ -119,7 +120,9 @@ def wide(dtype: AnyDType) -> AnyDType:
 def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
     """``value``, a tensor or a number, as an array of element type ``dtype``; not copied if it is that already."""
     if is_array(value):
-        return value if dtype is None or value.dtype == dtype else value.astype(dtype)
+        if dtype is None or value.dtype == dtype:
+            return value
+        return widened(value) if dtype == FLOAT32 and is_half(value.dtype) else narrowed(value, dtype)
     own = number_dtype(value)
     try:
         array: Array = np.asarray(value, np.float64 if own == FLOAT32 else np.complex128 if own.kind == "c" else own)

@@ -10,8 +10,9 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half, widened
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half
 
 
 def _checked(rank_a: int, rank_b: int) -> Any:

@@ -23,6 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.halves import narrowed
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function, shapes_differ
 from irc.runtime.kernels.registry import Kernel
@@ -83,7 +84,7 @@ def run(computation: Computation, into: Array | None = None) -> Array:
         if natural == out.dtype:
             compute(*arrays, out=out)
         else:
-            np.copyto(out, compute(*arrays), casting="unsafe")
+            narrowed(np.broadcast_to(compute(*arrays), out.shape), out.dtype, out)
     except ValueError as error:
         raise shapes_differ(error, *arrays) from None
     return out

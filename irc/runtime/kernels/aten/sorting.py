@@ -11,8 +11,9 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table
+from irc.runtime.kernels.halves import comparable
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, axis_in, check_size, comparable
+from irc.runtime.kernels.support import Array, axis_in, check_size
 from irc.runtime.values import is_array
 
 

@@ -1,0 +1,143 @@
+"""Small floats: what is computed of them is computed in float32, and rounded.
+
+NumPy converts float16 one number after the other, and takes fifty times as long for what leaves the range of normal
+numbers, for each of these raises a flag. So large arrays are converted by bits, in blocks that stay in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from irc.runtime.kernels.numerics import at_least, at_most
+from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import AnyDType, Array, c_order, is_half
+
+HALF, FLOAT = np.dtype(np.float16), np.dtype(np.float32)
+
+BLOCK = 1 << 15
+"""Elements that are converted at once, and stay in the cache meanwhile."""
+
+_BY_BITS = 4096
+"""Smaller arrays are left to NumPy: a few calls take as long."""
+
+
+def comparable(x: Array) -> Array:
+    """``x``, or of halves its elements as float32, whose NaNs NumPy sorts behind all other numbers.
+
+    Those of bfloat16 it sorts anywhere; those of float16, too, where versions before 2.4 compare parts of an array.
+    """
+    return widened(x)
+
+
+def widened(x: Array, out: Array | None = None) -> Array:
+    """``x`` as float32, in ``out`` if that is given, if it is of a smaller float type; else as it is.
+
+    Of float16, by bits: as those of a float32 they stand for 2**-112 of it.
+    """
+    if not is_half(x.dtype):
+        return x
+    return _converted(_widen, x, FLOAT, out, by_bits=x.dtype == HALF)
+
+
+def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
+    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it has such."""
+    return _converted(_narrow, x, dtype, out, by_bits=x.dtype == FLOAT and dtype == HALF)
+
+
+def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
+    """``x`` with elements of type ``dtype``, in ``out`` if that is given; it may be ``x`` itself."""
+    return x if x is out else narrowed(x, dtype, out)
+
+
+def rounded(x: Array, dtype: AnyDType) -> Array:
+    """float32 ``x`` with its elements rounded as those of the small type ``dtype`` are, in place if that is float16.
+
+    Then, what is beyond the range of float16 stays finite, and 0 has no sign.
+    """
+    if dtype != HALF:
+        return widened(narrowed(x, dtype))
+    unit = x.view(np.int32) & _EXPONENT
+    at_least(unit, _LEAST_NORMAL, unit)
+    unit += _ROUNDING
+    x += unit.view(np.float32)
+    x -= unit.view(np.float32)
+    return x
+
+
+def _converted(
+    convert: Callable[[Array, Array], None], x: Array, dtype: AnyDType, out: Array | None, by_bits: bool
+) -> Array:
+    """``x`` with elements of type ``dtype``, part by part by ``convert``, or by NumPy.
+
+    A new array has its axes lie as those of ``x``. Not in NumPy's order K: of axes whose strides are 0 or equal, its
+    functions have several.
+    """
+    if not by_bits or x.size < _BY_BITS or (out is not None and not out.flags.c_contiguous):
+        if out is None:
+            return x.astype(dtype, copy=False)
+        np.copyto(out, x, casting="unsafe")
+        return out
+    if out is not None:
+        x = c_order(x)
+    axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    ordered = x.transpose(axes)
+    made: Array = np.empty(ordered.shape, dtype) if out is None else out.transpose(axes)
+    source, target = ordered.reshape(-1), made.reshape(-1)  # the latter is dense, and so a view
+    for start in range(0, x.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        convert(source[part], target[part])
+    return made.transpose(np.argsort(axes)) if out is None else out
+
+
+def _widen(x: Array, out: Array) -> None:
+    bits: Array = x.view(np.int16)
+    if bits.max() >= _INFINITY or x.view(np.uint16).max() >= _MINUS_INFINITY:
+        np.take(_every(), x.view(np.uint16), out=out, mode="clip")  # the exponent of these, and of NaNs, grows
+        return
+    wide: Array = out.view(np.int32)
+    np.copyto(wide, bits)
+    wide <<= _DROPPED
+    wide &= _SIGN_AND_NUMBER
+    out *= _RAISE
+
+
+@lru_cache(maxsize=1)
+def _every() -> Array:
+    """All numbers of float16."""
+    return np.arange(1 << 16, dtype=np.uint16).view(HALF).astype(FLOAT)
+
+
+def _narrow(x: Array, out: Array) -> None:
+    """Adding 2**13 of the power of two in a number leaves it in units of its last place in float16, rounded."""
+    bits: Array = x.view(np.int32)
+    size, sums = (scratch(purpose, x.shape, bits.dtype) for purpose in ("sizes of halves", "sums of halves"))
+    largest = np.bitwise_and(bits, _WITHOUT_SIGN, size).max()
+    if largest > _INFINITE:
+        np.copyto(out, x, casting="unsafe")  # as NumPy does, NaNs keep their bits
+        return
+    if largest > _BEYOND:
+        at_most(size, _BEYOND, size)
+    at_least(np.bitwise_and(size, _EXPONENT, sums), _LEAST_NORMAL, sums)
+    sums += _COUNTING
+    number = sums.view(np.float32)
+    number += size.view(np.float32)
+    # Now its lowest bits are those units, and its exponent less 2 is 128 more than float16's: both, side by side.
+    sums *= _SIDE_BY_SIDE
+    sums |= np.bitwise_and(bits, _SIGN, size)
+    sums >>= 16
+    np.copyto(out.view(np.int16), sums, casting="unsafe")
+
+
+_WITHOUT_SIGN, _SIGN, _EXPONENT = np.int32(0x7FFFFFFF), np.int32(-1 << 31), np.int32(0x7F800000)
+_INFINITE = _EXPONENT
+_BEYOND, _LEAST_NORMAL = np.array(143 << 23, np.int32), np.array(113 << 23, np.int32)  # 2**16, 2**-14
+_COUNTING = np.int32((13 << 23) + 0x800)  # with 2 in the exponent's lowest bits, as they will lie in float16
+_ROUNDING = np.int32((13 << 23) + 0x400000)  # half more, so that no sum of other sign is of another power of two
+_SIDE_BY_SIDE = np.int32((1 << 16) + (1 << 3))
+
+_DROPPED, _INFINITY, _MINUS_INFINITY = np.int32(13), 0x7C00, 0xFC00
+_SIGN_AND_NUMBER = np.int32(~0x70000000)  # the sign was repeated in between
+_RAISE = np.float32(2.0**112)
