@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.runtime.kernels import generate
+from irc.runtime.kernels.support import counting
 from tests.kernels.helpers import bind, check_against_ort, run_kernel
 
 
@@ -129,6 +131,25 @@ def test_trilu(rows, columns, k, upper):
     expected = (np.triu if upper else np.tril)(x, near)
     found = run_kernel("Trilu", [x, np.array(k)], {"upper": int(upper)}, 14)[0]
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("strip", [(1, 3), (2, 100), (64, 16)])
+@pytest.mark.parametrize("dtype", [np.float32, bool, np.complex128, ml_dtypes.bfloat16, object])
+def test_trilu_strip_by_strip(strip, dtype, monkeypatch):
+    monkeypatch.setattr(generate, "_STRIP", strip[0])
+    monkeypatch.setattr(generate, "_STRIPS", strip[1])
+    for shape in ((2, 11, 7), (7, 11), (150, 3), (3, 150), (1, 2, 70, 70)):
+        x: Any = np.arange(1, 1 + int(np.prod(shape))).reshape(shape)
+        x = x.astype(str).astype(object) if dtype is object else x.astype(dtype)
+        rows, columns = counting(shape[-2])[:, None], counting(shape[-1])
+        for k in (-200, -6, -1, 0, 1, 5, 68, 200):
+            for upper in (0, 1):
+                kept = columns >= rows + k if upper else columns <= rows + k
+                expected = np.where(kept, x, "" if dtype is object else np.zeros((), dtype))
+                for laid in (x, x[..., ::-1].copy()[..., ::-1]):
+                    found = run_kernel("Trilu", [laid, np.array(k)], {"upper": upper}, 14)[0]
+                    assert found.dtype == x.dtype
+                    np.testing.assert_array_equal(found, expected)
 
 
 def test_trilu_of_strings_fills_with_empty_ones():

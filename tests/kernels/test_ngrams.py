@@ -51,6 +51,22 @@ def test_words_and_places_in_any_order() -> None:
     assert found.tolist() == [[40, 0, 60, 0, 20]]
 
 
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+def test_ngrams_that_share_a_place(mode: str) -> None:
+    """There, what each counts for is added, in double precision."""
+    weights = np.random.default_rng(1).standard_normal(len(GRAMS))
+    apart = attributes(mode=mode, weights=weights.tolist(), max_skip_count=1)
+    at = np.array([3, 0, 3, 1, 3, 0, 6, 6])
+    (found,) = run_kernel("TfIdfVectorizer", [TOKENS], apart | {"ngram_indexes": at.tolist()}, 9)
+    (counts,) = run_kernel("TfIdfVectorizer", [TOKENS], apart | {"mode": "TF"}, 9)
+    values = counts.astype(np.float64)
+    if mode != "TF":
+        values = (np.minimum(values, 1) if mode == "IDF" else values) * weights
+    expected = np.zeros((len(TOKENS), 7))
+    np.add.at(expected.T, at, values.T)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
 def test_by_counting() -> None:
     """Each n-gram at each place and with each distance between its tokens."""
     (found,) = run_kernel("TfIdfVectorizer", [TOKENS], attributes(max_skip_count=2), 9)

@@ -242,6 +242,36 @@ def test_constant_pads_of_any_type(dtype):
     assert run_kernel("Pad", [x, ints(0, 1)], {}, 13)[0][-1] == np.zeros(1, dtype)[0] or dtype is object
 
 
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (3, 4, 5), (2, 1, 3, 2), (4, 0, 3)])
+def test_pads_axis_by_axis(mode, shape):
+    """Element by element as what one index an axis selects, for strings and numbers, however they lie."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 99, shape)
+    for laid in (x, x.T.copy().T, x[::-1, ...], x.astype(str).astype(object)):
+        for _ in range(5):
+            pads = [(0, 0) if not d else tuple(rng.integers(0, 9, 2).tolist()) for d in shape]
+            expected = laid
+            for axis, (begin, end) in enumerate(pads):
+                if begin or end:
+                    expected = expected.take(places(begin, end, shape[axis], mode), axis)
+            amounts = np.array([*(b for b, _ in pads), *(e for _, e in pads)])
+            assert_same(run_kernel("Pad", [laid, amounts], {"mode": mode}, 19), [np.ascontiguousarray(expected)])
+
+
+def places(begin: int, end: int, size: int, mode: str) -> list[int]:
+    there = list(range(size))
+    cycle = {"reflect": there + there[-2:0:-1], "wrap": there}.get(mode, there)
+    wanted = range(-begin, size + end)
+    return [min(max(i, 0), size - 1) if mode == "edge" else cycle[i % len(cycle)] for i in wanted]
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+def test_pad_of_one_string(mode):
+    found = run_kernel("Pad", [np.array("a", object), np.array([], np.int64)], {"mode": mode}, 19)[0]
+    assert (found.shape, found.item()) == ((), "a")
+
+
 def test_default_pad_of_strings():
     assert run_kernel("Pad", [np.array(["a"], object), ints(1, 0)], {}, 13)[0].tolist() == ["", "a"]
 

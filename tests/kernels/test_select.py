@@ -49,6 +49,34 @@ def test_unique(sort, axis):
         check_against_ort("Unique", [np.array(["b", "a", "b"], object)], {"sorted": sort}, 11, n_outputs=4)
 
 
+@pytest.mark.parametrize("columns", [1, 3, 8])
+@pytest.mark.parametrize("shape", [(60, 3), (40, 20), (9, 2, 3), (30, 1), (5, 0), (0, 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
+def test_distinct_rows(columns, shape, dtype, monkeypatch):
+    """As NumPy finds them; of those with NaNs, none equals another."""
+    monkeypatch.setattr(select, "_COLUMNS", columns)
+    for levels in (2, 3, 50):
+        x = np.random.default_rng(levels).integers(0, levels, shape).astype(dtype)
+        if dtype is np.float32:
+            x[x == 1] = -0.0
+            x.flat[::7], x.flat[1::11] = np.nan, np.inf
+        found = run_kernel("Unique", [x], {"axis": 0}, 11, n_outputs=4)
+        values, first, inverse, counts = np.unique(x, True, True, True, axis=0)
+        for ours, expected in zip(found, (values, first, inverse.reshape(-1), counts), strict=True):
+            assert ours.dtype == expected.dtype
+            assert ours.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+def test_many_rows_are_not_compared_one_by_one(monkeypatch):
+    """All differ in the first columns."""
+    sorts: list[int] = []
+    real = np.lexsort
+    monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys)) or real(keys))
+    x = np.random.default_rng(0).standard_normal((500, 64)).astype(np.float32)
+    check_against_ort("Unique", [x], {"axis": 0}, 11, n_outputs=4)
+    assert sorts == [select._COLUMNS + 1]
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64])
 def test_top_k(axis, dtype):

@@ -14,9 +14,7 @@ from irc.runtime.kernels.support import (
     axis_in,
     blank,
     check_size,
-    chosen,
     counting,
-    fresh,
     ints,
     is_half,
     numpy_dtype,
@@ -126,8 +124,23 @@ def trilu(node: Node) -> Kernel:
         rows, columns = x.shape[-2:]
         # Diagonals beyond the corners are all alike; so k, whatever its size, fits the arithmetic below.
         diagonal = 0 if k is None else max(-rows - 1, min(int(scalar(k, "k")), columns + 1))
-        compare = np.greater_equal if upper else np.less_equal
-        kept: Array = compare(counting(columns), counting(rows)[:, None] + diagonal)
-        return fresh(chosen(kept, x, np.asarray(blank(x.dtype))), x)
+        edge = diagonal if upper else diagonal + 1  # in each row, what is left of the column there goes, or stays
+        out, nothing = np.empty(x.shape, x.dtype), np.full(columns, blank(x.dtype), x.dtype)
+        step = max(_STRIP, -(-rows // _STRIPS))
+        for start in range(0, rows, step):
+            strip, end = (..., slice(start, start + step)), min(rows, start + step)
+            low, high = (max(0, min(at + edge, columns)) for at in (start, end))
+            kept, zero = slice(low, None), slice(None, low)
+            if not upper:
+                kept, zero = slice(None, high), slice(high, None)
+            out[(*strip, kept)] = x[(*strip, kept)]
+            out[(*strip, zero)] = nothing[zero]
+            is_left = counting(columns)[low:high] < counting(rows)[start:end, None] + edge
+            np.copyto(out[(*strip, slice(low, high))], nothing[low:high], where=is_left if upper else ~is_left)
+        return out
 
     return run
+
+
+_STRIP, _STRIPS = 64, 16
+"""Rows of a triangle that are written together: so many at least, and no more strips than this."""

@@ -6,6 +6,7 @@ once, so that work does not grow with the size of the pool.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -80,37 +81,46 @@ def tf_idf_vectorizer(node: Node) -> Kernel:
     trie, width = Trie.of(grams), max(at) + 1
     lengths = range(least, min(most, max(map(len, grams))) + 1)
     place, weight = np.array(at), np.array(weights or [1.0] * len(grams), np.float64)
+    shared = len(set(at)) < len(at)
 
     def run(x: Array) -> Array:
         if x.ndim not in (1, 2):
             raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [c] or [rows, c]")
         rows = x if x.ndim == 2 else x[None]
-        numbers = np.array([trie.tokens.get(t, -1) for t in rows.reshape(-1).tolist()], np.int64).reshape(rows.shape)
-        counts = np.zeros(check_size((len(rows), len(grams)), np.dtype(np.float64)))
+        known = map(trie.tokens.get, rows.reshape(-1).tolist(), repeat(-1))
+        numbers = np.fromiter(known, np.int64, rows.size).reshape(rows.shape)
+        found = [np.empty(0, np.int64)]
         for length in lengths:
             for step in range(1, 2 + (skips if length > 1 else 0)):
                 if (length - 1) * step >= rows.shape[1]:
                     break
-                _count(trie, numbers, length, step, counts)
+                found.append(_found(trie, numbers, length, step, len(grams)))
                 pace()
-        if mode != "TF":
-            counts = (counts if mode == "TFIDF" else np.minimum(counts, 1)) * weight
-        found = np.zeros(check_size((len(rows), width), np.dtype(np.float64)))
-        np.add.at(found.T, place, counts.T)
-        return found.astype(np.float32).reshape(*x.shape[:-1], width)
+        seen = np.sort(np.concatenate(found))
+        starts = np.flatnonzero(np.diff(seen, prepend=-1))
+        counts = np.diff(starts, append=len(seen))
+        row, gram = np.divmod(seen[starts], len(grams))
+        values = counts if mode == "TF" else (counts if mode == "TFIDF" else np.minimum(counts, 1)) * weight[gram]
+        cells = row * width + place[gram]
+        if shared:
+            cells, of_cell = np.unique(cells, return_inverse=True)
+            values = np.bincount(of_cell, values)
+        out = np.zeros(check_size((*x.shape[:-1], width), np.dtype(np.float32)), np.float32)
+        out.reshape(-1)[cells] = values
+        return out
 
     return run
 
 
-def _count(trie: Trie, numbers: Array, length: int, step: int, counts: Array) -> None:
-    """Add how often each n-gram of ``length`` tokens, every ``step``th, stands in each row."""
+def _found(trie: Trie, numbers: Array, length: int, step: int, grams: int) -> Array:
+    """``row * grams + gram`` for each n-gram of ``length`` tokens, every ``step``th, that stands in a row."""
     places = numbers.shape[1] - (length - 1) * step
     at = np.zeros((len(numbers), places), np.int64)
     for i in range(length):
         at = trie.follow(at, numbers[:, i * step : i * step + places])
     gram = np.where(at >= 0, trie.gram[at], -1)
-    rows, _ = seen = np.nonzero(gram >= 0)
-    np.add.at(counts, (rows, gram[seen]), 1)
+    row, _ = seen = np.nonzero(gram >= 0)
+    return row * grams + gram[seen]
 
 
 def _pool(node: Node) -> list[tuple[Any, ...]]:

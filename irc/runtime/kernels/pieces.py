@@ -219,24 +219,30 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     check_size(sizes, x.dtype)
     # One end may lose more than the axis has, and the other get it back: then nothing is kept.
     ends = [max(0, d + min(e, 0)) for d, (_, e) in zip(x.shape, amounts, strict=True)]
-    kept = x[tuple(slice(max(0, -b), end) for end, (b, _) in zip(ends, amounts, strict=True))]
+    kept = x[(*(slice(max(0, -b), end) for end, (b, _) in zip(ends, amounts, strict=True)), ...)]
     added = [(max(0, b), max(0, e)) for b, e in amounts]
-    if mode == "constant":
-        out = np.full(sizes, blank(x.dtype) if value is None else value, x.dtype)
-        out[tuple(slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True))] = kept
-        return out
-    out = kept
+    filled = mode == "constant"
+    out = np.full(sizes, blank(x.dtype) if value is None else value, x.dtype) if filled else np.empty(sizes, x.dtype)
+    inner = [slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True)]
+    out[(*inner, ...)] = kept
     for axis, (begin, end) in enumerate(added):
-        if begin or end:
-            out = out.take(_sources(begin, end, kept.shape[axis], mode), axis)
-    return fresh(out, x)
+        if not filled and (begin or end):
+            part = out[(*(slice(None),) * (axis + 1), *inner[axis + 1 :])]
+            _extend(np.moveaxis(part, axis, 0), begin, kept.shape[axis], mode)
+    return out
 
 
-def _sources(begin: int, end: int, size: int, mode: str) -> Array:
-    """For each place along a padded axis, the index of the element that stands there."""
+def _extend(x: Array, begin: int, size: int, mode: str) -> None:
+    """Write what is before and behind the ``size`` elements from ``begin`` on along the first axis, made of those."""
+    inner, behind = x[begin : begin + size], x[begin + size :]
+    x[:begin] = inner[_sources(np.arange(-begin, 0), size, mode)]
+    behind[:] = inner[_sources(np.arange(size, size + len(behind)), size, mode)]
+
+
+def _sources(places: Array, size: int, mode: str) -> Array:
+    """For ``places`` before and behind an axis, the index of the element that stands there."""
     if size == 0:
         raise Error("IRC421", f"an axis without elements cannot be padded by mode {mode!r}")
-    places = np.arange(-begin, size + end)
     if mode == "edge":
         return np.clip(places, 0, size - 1)
     if mode == "wrap":

@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.halves import comparable
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axis_in, c_order, fresh, scalar
+from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -55,12 +55,14 @@ def unique(node: Node) -> Kernel:
 
     def run(x: Array) -> Any:
         along = None if axis is None else axis_in(axis, x.ndim)
-        # NumPy compares whole parts of an array only if they are numbers: of strings, their ranks.
-        ranked = comparable(x) if along is None or not x.dtype.hasobject else np.unique(x, return_inverse=True)[1]
-        values, first, inverse, counts = np.unique(
-            ranked.reshape(x.shape), return_index=True, return_inverse=True, return_counts=True, axis=along
-        )
-        values = values if ranked is x else x.take(first, along)
+        if along is None or x.ndim == 1:
+            values, first, inverse, counts = np.unique(
+                comparable(x), return_index=True, return_inverse=True, return_counts=True
+            )
+            values = values if values.dtype == x.dtype else x.reshape(-1)[first]
+        else:
+            first, inverse, counts = _distinct(_parts(x, along))
+            values = x.take(first, along)
         inverse = inverse.reshape(-1)
         if in_order:
             order = np.argsort(first)
@@ -73,6 +75,38 @@ def unique(node: Node) -> Kernel:
         return results[0] if count == 1 else tuple(results)
 
     return run
+
+
+def _parts(x: Array, axis: int) -> Array:
+    """What stands at each place along ``axis``, as a row of numbers: of strings, their ranks."""
+    ranked = comparable(x) if not x.dtype.hasobject else np.unique(x, return_inverse=True)[1].reshape(x.shape)
+    return np.moveaxis(ranked, axis, 0).reshape(x.shape[axis], math.prod(x.shape[:axis] + x.shape[axis + 1 :]))
+
+
+def _distinct(rows: Array) -> tuple[Array, Array, Array]:
+    """Of the distinct ``rows``, sorted: where the first of each is, which of them each row is, and how many are equal.
+
+    Columns are compared a few at a time, until all rows differ: NumPy's own comparison of rows takes ten times as long.
+    """
+    order, rank = counting(len(rows)), np.zeros(len(rows), np.int64)
+    for start in range(0, rows.shape[1], _COLUMNS):
+        columns = rows[:, start : start + _COLUMNS].T
+        order = np.lexsort((*columns[::-1], rank))
+        one, other = columns[:, order[:-1]], columns[:, order[1:]]
+        differs = ((one != other) & ((one == one) | (other == other))).any(axis=0)  # NaNs are sorted as if equal
+        differs |= np.diff(rank[order]) != 0
+        rank[order[1:]] = differs.cumsum()
+        rank[order[:1]] = 0
+        if differs.all():
+            break
+    starts = np.append(True, (rows[order[1:]] != rows[order[:-1]]).any(axis=1))[: len(rows)]
+    inverse = np.empty_like(order)
+    inverse[order] = starts.cumsum() - 1
+    return order[starts], inverse, np.diff(np.append(np.flatnonzero(starts), len(rows)))
+
+
+_COLUMNS = 8
+"""Columns by which rows are sorted at once."""
 
 
 @kernel("onnx::TopK", since=10)
