@@ -142,16 +142,18 @@ def test_unique_can_be_undone(numbers, in_order):
 
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.uint8])
+@pytest.mark.parametrize("parts", [4, 512])
 @pytest.mark.parametrize("kind", ["distinct", "equal", "few values", "NaNs", "all NaN"])
 def test_few_of_many_are_those_that_sorting_gives(
-    kind: str, dtype: type, largest: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, dtype: type, largest: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(select, "_PARTS", parts)
     rng = np.random.default_rng(0)
     x = rng.permutation(6000).reshape(3, 500, 4) % (256 if dtype is np.uint8 else 9999)
     x = {"equal": np.zeros_like(x), "few values": x % 5}.get(kind, x).astype(dtype)
     if "NaN" in kind and np.dtype(dtype).kind == "f":
         x[rng.random(x.shape) < (0.01 if kind == "NaNs" else 2)] = np.nan
-    for k in (1, 7, 62):
+    for k in (1, 2, 7, 62):
         inputs, attributes = [x, np.array([k])], {"axis": 1, "largest": largest}
         found = run_kernel("TopK", inputs, attributes, 11, 2)
         with monkeypatch.context() as sorting:
@@ -159,3 +161,19 @@ def test_few_of_many_are_those_that_sorting_gives(
             expected = run_kernel("TopK", inputs, attributes, 11, 2)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_few_of_very_many_are_not_looked_for_among_all(monkeypatch):
+    """In rows of a vocabulary, one of which has NaNs, and one of numbers that are all equal."""
+    looked_at: list[int] = []
+    real = np.partition
+    monkeypatch.setattr(np, "partition", lambda x, *a: looked_at.append(x.shape[-1]) or real(x, *a))
+    x = np.random.default_rng(0).standard_normal((3, 32000)).astype(np.float32)
+    check_against_ort("TopK", [x, np.array([50])], {}, 11, n_outputs=2)
+    assert max(looked_at) < 2000
+    x[0, ::999], x[1] = np.nan, 1
+    for largest in (0, 1):
+        found = run_kernel("TopK", [x, np.array([50])], {"largest": largest}, 11, n_outputs=2)
+        order = select._order(x[..., None], bool(largest))[:, :50, 0]
+        np.testing.assert_array_equal(found[1], order)
+        np.testing.assert_array_equal(found[0], np.take_along_axis(x, order, 1))

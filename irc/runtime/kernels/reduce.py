@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,14 +183,14 @@ def cumprod(node: Node) -> Kernel:
 
 
 def _accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:
-    """``ufunc.accumulate``, which follows one line after the other: all at once where they lie side by side."""
+    """``ufunc.accumulate``, which follows one line after the other: all at once, where they lie side by side."""
     if math.prod(x.shape[axis + 1 :]) < _SIDE_BY_SIDE or x.size < _LINES * x.shape[axis]:
         ufunc.accumulate(x, axis, dtype=out.dtype, out=out)
         return
-    lines, sums = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
-    np.copyto(sums[:1], lines[:1])
-    for i in range(1, len(lines)):
-        ufunc(sums[i - 1], lines[i], sums[i])
+    lines = np.array(np.moveaxis(x, axis, 0), out.dtype, order="C")
+    for before, line in pairwise(lines.reshape(len(lines), math.prod(lines.shape[1:]))):
+        ufunc(before, line, line)
+    np.copyto(np.moveaxis(out, axis, 0), lines)
 
 
 _SIDE_BY_SIDE, _LINES = 16, 512

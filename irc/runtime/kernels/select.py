@@ -165,8 +165,7 @@ def _of_few(x: Array, k: int, largest: bool) -> Array | None:
     """The first ``k`` of `_order`; None where numbers are too few, and NaNs are taken."""
     n = x.shape[1]
     rows = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(-1, n)
-    at = n - k if largest else k - 1
-    last = np.partition(rows, at, 1)[:, at, None]
+    last = _kth(rows, k, largest)[:, None]
     if not (last == last).all():
         return None
     taken = ~(rows < last) if largest else rows <= last  # NaNs are the largest
@@ -174,7 +173,33 @@ def _of_few(x: Array, k: int, largest: bool) -> Array | None:
         equal = rows == last
         others = taken & ~equal
         taken = others | (equal & (equal.cumsum(1) <= k - others.sum(1, keepdims=True)))
-    indices = np.nonzero(taken)[1].reshape(len(rows), k)
+    indices = (np.flatnonzero(taken) % n).reshape(len(rows), k)
     order = _order(np.take_along_axis(rows, indices, 1)[..., None], largest)[..., 0]
     found = np.take_along_axis(indices, order, 1)
     return found.reshape(x.shape[0], x.shape[2], k).swapaxes(1, 2)
+
+
+def _kth(rows: Array, k: int, largest: bool) -> Array:
+    """The ``k``-th largest (smallest) number of each row; NaNs are the largest.
+
+    In a long row, it is no smaller than the ``k``-th of the largest numbers of its parts, and few others are.
+    """
+    n, parts = rows.shape[1], max(_PARTS, 16 * k)
+    extreme = np.maximum.reduce if largest else np.minimum.reduce
+    if k == 1:
+        return extreme(rows, 1)
+    at = n - k if largest else k - 1
+    if n < 4 * parts:
+        return np.partition(rows, at, 1)[:, at]
+    in_parts = rows[:, : n // parts * parts].reshape(len(rows), -1, parts)
+    bounds = _kth(extreme(in_parts, 1), k, largest)
+    found = np.empty_like(bounds)
+    for i, (row, bound) in enumerate(zip(rows, bounds, strict=True)):
+        near = row[~(row < bound if largest else row > bound)]
+        at = len(near) - k if largest else k - 1
+        found[i] = np.partition(near, at)[at]
+    return found
+
+
+_PARTS = 512
+"""Of a long row: with fewer, many of its numbers are left."""
