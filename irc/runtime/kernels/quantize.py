@@ -66,7 +66,9 @@ def quantize_linear(node: Node) -> Kernel:
         if limits is not None:
             np.rint(wide, out=wide)
         if zero is not None:
-            wide += _spread(zero, x, axis, block).astype(np.float32)
+            offset = _spread(zero, x, axis, block).astype(np.float32)
+            if limits is None or offset.any():  # of floats, 0 loses its sign
+                wide += offset
         if limits is None:
             return conversion(dtype, saturate)(wide)
         np.clip(wide, *limits, out=wide)

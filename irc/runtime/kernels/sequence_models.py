@@ -11,7 +11,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, is_half
+from irc.runtime.kernels.support import Array, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -29,7 +29,8 @@ def _rotary_embedding(node: Node) -> Kernel:
         if rotated % 2 or not 0 < rotated <= by_head.shape[-1]:
             raise Error("IRC421", f"{rotated} elements of each head's {by_head.shape[-1]} cannot be rotated in pairs")
         cos, sin = (_angles(table, positions, rotated // 2, by_head.shape) for table in (cos, sin))
-        result: Array = np.empty(by_head.shape, x.dtype)
+        out = np.empty(x.shape, x.dtype)
+        result = _by_head(out, heads)
         result[..., rotated:] = by_head[..., rotated:]
         halves = (slice(0, rotated, 2), slice(1, rotated, 2))
         if not is_interleaved:
@@ -37,7 +38,7 @@ def _rotary_embedding(node: Node) -> Kernel:
         a, b = (by_head[..., half] for half in halves)
         result[..., halves[0]] = cos * a - sin * b
         result[..., halves[1]] = sin * a + cos * b
-        return result.reshape(x.shape) if x.ndim == 3 else c_order(result.swapaxes(1, 2))
+        return out
 
     return run
 
