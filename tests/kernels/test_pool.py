@@ -50,6 +50,34 @@ def test_max_pool(case, opset):
     check_against_ort("MaxPool", [values(*shape)], attrs, opset)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint8])
+@pytest.mark.parametrize("case", [*WINDOWS, *CEIL, "dilated"])
+def test_maxima_along_rows_that_are_one_line(case, dtype, monkeypatch):
+    """They are those of row by row, with NaNs and infinities, however the operand lies."""
+    dilated = ((2, 3, 9, 11), {"kernel_shape": [3, 3], "dilations": [2, 3], "pads": [2, 3, 2, 3]})
+    shape, attrs = (WINDOWS | CEIL | {"dilated": dilated})[case]
+    x = (values(*shape) * 40).clip(0 if dtype is np.uint8 else -100, 100).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x.flat[::13], x.flat[3::17], x.flat[4::19] = np.nan, np.inf, -np.inf
+    for laid in (x, x.swapaxes(0, -1).copy().swapaxes(0, -1)):
+        monkeypatch.setattr(pool, "_WORTH_PADDING", 1 << 60)
+        expected = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
+        monkeypatch.setattr(pool, "_WORTH_PADDING", 0)
+        found = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_rows_are_not_begun_one_by_one(monkeypatch):
+    """Of a pyramid's small maps: comparisons along rows are of one line."""
+    lines: list[int] = []
+    real = pool._maxima_in_one_line
+    monkeypatch.setattr(pool, "_maxima_in_one_line", lambda x, *a: lines.append(x.shape[-1]) or real(x, *a))
+    attrs = {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}
+    check_against_ort("MaxPool", [values(1, 40, 20, 20)], attrs, 12)
+    assert lines == [20]
+
+
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("rank", [1, 2])
 def test_only_taps_that_read_something_are_looked_at(rank, outputs, monkeypatch):
