@@ -14,6 +14,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import check_work, pace
+from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.ml_features import as_rows
 from irc.runtime.kernels.ml_linear import floats
 from irc.runtime.kernels.ml_scores import TRANSFORMS, class_labels, post_transform
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 KERNELS: dict[str, Callable[[Array, Array, float, float, float], Array]] = {
     "LINEAR": lambda x, v, gamma, shift, degree: x @ v.T,
-    "POLY": lambda x, v, gamma, shift, degree: (gamma * (x @ v.T) + shift) ** degree,
+    "POLY": lambda x, v, gamma, shift, degree: power(gamma * (x @ v.T) + shift, np.array(degree, x.dtype)),
     "SIGMOID": lambda x, v, gamma, shift, degree: np.tanh(gamma * (x @ v.T) + shift),
     "RBF": lambda x, v, gamma, shift, degree: np.exp(-gamma * _squared_distances(x, v)),
 }
