@@ -111,7 +111,10 @@ def _every() -> Array:
 
 
 def _narrow(x: Array, out: Array) -> None:
-    """Adding 2**13 of the power of two in a number leaves it in units of its last place in float16, rounded."""
+    """A number is added to its own power of two, 2**13 times as large: that rounds it to units of float16's last place.
+
+    These are the lowest bits of the sum. Its exponent is 126 more than what belongs above them, and 128 drop out.
+    """
     bits: Array = x.view(np.int32)
     size, sums = (scratch(purpose, x.shape, bits.dtype) for purpose in ("sizes of halves", "sums of halves"))
     largest = np.bitwise_and(bits, _WITHOUT_SIGN, size).max()
@@ -124,7 +127,6 @@ def _narrow(x: Array, out: Array) -> None:
     sums += _COUNTING
     number = sums.view(np.float32)
     number += size.view(np.float32)
-    # Now its lowest bits are those units, and its exponent less 2 is 128 more than float16's: both, side by side.
     sums *= _SIDE_BY_SIDE
     sums |= np.bitwise_and(bits, _SIGN, size)
     sums >>= 16
@@ -134,7 +136,7 @@ def _narrow(x: Array, out: Array) -> None:
 _WITHOUT_SIGN, _SIGN, _EXPONENT = np.int32(0x7FFFFFFF), np.int32(-1 << 31), np.int32(0x7F800000)
 _INFINITE = _EXPONENT
 _BEYOND, _LEAST_NORMAL = np.array(143 << 23, np.int32), np.array(113 << 23, np.int32)  # 2**16, 2**-14
-_COUNTING = np.int32((13 << 23) + 0x800)  # with 2 in the exponent's lowest bits, as they will lie in float16
+_COUNTING = np.int32((13 << 23) + 0x800)  # and the 2 that are missing, where float16 has its exponent
 _ROUNDING = np.int32((13 << 23) + 0x400000)  # half more, so that no sum of other sign is of another power of two
 _SIDE_BY_SIDE = np.int32((1 << 16) + (1 << 3))
 
