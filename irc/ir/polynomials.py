@@ -53,6 +53,11 @@ class Polynomial:
     def _hash(self) -> int:
         return hash(self.terms)
 
+    @property
+    def largest(self) -> int:
+        """The largest magnitude of a factor."""
+        return max(abs(n) for _, n in self.terms)
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -52,7 +52,7 @@ def output_types(node: Node) -> list[Type]:
     if rule is None:
         return declared
     try:
-        inferred = types_told(rule, NodeTypes(node, Known()))
+        inferred = types_told(rule, NodeTypes(node, Known(is_stable=True)))
     except Error as e:
         raise Refused(e.message) from None
     told = map(with_plain_sizes, inferred)

@@ -39,7 +39,7 @@ class Canonicalize:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Apply the rules; types are inferred first, because most rules ask for shapes."""
-        inference = Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False)).run()
+        inference = Inference.in_pass(graph, ctx).run()
         rewriter = ctx.rewriter(graph)
         counted: dict[Any, Value] = {}
         changed = False

@@ -92,7 +92,7 @@ class Match:
 
     def same_type(self, value: Value) -> bool:
         """Whether ``value`` surely has the element type of the output."""
-        a, b = value.type, self.output.type
+        a, b = self.inference.type_of(value), self.inference.type_of(self.output)
         return a.dtype is not None and a.dtype is b.dtype
 
     def can_share(self, value: Value) -> bool:

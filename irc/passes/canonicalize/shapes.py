@@ -67,7 +67,7 @@ def reshape_by_numbers(m: Match) -> Value | None:
         return None
     if m.types.attr("allowzero", 0) and 0 in target:
         return None
-    stays = [not isinstance(size, int) and size in x[i : i + 1] for i, size in enumerate(target)]
+    stays = [size is not None and not isinstance(size, int) and size in x[i : i + 1] for i, size in enumerate(target)]
     numbers = [0 if kept else size for kept, size in zip(stays, target, strict=True)]
     rest = [i for i, size in enumerate(numbers) if not isinstance(size, int)]
     if rest:

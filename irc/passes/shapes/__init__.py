@@ -38,4 +38,4 @@ class ShapeInference:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Refine the type of every value; changes no node."""
-        return Inference(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False)).run().changed
+        return Inference.in_pass(graph, ctx).run().changed

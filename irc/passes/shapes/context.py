@@ -45,6 +45,9 @@ _TWINS = ("onnx::", "irc::")
 _MAX_SPLAT = 1 << 16
 """A splat may stand for more elements than there is memory for."""
 
+_LARGEST_FACTOR = 1 << 31
+"""With larger factors, and larger numbers beside them, sums of sizes may wrap around."""
+
 _MAX_CONTENTS = 64
 """Tensors with more elements are not tracked: shapes are shorter."""
 
@@ -114,13 +117,15 @@ class Known:
     """What is known of values beside their types.
 
     Attributes:
-        trusted: whether tensors surely keep the shapes and element types they are made with.
+        trusted: whether nothing changes shapes and element types of tensors, nor calls what might.
+        is_stable: whether nothing does, what is called included.
         is_fixed: whether a list or tensor surely stays as it was made, but for what a list holds.
         contents: of small integer tensors.
         symbolic: the types of tensors with sizes that have no name; see `type_of`.
     """
 
     trusted: bool = False
+    is_stable: bool = False
     is_fixed: Callable[[Value], bool] = _never
     contents: dict[Value, Contents] = field(default_factory=dict["Value", Contents])
     symbolic: dict[Value, TensorType] = field(default_factory=dict["Value", TensorType])
@@ -129,11 +134,14 @@ class Known:
         """The type of ``value`` in which sizes without a name are polynomials: none is left open if the rank is known.
 
         So sizes of which nothing is known can be told to be equal; for nodes that a loop repeats, in one round of it.
+        Where shapes and element types may change, it is a plain tensor.
         """
         found, type = self.symbolic.get(value), value.type
         if found is not None:
             return found
-        if type.shape is None or None not in type.shape or not self.trusted:
+        if not self.is_stable and isinstance(type, TensorType):
+            return TENSOR
+        if type.shape is None or None not in type.shape:
             return type
         return self._keep(value, type.shape)
 
@@ -141,7 +149,7 @@ class Known:
         """``value``, which has its type, turned out to be of ``type``, which may have polynomials in it."""
         self.symbolic.pop(value, None)
         told, own = type.shape, value.type.shape
-        if self.trusted and told and own and any(isinstance(d, Polynomial) for d in told):
+        if self.is_stable and told and own and any(isinstance(d, Polynomial) for d in told):
             pairs = zip(told, own, strict=True)
             self._keep(value, [a if isinstance(a, Polynomial) and not isinstance(b, int) else b for a, b in pairs])
 
@@ -333,13 +341,14 @@ def fit(contents: Contents, type: Type) -> bool:
     if dtype is None or not dtype.is_integer:
         return True
     element: Any = dtype.numpy
-    if any(
-        isinstance(d, Polynomial) and (dtype.bits < 64 or (element.kind == "u" and not is_size(d)))
-        for d in contents.flat
-    ):
-        return False
     limits = np.iinfo(element)
-    return all(limits.min <= d <= limits.max for d in contents.reshape(-1) if isinstance(d, int))
+
+    def is_possible(size: Dim) -> bool:
+        if isinstance(size, Polynomial):
+            return dtype.bits == 64 and size.largest <= _LARGEST_FACTOR and (element.kind == "i" or is_size(size))
+        return not isinstance(size, int) or limits.min <= size <= limits.max
+
+    return all(map(is_possible, contents.flat))
 
 
 def as_contents(values: Any) -> Contents:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
 from irc.ir.graph import Graph
+from irc.ir.kinds import CALL
 from irc.ir.ops.scan import is_batched, scan_states
-from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes
+from irc.ir.polynomials import is_positive
+from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, Known, NodeTypes, apply, find_rule, fit, trackable, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
@@ -18,6 +20,7 @@ from irc.passes.walking import Queue
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
+    from irc.passes.base import PassContext
 
 
 class Inference:
@@ -30,16 +33,28 @@ class Inference:
         graph: the graph; its values get their types.
         is_written: whether something writes into a value itself, which then has no fixed contents; by default the
             alias analysis is asked. Only called if the graph may write at all.
+        memory: where passes remember what holds as long as they run.
     """
 
-    def __init__(self, graph: Graph, is_written: Callable[[Value], bool] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        is_written: Callable[[Value], bool] | None = None,
+        memory: dict[Any, Any] | None = None,
+    ) -> None:
         self.graph = graph
         self._is_written = is_written
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
-        self.known = Known(all(keeps_metadata(node) for node in graph.walk()), self.is_fixed)
+        trusted = all(keeps_metadata(node) for node in graph.walk())
+        self.known = Known(trusted, trusted or _is_stable(graph, {} if memory is None else memory), self.is_fixed)
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
+
+    @classmethod
+    def in_pass(cls, graph: Graph, ctx: PassContext) -> Inference:
+        """For a pass, which knows what writes."""
+        return cls(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False), ctx.memory)
 
     @property
     def contents(self) -> dict[Value, Contents]:
@@ -164,7 +179,16 @@ class Inference:
         for out, param in zip(node.outputs, params, strict=False):
             self.set_type(out, param.type)
         for out, scanned in zip(node.outputs[len(carried) :], body.returns[1 + len(carried) :], strict=True):
-            self.set_type(out, stacked(scanned.type, None))
+            self.set_type(out, stacked(scanned.type, None, surely=onnx and self._surely_has_a_trip(node)))
+
+    def _surely_has_a_trip(self, node: Node) -> bool:
+        """Whether an ``onnx::Loop`` runs its body at least once, whatever it is given."""
+        types = NodeTypes(node, self.known)
+        limit, condition = types.contents_of(0), types.contents_of(1)
+        begins = not types.has(0) or (limit is not None and limit.size == 1 and is_positive(limit.item()))
+        return begins and (
+            not types.has(1) or (condition is not None and condition.size == 1 and condition.item() is True)
+        )
 
     def _scan(self, node: Node) -> None:
         (body,) = node.blocks
@@ -190,7 +214,7 @@ class Inference:
         for out, param in zip(node.outputs, body.params[:states], strict=False):
             self.set_type(out, param.type)
         for out, value, axis in zip(node.outputs[states:], body.returns[states:], out_axes, strict=True):
-            self.set_type(out, stacked(value.type, length, axis))
+            self.set_type(out, stacked(value.type, length, axis, surely=isinstance(length, int) and length > 0))
 
     def _to_fixed_point(
         self, body: Block, params: Sequence[Value], initial: Sequence[Type], returned: Sequence[Value]
@@ -229,6 +253,7 @@ class Inference:
         inside = Inference(subgraph)
         inside._declared = self._declared
         inside.known.trusted &= self.known.trusted
+        inside.known.is_stable &= self.known.is_stable
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
             self.set_type(outer, inner.type)
@@ -256,6 +281,20 @@ def surely_writes_nothing(node: Node) -> bool:
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
 
 
+def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
+    """Whether tensors keep their shapes and element types, in functions too, which ``graph`` may call."""
+
+    def keeps(graph: Graph) -> bool:
+        return all(node.kind == CALL or keeps_metadata(node) for node in graph.walk())
+
+    if not keeps(graph) or graph.module is None:
+        return False
+    key = (_is_stable, graph.module)
+    if key not in memory:
+        memory[key] = all(map(keeps, graph.module.graphs.values()))
+    return memory[key]
+
+
 _PATIENCE = 8
 """Rounds of a loop's body after which the shape of what still changes is given up."""
 
@@ -270,9 +309,13 @@ def _forget(type: Type, rounds: int) -> Type:
     return rebuilt(type, lambda part: TensorType(part.dtype if few else None) if isinstance(part, TensorType) else part)
 
 
-def stacked(type: Type, length: Dim, axis: int = 0) -> Type:
-    """The type of ``length`` tensors of ``type`` stacked along a new axis."""
-    if type.shape is None:
-        return TensorType(type.dtype)
-    at = axis + len(type.shape) + 1 if axis < 0 else axis
-    return TensorType(type.dtype, (*type.shape[:at], length, *type.shape[at:]))
+def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
+    """The type of ``length`` tensors of ``type`` stacked along a new axis.
+
+    Unless there surely is one, sizes that are no numbers may be 0: nobody knows them where there is none.
+    """
+    row = without_names(type) if isinstance(type, TensorType) and not surely else type
+    if row.shape is None:
+        return TensorType(row.dtype)
+    at = axis + len(row.shape) + 1 if axis < 0 else axis
+    return TensorType(row.dtype, (*row.shape[:at], length, *row.shape[at:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 
 from irc.ir.limits import MAX_RANK
@@ -60,7 +61,7 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
         c.fail(f"{target} is no shape: at most one -1, otherwise sizes")
     if -1 in out:
         at = out.index(-1)
-        out[at] = None if x is None else _rest(c, list(x), [d for d in out if d != -1], target)
+        out[at] = None if x is None else _rest(c, x, out)
     elif x is not None:
         have, want = product(x), product(out)
         if isinstance(have, int) and isinstance(want, int) and have != want:
@@ -88,17 +89,19 @@ def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
     return isinstance(copied, int) and isinstance(have, int) and copied != have and -1 not in target
 
 
-def _rest(c: NodeTypes, have: list[Dim], want: list[Dim], target: list[Dim]) -> Dim:
-    """What is left of ``have`` after dividing by ``want``."""
-    left, others = list(have), list[Dim]()
-    for d in want:
-        if d is not None and not isinstance(d, int) and d in left:
-            left.remove(d)
-        else:
-            others.append(d)
+def _rest(c: NodeTypes, x: Shape, target: Sequence[Dim]) -> Dim:
+    """What a -1 in ``target`` stands for: what is left of ``x`` without what stays where it is."""
+    left, others = list(x), list[Dim]()
+    for i, size in enumerate(target):
+        if size is not None and size in x[i : i + 1]:
+            left.remove(size)
+        elif size != -1:
+            others.append(size)
+    if not all(isinstance(size, int) or is_positive(size) for size in others):
+        return None  # they may be 0, and nothing is left to be told from
     whole, part = product(left), product(others)
     if isinstance(whole, int) and isinstance(part, int) and part and whole % part:
-        c.fail(f"{whole} elements cannot be reshaped to {target}")
+        c.fail(f"{whole} elements cannot be reshaped to {list(target)}")
     return quotient(whole, part)
 
 
