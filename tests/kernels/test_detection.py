@@ -50,6 +50,14 @@ def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, monkeyp
     )
 
 
+@pytest.mark.parametrize("limit", [2**31, 2**62, 2**63 - 1])
+def test_a_limit_may_be_none_to_speak_of(limit):
+    inputs = [boxes(1, 30), scores(1, 2, 30)]
+    (all_of_them,) = run_kernel("NonMaxSuppression", [*inputs, np.array(30)], {}, 11)
+    (found,) = run_kernel("NonMaxSuppression", [*inputs, np.array(limit)], {}, 11)
+    assert found.tolist() == all_of_them.tolist()
+
+
 def one_by_one(given: np.ndarray, score: np.ndarray, limit: int, overlap: float, least: float = -np.inf) -> list[int]:
     """The boxes of one class that are taken, as the specification has it."""
     corners = np.stack([np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])])

@@ -40,7 +40,7 @@ def non_max_suppression(node: Node) -> Kernel:
         if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
             shapes = f"{list(boxes.shape)} and {list(scores.shape)}"
             raise Error("IRC421", f"boxes must be [batch, n, 4] and scores [batch, classes, n]; they are {shapes}")
-        most = 0 if limit is None else int(scalar(limit, "max_output_boxes_per_class"))
+        most = 0 if limit is None else min(int(scalar(limit, "max_output_boxes_per_class")), boxes.shape[1])
         overlap = 0.0 if iou_threshold is None else float(scalar(iou_threshold, "iou_threshold"))
         if not 0 <= overlap <= 1:
             raise Error("IRC424", f"iou_threshold is {overlap}; it must be between 0 and 1")

@@ -9,8 +9,8 @@ along rows, which are short.
 
 from __future__ import annotations
 
-import itertools
 import math
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,8 +47,11 @@ def reduce_along(x: Array, i: int, axis: Axis, ufunc: np.ufunc, identity: Any, o
     lead = (slice(None),) * i
     shape = check_size((*x.shape[:i], axis.out, *x.shape[i + 1 :]), x.dtype)
     result = np.empty(shape, x.dtype) if out is None else out
-    if ufunc is np.maximum and i == x.ndim - 1 and _suits_one_line(axis) and x.size >= _WORTH_PADDING:
-        np.copyto(result, _maxima_in_one_line(x, axis, identity))
+    if ufunc is np.maximum and 2 <= i == x.ndim - 1 and _suits_one_line(axis) and x.size >= _WORTH_PADDING:
+        step = max(1, _LINE // max(1, math.prod(x.shape[2:-1]) * _reach(axis)))
+        for n, start in product(range(x.shape[0]), range(0, x.shape[1], step)):
+            part = n, slice(start, start + step)
+            np.copyto(result[part], _maxima_in_one_line(x[part], axis, identity))
         return result
     full = axis.first_of_all
     if full is None:
@@ -89,6 +92,9 @@ def _maxima_in_one_line(x: Array, axis: Axis, identity: Any) -> Array:
         np.maximum(found if tap > 1 else line[: len(found)], line[start : start + len(found)], out=found)
     return maxima[..., : (axis.out - 1) * axis.stride + 1 : axis.stride]
 
+
+_LINE = 1 << 17
+"""Elements of a line, about: it stays in the cache."""
 
 _WORTH_PADDING = 1 << 12
 """Elements from which on that takes less time than row by row."""
@@ -136,7 +142,7 @@ def argmax_windows(x: Array, axes: Axes, by_columns: bool, nan_wins: bool = Fals
     rank = len(sizes)
     pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
     images: Array = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *(1,) * rank)
-    for tap in itertools.product(*(a.taps for a in axes)):
+    for tap in product(*(a.taps for a in axes)):
         pace()
         pairs = [a.reads(t) for t, a in zip(tap, axes, strict=True)]
         target = (slice(None), slice(None), *(to for to, _ in pairs))
