@@ -94,8 +94,8 @@ def misfit(what: str, function: object, *arguments: str) -> str:
     if not callable(function):
         return f"{what} must be a function, not {function!r}"
     try:
-        takes = signature(function)
-    except ValueError:
+        takes = signature(function, follow_wrapped=False)  # what is called, whatever it calls
+    except (TypeError, ValueError):
         return ""
     try:
         takes.bind(*arguments)

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 
 from irc.alias import analyze, register_rule
 from irc.catalog import place
-from irc.errors import Error
+from irc.errors import Error, misfit
 from irc.ir import parse_graph
 from irc.ir.ops import Effects, register, schemas
 from irc.ir.verify.schema_rules import check_schema
@@ -358,3 +358,13 @@ def test_what_a_pointwise_kernel_is_given_as_out_it_returns() -> None:
     assert run(x).tolist() == [1, 1]
     with pytest.raises(Error, match=r"IRC401.*not what it is given as out"):
         run(x, out=np.empty(2, np.float32))
+
+
+def test_what_has_no_signature_to_be_read_is_taken_as_it_is() -> None:
+    class Rule:
+        __signature__ = "none"
+
+        def __call__(self, types: object) -> list[object]:
+            return []
+
+    assert misfit("a rule", Rule(), "types") == ""

@@ -33,6 +33,9 @@ SUBGRAPHS = frozenset(
 CALL = "prim::CallFunction"
 """Calls another graph of the module, which its first input names."""
 
+LAYER_NORM, RMS_NORM = "onnx::LayerNormalization", "onnx::RMSNormalization"
+"""What normalisations are that exporters spell out."""
+
 LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 """Their block runs any number of times."""
 

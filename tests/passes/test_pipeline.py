@@ -252,9 +252,20 @@ def test_methods_that_cannot_be_called_as_they_are_are_refused(members, message)
         PassManager([object.__new__(altered(**members))])
 
 
+def given_more(function):
+    """A decorator that hands on one more argument than it takes."""
+
+    @functools.wraps(function)
+    def called(self, graph, ctx):
+        return function(self, graph, ctx, 3)
+
+    return called
+
+
 @pytest.mark.parametrize(
     "members",
     [
+        {"run": given_more(lambda self, graph, ctx, more: False)},
         {"run": lambda *arguments, **others: False},
         {"run": lambda self, graph, ctx, more=3: False},
         {"run": staticmethod(lambda graph, ctx: False)},

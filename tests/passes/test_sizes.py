@@ -67,6 +67,17 @@ def test_there_is_one_way_to_write_a_size() -> None:
     assert str(plus(times(2, times(a, b)), 1)) == "1 + 2*a*b"
 
 
+@pytest.mark.parametrize(("scale", "size"), [(2.0, times(2, "n")), (1.0, "n"), (1.5, None), (0.5, None), (1e30, None)])
+def test_resized_by_whole_numbers(scale: float, size: Size) -> None:
+    inference, graph = sizes_of(f"""graph(%x : Float(1, 1, n, 4)):
+      %none : NoneType = prim::Constant()
+      %s : Float(4) = prim::Constant[value=tensor([1., 1., {scale}, 1.])]()
+      %y = onnx::Resize[mode="nearest"](%x, %none, %s)
+      return (%y)""")
+    found = size_of(inference, "y", 2)
+    assert found == (unknown_size(graph.value("y"), 2) if size is None else size)
+
+
 def sizes_of(text: str) -> tuple[Inference, Graph]:
     graph = parse_graph(text)
     return Inference(graph).run(), graph

@@ -10,21 +10,20 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, LAYER_NORM, RMS_NORM
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
-from irc.passes.canonicalize.norms import LAYER, RMS
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
 
-FIRST_OPSET = {"irc::slice_scatter": 11, LAYER: 7, RMS: 7}
+FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7}
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
 
 
 def can_be_spelt(node: Node) -> bool:
     """Whether ``node`` can be spelt out: of ONNX's operators, what passes make of older ones."""
-    if node.kind not in (LAYER, RMS):
+    if node.kind not in (LAYER_NORM, RMS_NORM):
         return node.kind in FIRST_OPSET
     axis, scale = node.attributes.get("axis", -1), node.inputs[1].type
     plain = node.attributes.get("stash_type", 1) == 1 and len(node.outputs) == 1
@@ -172,7 +171,7 @@ def _normalization(node: Node, emit: _Emitter) -> Value:
     def op(name: str, *inputs: Value) -> Value:
         return emit.typed(f"onnx::{name}", inputs, inputs[0].type, {})
 
-    if node.kind == LAYER:
+    if node.kind == LAYER_NORM:
         x = op("Sub", x, emit.mean(x))
     epsilon = emit.constant(np.array(node.attributes.get("epsilon", 1e-5), np.float32))
     root = op("Sqrt", op("Add", emit.mean(op("Mul", x, x)), epsilon))
@@ -182,6 +181,6 @@ def _normalization(node: Node, emit: _Emitter) -> Value:
 
 _SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
     "irc::slice_scatter": _slice_scatter,
-    LAYER: _normalization,
-    RMS: _normalization,
+    LAYER_NORM: _normalization,
+    RMS_NORM: _normalization,
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.constants import constant_tensor
+from irc.ir.kinds import LAYER_NORM, RMS_NORM
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
@@ -18,9 +19,7 @@ from irc.passes.canonicalize.match import Match, rewrite
 if TYPE_CHECKING:
     from irc.ir import Node, Value
 
-LAYER, RMS = "onnx::LayerNormalization", "onnx::RMSNormalization"
-
-_VERSIONS = {LAYER: 17, RMS: 23}
+_VERSIONS = {LAYER_NORM: 17, RMS_NORM: 23}
 
 
 class _Normal(NamedTuple):
@@ -42,7 +41,7 @@ def normalization(m: Match) -> Value | None:
         if not isinstance(width, int) or not width or not m.same_shape(found.source):
             continue
         if _still_hold(m, found.made_by):
-            kind = LAYER if found.centered else RMS
+            kind = LAYER_NORM if found.centered else RMS_NORM
             ones = m.new_constant(Tensor.splat(DType.FLOAT, (width,), 1.0))
             attributes = {"axis": -1, "epsilon": found.epsilon}
             return m.new(kind, [found.source, ones], m.output.type, attributes, _VERSIONS[kind])
@@ -52,7 +51,7 @@ def normalization(m: Match) -> Value | None:
 @rewrite("Mul")
 def scale_of_normalization(m: Match) -> Value | None:
     """What normalised rows are multiplied by, if their scale is 1."""
-    for normal, own, given in _rows_with(m, LAYER, RMS):
+    for normal, own, given in _rows_with(m, LAYER_NORM, RMS_NORM):
         scale = constant_tensor(normal.inputs[1])
         if scale is not None and (scale.is_splat or scale.numel == 1) and scale.scalar == 1:
             return _with(m, normal, [own, given])
@@ -62,7 +61,7 @@ def scale_of_normalization(m: Match) -> Value | None:
 @rewrite("Add")
 def bias_of_normalization(m: Match) -> Value | None:
     """What is added to normalised rows, if they have no bias."""
-    for normal, own, given in _rows_with(m, LAYER):
+    for normal, own, given in _rows_with(m, LAYER_NORM):
         return _with(m, normal, [own, normal.inputs[1], given])
     return None
 

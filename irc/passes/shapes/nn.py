@@ -283,13 +283,14 @@ def resize(c: NodeTypes) -> Type:
     return TensorType(dtype, tuple(out))
 
 
-_WHOLE_SCALES = range(1, 1 << 16)
-"""With these, sizes of tensors are surely multiplied exactly, whatever the type of the scale."""
+_LARGE_SCALE = 1 << 16
+"""Below, sizes of tensors are surely multiplied exactly by whole scales, whatever the type of these."""
 
 
 def _scaled(size: Dim, scale: float) -> Dim:
     if not isinstance(size, int) or size > MAX_ELEMENTS:
-        return times(size, int(scale)) if not isinstance(size, int) and scale in _WHOLE_SCALES else None
+        is_whole = 1 <= scale < _LARGE_SCALE and scale == int(scale)
+        return times(size, int(scale)) if is_whole and not isinstance(size, int) else None
     exact = size * scale
     if not math.isfinite(exact):
         return None  # the kernel will say what is wrong with it

@@ -205,8 +205,8 @@ def range_(c: NodeTypes) -> Type:
     count: Dim = None
     if start is not None and limit is not None and delta is not None and delta != 0:
         count = range_length(start.item(), limit.item(), delta.item())
-    elif delta is not None and delta == 1 and (bounds := [c.numbers(0), c.numbers(1)]):
-        first, end = (found[0] if found else None for found in bounds)
+    elif delta is not None and delta == 1:
+        first, end = (found[0] if found else None for found in (c.numbers(0), c.numbers(1)))
         count = _sliced(end, first, end, 1) if is_size(first) and is_size(end) else None
     return TensorType(c.dtype(0), (count,))
 
