@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-LARGEST = 2**63 - 1
-"""No dimension is larger."""
+from irc.ir.limits import MAX_SIZE
 
 _OPERATOR = re.compile(r"\s*(//|[-+*/])\s*")
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -33,7 +32,7 @@ def computed_size(name: str, sizes: Mapping[str, int]) -> int | None:
             product //= value
         else:
             return None
-        if product > LARGEST:
+        if product > MAX_SIZE:
             return None
     total += sign * product
-    return total if 0 <= total <= LARGEST else None
+    return total if 0 <= total <= MAX_SIZE else None

@@ -86,13 +86,11 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
         metavar="PIPELINE",
         help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
     )
-    parser.add_argument(
+    _add_sizes(
+        parser,
         "--fix",
-        action=_Sizes,
-        default={},
-        type=partial(_named_size, bits=63),
-        metavar="NAME=SIZE",
-        help="compile the model for this size of a named dimension of its inputs, and no other: the pass fix-sizes, "
+        63,
+        "compile the model for this size of a named dimension of its inputs, and no other: the pass fix-sizes, "
         "before all others (several times for several)",
     )
     listing = "show all passes and pipelines, those of --load before it too, and exit"
@@ -168,14 +166,11 @@ def add_inputs(parser: Options) -> None:
         metavar="NAME=FILE.npy",
         help="the value of an input, as numpy.save writes it (several times for several inputs)",
     )
-    parser.add_argument(
+    _add_sizes(
+        parser,
         "--dim",
-        action=_Sizes,
-        default={},
-        type=partial(_named_size, bits=31),
-        metavar="NAME=SIZE",
-        help="size of a named dimension in inputs that are made up (default 1); unlike --fix, it does not change "
-        "the model",
+        31,
+        "size of a named dimension in inputs that are made up (default 1); unlike --fix, it does not change the model",
     )
 
 
@@ -254,6 +249,12 @@ def _array_file(text: str) -> str:
     if not name or not path:
         raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy, not {text!r}")
     return text  # what is the name of an input, and what of a file, the model will tell
+
+
+def _add_sizes(parser: Options, option: str, bits: int, said: str) -> None:
+    """An option for sizes by name, below ``2**bits``."""
+    read = partial(_named_size, bits=bits)
+    parser.add_argument(option, action=_Sizes, default={}, type=read, metavar="NAME=SIZE", help=said)
 
 
 def _named_size(text: str, bits: int) -> tuple[str, int]:

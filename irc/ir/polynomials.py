@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from irc.ir.limits import MAX_SIZE
+
 _MOST_TERMS = 16
 """What has more is not known: it would be copied for each that has one term more."""
 
 _LARGEST_POWER = 4
 """Of all that is multiplied in a term: a size of a tensor is no product of many."""
-
-_LARGEST = 2**63 - 1
 
 
 class UnknownSize(NamedTuple):
@@ -96,7 +96,7 @@ def _sum(terms: Iterator[tuple[_Term, int]]) -> Size:
     found = [(term, n) for term, n in total.items() if n]
     if not found:
         return 0
-    if len(found) > _MOST_TERMS or any(abs(n) > _LARGEST for _, n in found):
+    if len(found) > _MOST_TERMS or any(abs(n) > MAX_SIZE for _, n in found):
         return None
     if len(found) == 1:
         ((term, n),) = found

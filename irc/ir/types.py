@@ -17,13 +17,13 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_SIZE
-from irc.ir.polynomials import Polynomial
+from irc.ir.polynomials import Polynomial, Size
 from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Dim = int | str | Polynomial | None
+Dim = Size
 """One dimension: a size, a named (symbolic) size, or unknown. While types are inferred, also what is a sum of products
 of others; types of values have no such."""
 

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from irc.ir.polynomials import Polynomial
+    from irc.ir.polynomials import Size
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -76,7 +76,7 @@ def value_text(name: str) -> str:
     return f"%{name}" if _BARE_VALUE.fullmatch(name) else f"%{quote(name)}"
 
 
-def dim_text(dim: int | str | Polynomial | None) -> str:
+def dim_text(dim: Size) -> str:
     """A dimension as it is printed: ``3``, ``*``, ``batch``, ``"height / 2"``."""
     if isinstance(dim, str):
         return dim if _BARE_DIM.fullmatch(dim) else quote(dim)

@@ -8,7 +8,7 @@ operator sets get it spelt out again (`irc.frontend.onnx_export.spelling`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import LAYER_NORM, RMS_NORM
@@ -36,7 +36,7 @@ def normalization(m: Match) -> Value | None:
     """What is divided by the root of its mean square along the last axis."""
     if m.output.type.dtype is not DType.FLOAT or m.types.version < 7:
         return None  # others are rounded in between
-    for found in _normals(m.node):
+    for found in _normals(m):
         width = m.size(found.source, -1) if found.source.type.rank else None
         if not isinstance(width, int) or not width or not m.same_shape(found.source):
             continue
@@ -90,21 +90,21 @@ def _still_hold(m: Match, nodes: list[Node]) -> bool:
     return all(node.block is m.node.block and m.still_holds(node) for node in nodes)
 
 
-def _normals(node: Node) -> Iterator[_Normal]:
-    """What ``node``, a division or product, may be the normal form of."""
-    for source, root, inverse in _quotients(node):
+def _normals(m: Match) -> Iterator[_Normal]:
+    """What the node, a division or product, may be the normal form of."""
+    for source, root, inverse in _quotients(m.node):
         shifted = None if root.use_count > 1 else root.made_by("onnx::Sqrt")
         added = None if shifted is None else shifted.inputs[0].made_by("onnx::Add")
         if shifted is None or added is None:
             continue
         for square, number in (added.inputs, added.inputs[::-1]):
-            epsilon, mean = _number(number), _mean(square)
+            epsilon, mean = _number(number), _mean(m, square)
             squared = None if mean is None else mean.inputs[0].made_by("onnx::Pow", "onnx::Mul")
             if epsilon is None or mean is None or squared is None or not _is_square(squared, source):
                 continue
             nodes = [*inverse, shifted, added, mean, squared]
             centered = source.made_by("onnx::Sub")
-            taken = None if centered is None else _mean(centered.inputs[1])
+            taken = None if centered is None else _mean(m, centered.inputs[1])
             if centered is None or taken is None or taken.inputs[0] is not centered.inputs[0]:
                 yield _Normal(source, False, epsilon, nodes)
             else:
@@ -123,16 +123,12 @@ def _quotients(node: Node) -> Iterator[tuple[Value, Value, list[Node]]]:
             yield x, inverse.inputs[-1], [inverse]
 
 
-def _mean(value: Value) -> Node | None:
+def _mean(m: Match, value: Value) -> Node | None:
     """What makes ``value``, if that is the mean along the last axis, which stays."""
     node = value.made_by("onnx::ReduceMean")
     if node is None or not node.attributes.get("keepdims", 1):
         return None
-    axes: Any = node.attributes.get("axes")
-    if axes is None and node.inputs[1:]:
-        given = constant_tensor(node.inputs[1])
-        axes = None if given is None or given.numel != 1 else given.numpy().reshape(-1).tolist()
-    rank = node.inputs[0].type.rank
+    axes, rank = m.types_of(node).axes(1), node.inputs[0].type.rank
     return node if axes == [-1] or (rank and axes == [rank - 1]) else None
 
 

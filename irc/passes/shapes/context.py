@@ -146,10 +146,9 @@ class Known:
         return self._keep(value, type.shape)
 
     def tell(self, value: Value, type: Type) -> None:
-        """``value``, which has its type, turned out to be of ``type``, which may have polynomials in it."""
-        self.symbolic.pop(value, None)
+        """``value``, which has its type, turned out to be of ``type``, which has polynomials in it."""
         told, own = type.shape, value.type.shape
-        if self.is_stable and told and own and any(isinstance(d, Polynomial) for d in told):
+        if self.is_stable and told and own:
             pairs = zip(told, own, strict=True)
             self._keep(value, [a if isinstance(a, Polynomial) and not isinstance(b, int) else b for a, b in pairs])
 

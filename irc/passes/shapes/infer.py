@@ -128,9 +128,8 @@ class Inference:
         """Give ``value`` its type; what that leaves open stays as it was declared."""
         plain = with_plain_sizes(type)
         value.type = refined(plain, self._declared.setdefault(value, value.type))
-        if plain is type:
-            self.known.symbolic.pop(value, None)
-        else:
+        self.known.symbolic.pop(value, None)
+        if plain is not type:
             self.known.tell(value, type)
 
     def is_fixed(self, value: Value) -> bool:
@@ -178,8 +177,9 @@ class Inference:
         # Zero trips give the initial value, others what the body returns: the parameters' types cover both.
         for out, param in zip(node.outputs, params, strict=False):
             self.set_type(out, param.type)
+        surely = onnx and self._surely_has_a_trip(node)
         for out, scanned in zip(node.outputs[len(carried) :], body.returns[1 + len(carried) :], strict=True):
-            self.set_type(out, stacked(scanned.type, None, surely=onnx and self._surely_has_a_trip(node)))
+            self.set_type(out, stacked(scanned.type, None, surely=surely))
 
     def _surely_has_a_trip(self, node: Node) -> bool:
         """Whether an ``onnx::Loop`` runs its body at least once, whatever it is given."""
