@@ -304,11 +304,17 @@ def test_a_row_takes_the_place_of_one_for_the_same_overload() -> None:
         assert [str(s.returns[0]) for s in schemas("com.example::Corrected")] == ["Tensor", "Tensor(a!)"]
 
 
+def test_of_rows_for_one_overload_the_last_counts() -> None:
+    register("com.example::Twice(Tensor x) -> Tensor", "com.example::Twice(Tensor(a) x) -> Tensor(a)")
+    assert list(map(str, schemas("com.example::Twice"))) == ["com.example::Twice(Tensor(a) x) -> Tensor(a)"]
+
+
 def test_rows_of_irc_stay() -> None:
     with pytest.raises(Error, match=r"IRC203.*irc has another row for aten::relu_: .*name of its own"):
         register("aten::relu_(Tensor self) -> Tensor")
-    register(*map(str, schemas("aten::relu_")))
-    assert all(s.has_annotations for s in schemas("aten::relu_"))
+    own = schemas("aten::relu_")
+    register(*map(str, own))
+    assert schemas("aten::relu_") == own
 
 
 def test_two_shape_rules_for_a_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

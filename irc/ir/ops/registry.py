@@ -49,8 +49,7 @@ def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = Fals
             for each in (schema, *map(parse_schema, _TEXTS.get(schema.name, ()))):
                 _check_pointwise(each, effects | _EFFECTS.get(schema.name, Effects.NONE))
     for row in rows:
-        _forget(row)
-    _add(rows, effects)
+        _enter(row, effects)
     if pointwise:
         POINTWISE.update(map(_kind, rows))
 
@@ -66,18 +65,28 @@ def _check_pointwise(schema: Schema, effects: Effects) -> None:
 
 def _check_own(row: str, schema: Schema) -> None:
     """Irc's passes and kernels rely on its own rows."""
-    kind, name = _kind(row), _overload(row)
-    for text in _TEXTS.get(kind, ())[: _OWN.get(kind, 0)]:
-        if _overload(text) == name and str(parse_schema(text)) != str(schema):
-            message = f"irc has another row for {name}: give the overload a name of its own"
-            raise Error("IRC203", f"{message}\n  {text}\n  {schema}", "schema")
+    own = _own(row)
+    if own and str(parse_schema(own)) != str(schema):
+        message = f"irc has another row for {_overload(row)}: give the overload a name of its own"
+        raise Error("IRC203", f"{message}\n  {own}\n  {schema}", "schema")
 
 
-def _forget(row: str) -> None:
-    """Remove what was registered for the same overload."""
+def _own(row: str) -> str:
+    """Irc's row for the same overload; "" if it has none."""
     kind, name = _kind(row), _overload(row)
-    texts = _TEXTS.get(kind, [])
-    texts[:] = [text for i, text in enumerate(texts) if i < _OWN.get(kind, 0) or _overload(text) != name]
+    return next((own for own in _TEXTS.get(kind, [])[: _OWN.get(kind, 0)] if _overload(own) == name), "")
+
+
+def _enter(row: str, effects: Effects) -> None:
+    """Add ``row``, and drop what was registered for the same overload before. Irc's own stays: it says the same."""
+    kind, name = _kind(row), _overload(row)
+    if not _own(row):
+        _TEXTS[kind] = [*(text for text in _TEXTS.get(kind, ()) if _overload(text) != name), row]
+    _PARSED.pop(kind, None)
+    if effects:
+        _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | effects
+    for notify in on_change:
+        notify(kind)
 
 
 def _check_sets(schema: Schema) -> None:
@@ -90,17 +99,6 @@ def _check_sets(schema: Schema) -> None:
 
 def _annotations(formals: Iterable[Argument]) -> Iterator[AliasInfo]:
     return (info for formal in formals if formal.alias is not None for info in formal.alias.walk())
-
-
-def _add(rows: Iterable[str], effects: Effects = Effects.NONE) -> None:
-    for row in rows:
-        kind = _kind(row)
-        _TEXTS.setdefault(kind, []).append(row)
-        _PARSED.pop(kind, None)
-        if effects:
-            _EFFECTS[kind] = _EFFECTS.get(kind, Effects.NONE) | effects
-        for notify in on_change:
-            notify(kind)
 
 
 def schemas(kind: str) -> tuple[Schema, ...]:
@@ -154,13 +152,18 @@ def _kind(row: str) -> str:
 def _load() -> None:
     for table in (aten, prim, onnx_alias, irc):
         for rows in table.ROWS:
-            _add(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#"))
+            _append(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#"))
         _EFFECTS.update(dict.fromkeys((*table.RANDOM, *table.RANDOM_UNLESS_FALSE), Effects.RANDOM))
         _SWITCHES.update(table.RANDOM_UNLESS_FALSE)
         for kind in table.SIDE_EFFECT:
             _EFFECTS[kind] = effects(kind) | Effects.SIDE_EFFECT
-    _add(rows_in_place(_TEXTS))
+    _append(rows_in_place(_TEXTS))
     _OWN.update((kind, len(texts)) for kind, texts in _TEXTS.items())
+
+
+def _append(rows: Iterable[str]) -> None:
+    for row in rows:
+        _TEXTS.setdefault(_kind(row), []).append(row)
 
 
 _load()
