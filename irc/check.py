@@ -11,6 +11,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.fixed_sizes import sizes_text
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType, TensorType
@@ -22,7 +23,6 @@ from irc.passes.walking import with_subgraphs
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, seeded_inputs
-from irc.wording import named_sizes
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -51,7 +51,7 @@ class CheckResult:
     unable: dict[str, str]
 
     def __str__(self) -> str:
-        having = f" (with {named_sizes(self.sizes)})" if self.sizes else ""
+        having = f" (with {sizes_text(self.sizes)})" if self.sizes else ""
         others = "".join(f"; not with {name}: {why}" for name, why in self.unable.items())
         many = f"{self.inputs} sets of inputs" if self.inputs > 1 else "one set of inputs"
         if self.error is None:

@@ -11,10 +11,10 @@ import numpy as np
 from irc.dimensions import computed_size
 from irc.errors import Error
 from irc.ir import types
+from irc.ir.fixed_sizes import sizes_text
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.arguments import Argument
-from irc.wording import named_sizes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -71,7 +71,7 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
 
 def assumption(sizes: Mapping[str, int]) -> str:
     """How commands and errors name the sizes that were assumed; "" if there are none."""
-    return f"assumed {named_sizes(sizes)} (--dim changes that)" if sizes else ""
+    return f"assumed {sizes_text(sizes)} (--dim changes that)" if sizes else ""
 
 
 def _drawn_as(type: Type) -> tuple[DType, Shape] | None:

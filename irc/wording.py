@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 _MAY_NEED_ESCAPES = re.compile(r"[^\n -~]")
 
@@ -17,11 +17,6 @@ def listed(words: Sequence[str]) -> str:
     """``a, b and c``; "" for nothing."""
     *first, last = words or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def named_sizes(sizes: Mapping[str, int]) -> str:
-    """``batch=1, past + new=5``; "" for nothing."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def milliseconds(seconds: float) -> str:

@@ -208,6 +208,9 @@ def test_results_read_well() -> None:
     assert str(CheckResult("X", 1.5e-7, 2, {"n": 1, "m": 4}, {})) == (
         "agrees with X on 2 sets of inputs (with n=1, m=4), off by 1.5e-07 of the scale"
     )
+    assert str(CheckResult("X", 0.0, 1, {"past + new": 4, "a\n, b": 1}, {})) == (
+        'agrees with X on one set of inputs (with "past + new"=4, "a\\n, b"=1), off by 0.0e+00 of the scale'
+    )
 
 
 # -- difference ------------------------------------------------------------------

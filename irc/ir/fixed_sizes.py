@@ -1,4 +1,4 @@
-"""Sizes that named dimensions have been given for good, and how they are written: ``batch=1,"past + new"=5``."""
+"""Sizes that named dimensions have been given for good, and how they are written: ``batch=1, "past + new"=5``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SIZE = re.compile(rf'(?:\s*"({STRING_BODY})"\s*|([^",=]+))=\s*([0-9]{{1,19}})\s
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """``sizes`` as `read_sizes` takes them; names are quoted as in the text of types."""
-    return ",".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
+    """``sizes`` as `read_sizes` takes them, and as messages have them; names are quoted as in the text of types."""
+    return ", ".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
 
 
 def read_sizes(text: str) -> dict[str, int]:

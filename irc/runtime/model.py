@@ -12,7 +12,7 @@ from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.declared import completed, declared_type
-from irc.ir.fixed_sizes import fixed_sizes
+from irc.ir.fixed_sizes import fixed_sizes, sizes_text
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument
 from irc.runtime.described import described
@@ -30,7 +30,6 @@ from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
-from irc.wording import named_sizes
 
 Feeds = Mapping[str, Any]
 
@@ -186,7 +185,7 @@ class CompiledModel:
         except Error as error:
             if error.code != "IRC413" or not self.sizes:
                 raise
-            message = f"{error.message}; the model was compiled for {named_sizes(self.sizes)}"
+            message = f"{error.message}; the model was compiled for {sizes_text(self.sizes)}"
             raise Error(error.code, message, error.where) from None
         warden = None if limits is None else Warden(limits, values)
         if profiler is not None:
