@@ -15,7 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.guards.bounds import pace
-from irc.runtime.kernels.halves import HALF, narrowed, widened
+from irc.runtime.kernels.halves import FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PACE_ELEMENTS = 1 << 16
 """Numbers that are written as strings before a run under limits looks at the clock."""
 
-_BY_BITS = {np.dtype(np.float32), HALF}
+_BY_BITS = {FLOAT, HALF}
 """The types that are converted to each other by bits."""
 
 Conversion = Callable[[Array], Array]

@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
-from irc.runtime.kernels.halves import converted
+from irc.runtime.kernels.halves import narrowed
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import add_pixels
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -43,7 +43,7 @@ def deform_conv(node: Node) -> Kernel:
         np.matmul(weights, columns, out=result.reshape(images, group, features // group, count))
         if b is not None:
             result += b.astype(wide).reshape(-1, *(1,) * len(axes))
-        return converted(result, x.dtype, out)
+        return narrowed(result, x.dtype, out)
 
     return run
 

@@ -24,18 +24,12 @@ _BY_BITS = 4096
 """Smaller arrays are left to NumPy: a few calls take as long."""
 
 
-def comparable(x: Array) -> Array:
-    """``x``, or of halves its elements as float32, whose NaNs NumPy sorts behind all other numbers.
-
-    Those of bfloat16 it sorts anywhere; those of float16, too, where versions before 2.4 compare parts of an array.
-    """
-    return widened(x)
-
-
 def widened(x: Array, out: Array | None = None) -> Array:
     """``x`` as float32, in ``out`` if that is given, if it is of a smaller float type; else as it is.
 
-    Of float16, by bits: as those of a float32 they stand for 2**-112 of it.
+    Of float16, by bits: as those of a float32 they stand for 2**-112 of it. What is to be sorted needs it, too: NumPy
+    puts NaNs of float32 behind all other numbers, those of bfloat16 anywhere, and before version 2.4 those of float16
+    where it compares parts of an array.
     """
     if not is_half(x.dtype):
         return x
@@ -43,13 +37,10 @@ def widened(x: Array, out: Array | None = None) -> Array:
 
 
 def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
-    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it has such."""
+    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it is that, or has such."""
+    if x is out:
+        return x
     return _converted(_narrow, x, dtype, out, by_bits=x.dtype == FLOAT and dtype == HALF)
-
-
-def converted(x: Array, dtype: AnyDType, out: Array | None) -> Array:
-    """``x`` with elements of type ``dtype``, in ``out`` if that is given; it may be ``x`` itself."""
-    return x if x is out else narrowed(x, dtype, out)
 
 
 def rounded(x: Array, dtype: AnyDType) -> Array:
@@ -118,8 +109,8 @@ def _narrow(x: Array, out: Array) -> None:
     bits: Array = x.view(np.int32)
     size, sums = (scratch(purpose, x.shape, bits.dtype) for purpose in ("sizes of halves", "sums of halves"))
     largest = np.bitwise_and(bits, _WITHOUT_SIGN, size).max()
-    if largest > _INFINITE:
-        np.copyto(out, x, casting="unsafe")  # as NumPy does, NaNs keep their bits
+    if largest > _EXPONENT:  # NaNs keep their bits, as with NumPy
+        np.copyto(out, x, casting="unsafe")
         return
     if largest > _BEYOND:
         at_most(size, _BEYOND, size)
@@ -134,7 +125,6 @@ def _narrow(x: Array, out: Array) -> None:
 
 
 _WITHOUT_SIGN, _SIGN, _EXPONENT = np.int32(0x7FFFFFFF), np.int32(-1 << 31), np.int32(0x7F800000)
-_INFINITE = _EXPONENT
 _BEYOND, _LEAST_NORMAL = np.array(143 << 23, np.int32), np.array(113 << 23, np.int32)  # 2**16, 2**-14
 _COUNTING = np.int32((13 << 23) + 0x800)  # and the 2 that are missing, where float16 has its exponent
 _ROUNDING = np.int32((13 << 23) + 0x400000)  # half more, so that no sum of other sign is of another power of two

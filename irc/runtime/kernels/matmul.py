@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.guards.bounds import CURRENT, check_work, pace
-from irc.runtime.kernels.halves import converted, narrowed, widened
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
@@ -210,7 +210,7 @@ def einsum(node: Node) -> Kernel:
             _check_contraction(equation, wide, terms, axes)
         into = None if is_half(dtype) else out
         result = np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS), out=into)
-        result = converted(np.asarray(result), dtype, out)
+        result = narrowed(np.asarray(result), dtype, out)
         return fresh(result, *operands) if out is None else result
 
     return run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.halves import converted, narrowed, widened
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, numpy_dtype
@@ -223,6 +223,6 @@ def lrn(node: Node) -> Kernel:
         else:
             divisor = np.power(sums, wide.dtype.type(beta), out=sums)
         quotient = np.divide(wide, divisor, out=divisor if out is None or is_half(x.dtype) else out)
-        return converted(quotient, x.dtype, out)
+        return narrowed(quotient, x.dtype, out)
 
     return run

@@ -17,7 +17,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.guards.bounds import pace
-from irc.runtime.kernels.halves import converted, widened
+from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -121,7 +121,7 @@ def max_pool(node: Node) -> Kernel:
         wide = widened(x)  # NumPy compares small floats one by one
         place = out if wide is x else None
         result = reduce_windows(wide, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype), place)
-        return converted(result.copy() if result is x and out is None else result, x.dtype, out)
+        return narrowed(result.copy() if result is x and out is None else result, x.dtype, out)
 
     def run_with_indices(x: Array) -> tuple[Array, Array]:
         check_spatial(x)
@@ -171,7 +171,7 @@ def average_pool(node: Node) -> Kernel:
         counts = np.array(1, sums.dtype)
         for axis in axes:
             counts = np.multiply.outer(counts, count_taps(axis, include).astype(sums.dtype))
-        return converted(np.divide(sums, counts, None if is_half(x.dtype) else out), x.dtype, out)
+        return narrowed(np.divide(sums, counts, None if is_half(x.dtype) else out), x.dtype, out)
 
     return run
 
@@ -239,7 +239,7 @@ def global_average_pool(node: Node) -> Kernel:
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
         sums: Array = np.sum(x, axis=_spatial(x), keepdims=True, dtype=wide, out=out if wide == x.dtype else None)
         sums /= wide.type(math.prod(x.shape[2:]))
-        return converted(sums, x.dtype, out)
+        return narrowed(sums, x.dtype, out)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.halves import comparable
+from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar
 
@@ -57,7 +57,7 @@ def unique(node: Node) -> Kernel:
         along = None if axis is None else axis_in(axis, x.ndim)
         if along is None or x.ndim == 1:
             values, first, inverse, counts = np.unique(
-                comparable(x), return_index=True, return_inverse=True, return_counts=True
+                widened(x), return_index=True, return_inverse=True, return_counts=True
             )
             values = values if values.dtype == x.dtype else x.reshape(-1)[first]
         else:
@@ -79,7 +79,7 @@ def unique(node: Node) -> Kernel:
 
 def _parts(x: Array, axis: int) -> Array:
     """What stands at each place along ``axis``, as a row of numbers: of strings, their ranks."""
-    ranked = comparable(x) if not x.dtype.hasobject else np.unique(x, return_inverse=True)[1].reshape(x.shape)
+    ranked = widened(x) if not x.dtype.hasobject else np.unique(x, return_inverse=True)[1].reshape(x.shape)
     return np.moveaxis(ranked, axis, 0).reshape(x.shape[axis], math.prod(x.shape[:axis] + x.shape[axis + 1 :]))
 
 
@@ -143,7 +143,7 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     # As [before, axis, behind]: NumPy sorts no more than 32 dimensions.
     lead, n, tail = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     flat = x.reshape(math.prod(lead), n, math.prod(tail))
-    ranked = comparable(flat)
+    ranked = widened(flat)
     order = _of_few(ranked, k, largest) if 0 < k <= n // _FEW and ranked.dtype.kind in "iuf" else None
     indices = np.array(_order(ranked, largest)[:, :k] if order is None else order, np.int64, order="C")
     values = np.take_along_axis(flat, indices, 1)

@@ -11,7 +11,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table
-from irc.runtime.kernels.halves import comparable
+from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size
 from irc.runtime.values import is_array
@@ -19,7 +19,7 @@ from irc.runtime.values import is_array
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
     """Indices that sort along an axis, equal elements in their order; what is not a number counts as largest."""
-    x = comparable(x)
+    x = widened(x)
     if not descending:
         return np.argsort(x, axis, kind="stable")
     backwards = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -135,7 +135,7 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
 
 
 def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple[Array, Array, Array]:
-    found, places, numbers = np.unique(comparable(x), return_inverse=True, return_counts=True, equal_nan=False)
+    found, places, numbers = np.unique(widened(x), return_inverse=True, return_counts=True, equal_nan=False)
     none = np.empty(0, np.int64)
     return (
         found.astype(x.dtype, copy=False),
@@ -192,8 +192,8 @@ def _search(
 ) -> Array:
     """Where elements belong in sorted rows: before equal ones, or after (``right``)."""
     after = right or side == "right"
-    ordered = comparable(boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1))
-    values = comparable(tensor(x) if is_array(x) else tensor(x, result_type(boundaries, x)))
+    ordered = widened(boundaries if sorter is None else np.take_along_axis(boundaries, sorter, -1))
+    values = widened(tensor(x) if is_array(x) else tensor(x, result_type(boundaries, x)))
     kind = np.int32 if out_int32 else np.int64
     way = "right" if after else "left"
     if ordered.ndim == 1:
