@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irc.ir import parse_graph
+from irc.ir import parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes.shapes import Inference
 from irc.passes.shapes.torch_types import promote, result_type
@@ -178,6 +178,26 @@ def test_nothing_is_said_where_tensors_change_shape(change):
                         "  %y : Tensor = aten::relu(%a)\n  return (%y)\n")  # fmt: skip
     Inference(graph).run()
     assert str(graph.outputs[0].type) == "Tensor"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"), [("aten::relu_(%p)", "Float(2, 3, 8, 8)"), ("aten::resize_(%p, %sizes, %none)", "Tensor")]
+)
+def test_functions_that_are_called_may_change_shapes_or_not(body, told):
+    module = parse_module(f"""{HEAD}  %a : Tensor = aten::clone(%x, %none)
+  %f : Function = prim::Constant[name="called"]()
+  %c : Tensor = prim::CallFunction(%f, %a)
+  %y : Tensor = aten::relu(%a)
+  return (%y)
+
+graph called(%p : Tensor):
+  %none : NoneType = prim::Constant()
+  %sizes : int[] = prim::Constant[value=[1, 1]]()
+  %q : Tensor = {body}
+  return (%q)
+""")
+    Inference(module.main).run()
+    assert str(module.main.outputs[0].type) == told
 
 
 def test_types_let_operators_write_in_place():

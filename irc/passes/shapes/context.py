@@ -117,14 +117,12 @@ class Known:
     """What is known of values beside their types.
 
     Attributes:
-        trusted: whether nothing changes shapes and element types of tensors, nor calls what might.
-        is_stable: whether nothing does, what is called included.
+        is_stable: whether nothing changes shapes and element types of tensors, what is called included.
         is_fixed: whether a list or tensor surely stays as it was made, but for what a list holds.
         contents: of small integer tensors.
         symbolic: the types of tensors with sizes that have no name; see `type_of`.
     """
 
-    trusted: bool = False
     is_stable: bool = False
     is_fixed: Callable[[Value], bool] = _never
     contents: dict[Value, Contents] = field(default_factory=dict["Value", Contents])
@@ -172,8 +170,8 @@ class NodeTypes:
         return self.known.contents
 
     @property
-    def trusted(self) -> bool:
-        return self.known.trusted
+    def is_stable(self) -> bool:
+        return self.known.is_stable
 
     def is_fixed(self, value: Value) -> bool:
         """Whether ``value`` surely stays as it was made; see `Known`."""

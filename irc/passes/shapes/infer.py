@@ -46,8 +46,7 @@ class Inference:
         self._is_written = is_written
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
-        trusted = all(keeps_metadata(node) for node in graph.walk())
-        self.known = Known(trusted, trusted or _is_stable(graph, {} if memory is None else memory), self.is_fixed)
+        self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
 
@@ -252,7 +251,6 @@ class Inference:
             self.set_type(inner, outer.type)
         inside = Inference(subgraph)
         inside._declared = self._declared
-        inside.known.trusted &= self.known.trusted
         inside.known.is_stable &= self.known.is_stable
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
@@ -283,16 +281,18 @@ def surely_writes_nothing(node: Node) -> bool:
 
 def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
     """Whether tensors keep their shapes and element types, in functions too, which ``graph`` may call."""
-
-    def keeps(graph: Graph) -> bool:
-        return all(node.kind == CALL or keeps_metadata(node) for node in graph.walk())
-
-    if not keeps(graph) or graph.module is None:
-        return False
+    changing = _changing(graph)
+    if changing != {CALL} or graph.module is None:
+        return not changing
     key = (_is_stable, graph.module)
     if key not in memory:
-        memory[key] = all(map(keeps, graph.module.graphs.values()))
+        memory[key] = all(_changing(function) <= {CALL} for function in graph.module.graphs.values())
     return memory[key]
+
+
+def _changing(graph: Graph) -> set[str]:
+    """The kinds of its nodes that may change shapes and element types."""
+    return {node.kind for node in graph.walk() if not keeps_metadata(node)}
 
 
 _PATIENCE = 8

@@ -163,7 +163,7 @@ def unpack(c: NodeTypes) -> Type | tuple[Type, ...]:
     if not isinstance(given, ListType) or not isinstance(given.elem, TensorType):
         return ()
     # What lists are believed to hold is what this module says of lists that are only read.
-    return tuple(c.element(0) if c.trusted else TensorType() for _ in c.node.outputs)
+    return tuple(c.element(0) if c.is_stable else TensorType() for _ in c.node.outputs)
 
 
 # -- joined and made -----------------------------------------------------------
