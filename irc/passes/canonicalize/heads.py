@@ -46,7 +46,7 @@ def product_of_shared_heads(m: Match) -> Value | None:
     found = _repeated(m, chain[-1][1] if chain else right)
     if found is None or m.size(m.input(0), 1) != found.heads:
         return None
-    if not all(m.still_holds(node) for node in (*(node for node, _ in chain), *found.made_by)):
+    if not m.still_holds(*(node for node, _ in chain), *found.made_by):
         return None
     source = found.source
     for node, operand in reversed(chain):
@@ -156,7 +156,7 @@ def _is_asked_for(m: Match, reshape: Node, axis: int, *wanted: Dim) -> bool:
 def shape_of_shared_heads(m: Match) -> Value | None:
     """Needs none of the copies that products do without."""
     found = _repeated(m, m.input())
-    if found is None or not all(m.still_holds(node) for node in found.made_by):
+    if found is None or not m.still_holds(*found.made_by):
         return None
     sizes = [
         m.new_constant(Tensor.of(np.array([found.heads])))
@@ -182,7 +182,7 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
     asked = [(merge, 1, rows), (merge, 2, width), (m.node, rank - 2, width), (m.node, rank - 1, rows)]
     if not all(_is_asked_for(m, *each) for each in asked):
         return None
-    if not m.can_share(x) or not all(m.still_holds(node) for node in nodes):
+    if not m.can_share(x) or not m.still_holds(*nodes):
         return None
     first = [m.size(x, axis) for axis in range(rank - 2)] if own == rank else []
     # A 0 would copy a size of another axis, but for the first.

@@ -103,9 +103,10 @@ class Match:
         """Whether the output may become a constant: nothing writes into it."""
         return self.rewriter.can_be_constant([self.output])
 
-    def still_holds(self, earlier: Node) -> bool:
-        """Whether nothing has written what ``earlier`` read or made when the node runs."""
-        return not self.rewriter.db.writes_between((*earlier.inputs, *earlier.outputs), earlier, self.node)
+    def still_holds(self, *earlier: Node) -> bool:
+        """Whether nothing has written what any of ``earlier`` read or made when the node runs."""
+        writes = self.rewriter.db.writes_between
+        return not any(writes((*node.inputs, *node.outputs), node, self.node) for node in earlier)
 
     def is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value``, so that looking at how it is made tells its contents."""

@@ -87,7 +87,7 @@ def _with(m: Match, normal: Node, inputs: list[Value]) -> Value:
 
 
 def _still_hold(m: Match, nodes: list[Node]) -> bool:
-    return all(node.block is m.node.block and m.still_holds(node) for node in nodes)
+    return all(node.block is m.node.block for node in nodes) and m.still_holds(*nodes)
 
 
 def _normals(m: Match) -> Iterator[_Normal]:
