@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"passes"},
     "frontend": {"fuser", "runtime"},
 }
-EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy"]  # each may import those before it
+EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
 TOP = "the top"  # compiler, cli, backend...: what puts the layers together, and `irc` itself
 
 

@@ -6,7 +6,6 @@ Nothing else has files run: no model, and no file that is merely in the folder.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -15,6 +14,7 @@ from types import ModuleType
 
 from irc.errors import Error, cannot, described
 from irc.files import open_regular
+from irc.offers import packages
 
 _PATHS: set[str] = set()
 """Of files that are, or were, run, as they were given."""
@@ -75,7 +75,7 @@ def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
 
 def _place(error: BaseException) -> str:
     """The line that was last come to before ``error`` of a loaded file or a plug-in; "" if there is none."""
-    offering = _offering()
+    offering = packages()
     places: list[str] = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         path, package = frame.f_code.co_filename, str(frame.f_globals.get("__name__")).partition(".")[0]
@@ -84,14 +84,3 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.lineno is not None and error.filename in _PATHS:
         places.append(f"{error.filename}:{error.lineno}")
     return places[-1] if places else ""
-
-
-def _offering() -> set[str]:
-    """The packages that offer passes or operators."""
-    from importlib.metadata import entry_points
-
-    from irc.ir.ops import plugins
-    from irc.passes import registry
-
-    groups = (plugins.ENTRY_POINT_GROUP, registry.ENTRY_POINT_GROUP)
-    return {re.split("[.:]", point.value)[0] for group in groups for point in entry_points(group=group)}

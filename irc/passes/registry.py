@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from irc.errors import Error, described, did_you_mean
+from irc.errors import Error, did_you_mean
 from irc.lazy import complete
+from irc.offers import PASSES, load, offers
 from irc.passes.options import fault
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from irc.passes.base import Pass
-
-ENTRY_POINT_GROUP = "irc.passes"
-"""Packages offer passes here: entry point name = pass name, object = the pass class."""
 
 _PASSES: dict[str, type[Pass]] = {}
 
@@ -49,16 +47,16 @@ def find(name: str) -> type[Pass] | None:
         complete()
     found = _PASSES.get(name)
     if found is None:
-        for point in _entry_points():
-            if point.name == name:
-                return _load(point)
+        for offer in offers(PASSES):
+            if offer.name == name:
+                return _load(offer)
     return found
 
 
 def names() -> list[str]:
     """The names of all passes, installed plug-ins included, sorted."""
     complete()
-    return sorted({*_PASSES, *(point.name for point in _entry_points())})
+    return sorted({*_PASSES, *(offer.name for offer in offers(PASSES))})
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:
@@ -84,20 +82,11 @@ def suggest(name: str, known: list[str]) -> str:
     return hint and f" ({hint})"
 
 
-def _entry_points() -> list[EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import, and only pipelines with plug-ins need it
-
-    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value))
-
-
-def _load(point: EntryPoint) -> type[Pass]:
-    try:
-        loaded = point.load()
-    except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
-        raise Error("IRC304", f"the plug-in pass {point.name!r} cannot be loaded: {described(e)}", point.value) from e
-    wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != point.name else "")
+def _load(offer: EntryPoint) -> type[Pass]:
+    loaded = load(offer, f"the plug-in pass {offer.name!r}")
+    wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != offer.name else "")
     if wrong:
-        raise Error("IRC304", f"the plug-in must be a pass class whose name is {point.name!r}: {wrong}", point.value)
+        raise Error("IRC304", f"the plug-in must be a pass class whose name is {offer.name!r}: {wrong}", offer.value)
     return register(cast("type[Pass]", loaded))
 
 

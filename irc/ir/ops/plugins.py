@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING
 
-from irc.errors import Error, described, misfit
+from irc.errors import Error, misfit
 from irc.ir.ops import onnx_alias
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-ENTRY_POINT_GROUP = "irc.operators"
-"""Packages offer operators here: entry point name = namespace, object = a module whose import registers them."""
+from irc.offers import OPERATORS, load, offers
 
 _OWN = ("aten", "irc", "prim", *onnx_alias.DOMAINS)
 
@@ -43,7 +37,7 @@ def load_for(kind: str) -> None:
 def load_all() -> dict[str, Error]:
     """Load whatever packages offer; why not, for the namespaces of which something cannot be loaded."""
     broken: dict[str, Error] = {}
-    for namespace in dict.fromkeys(point.name for point in _entry_points()):
+    for namespace in dict.fromkeys(offer.name for offer in offers(OPERATORS)):
         try:
             load_for(f"{namespace}::")
         except Error as error:
@@ -75,16 +69,6 @@ def is_foreign(function: object) -> bool:
 
 
 def _load(namespace: str) -> None:
-    for point in _entry_points():
-        if point.name == namespace:
-            try:
-                point.load()
-            except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
-                message = f"the plug-in of the operators {namespace}:: cannot be loaded: {described(e)}"
-                raise Error("IRC304", message, point.value) from e
-
-
-def _entry_points() -> list[EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import, and few models have operators of others
-
-    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value)
+    for offer in offers(OPERATORS):
+        if offer.name == namespace:
+            load(offer, f"the plug-in of the operators {namespace}::")

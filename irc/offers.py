@@ -1,0 +1,37 @@
+"""What other packages that are installed offer: entry points, in groups."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error, described
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+OPERATORS = "irc.operators"
+"""Name = namespace, object = a module whose import registers its operators."""
+
+PASSES = "irc.passes"
+"""Name = name of the pass, object = its class."""
+
+
+def offers(group: str) -> list[EntryPoint]:
+    """All entry points of ``group``, in an order that is the same wherever they are installed."""
+    from importlib.metadata import entry_points  # slow to import, and few models and pipelines need it
+
+    return sorted(entry_points(group=group), key=lambda offer: (offer.name, offer.value))
+
+
+def load(offer: EntryPoint, what: str) -> Any:
+    """The object that is offered; IRC304, which calls it ``what``, if it cannot be loaded."""
+    try:
+        return offer.load()
+    except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
+        raise Error("IRC304", f"{what} cannot be loaded: {described(e)}", offer.value) from e
+
+
+def packages() -> set[str]:
+    """The packages that offer anything."""
+    return {re.split("[.:]", offer.value)[0] for group in (OPERATORS, PASSES) for offer in offers(group)}
