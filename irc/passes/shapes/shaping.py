@@ -207,7 +207,7 @@ def range_(c: NodeTypes) -> Type:
         count = range_length(start.item(), limit.item(), delta.item())
     elif delta is not None and delta == 1:
         first, end = (found[0] if found else None for found in (c.numbers(0), c.numbers(1)))
-        count = _sliced(end, first, end, 1) if is_size(first) and is_size(end) else None
+        count = sliced(end, first, end, 1) if is_size(first) and is_size(end) else None
     return TensorType(c.dtype(0), (count,))
 
 
@@ -298,11 +298,12 @@ def slice_(c: NodeTypes) -> Type:
         step = 1 if steps is None else steps[i]
         if step == 0:
             c.fail("a slice cannot have step 0")
-        out[axis] = None if starts is None or ends is None else _sliced(x[axis], starts[i], ends[i], step)
+        out[axis] = None if starts is None or ends is None else sliced(x[axis], starts[i], ends[i], step)
     return TensorType(c.dtype(0), tuple(out))
 
 
-def _sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
+def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
+    """How many of ``whole`` elements a slice has that says where it begins and ends; so many or more are all."""
     if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(*bounds(start, end, step, whole).indices(whole)))
     if step != 1:

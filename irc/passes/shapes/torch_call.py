@@ -99,6 +99,11 @@ class Call:
         value = self.node.inputs[self._index[name]]
         return None if value.type == NONE else self.known(value)
 
+    def number(self, name: str, absent: int | None = None) -> int | None:
+        """The whole number that an argument always is; ``absent`` if it is not given; None if it may vary."""
+        given = self.arg(name)
+        return absent if given is None else given if isinstance(given, int) else None
+
     def known(self, value: Value) -> Any:
         """The Python value that ``value`` always is, or UNKNOWN."""
         tracked = self.types.contents.get(value)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from irc.ir import types
-from irc.ir.polynomials import Polynomial, plus, product
+from irc.ir.limits import MAX_SIZE
+from irc.ir.polynomials import plus, product
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, shape_rule
-from irc.passes.shapes.shaping import range_length
-from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
+from irc.passes.shapes.shaping import range_length, sliced
+from irc.passes.shapes.torch_call import Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type
 from irc.passes.shapes.torch_types import NUMBERS, result_type
 
@@ -131,17 +131,10 @@ def slice_(c: Call) -> Type | tuple[Type, ...]:
     at = c.axis(c.arg("dim"), len(x.shape))
     if at is None:
         return TensorType(x.dtype, (None,) * len(x.shape))
-    size = c.arg("length") if c.has("length") else _sliced(x.shape[at], c.arg("start"), c.arg("end"), c.arg("step"))
-    known = size if isinstance(size, int | str | Polynomial) else None
-    return TensorType(x.dtype, (*x.shape[:at], known, *x.shape[at + 1 :]))
-
-
-def _sliced(size: Dim, start: Any, end: Any, step: Any) -> Dim:
-    if UNKNOWN in (start, end, step) or not isinstance(step, int) or step < 1:
-        return None
-    if not isinstance(size, int):
-        return size if start in (None, 0) and (end is None or end >= 1 << 31) and step == 1 else None
-    return len(range(*slice(start, end, step).indices(size)))
+    size, step = c.number("length"), c.number("step")
+    if not c.has("length") and step is not None and step > 0:
+        size = sliced(x.shape[at], c.number("start", 0), c.number("end", MAX_SIZE), step)
+    return TensorType(x.dtype, (*x.shape[:at], size, *x.shape[at + 1 :]))
 
 
 @torch_rule("chunk", "split", "unbind", "split_with_sizes", "tensor_split")
@@ -215,9 +208,8 @@ def arange(c: Call) -> Type:
     dtype = element_type(given)
     if given is None and kinds <= {types.INT, types.FLOAT}:
         dtype = DType.INT64 if kinds == {types.INT} else DType.FLOAT
-    start, end, step = c.arg("start", 0), c.arg("end"), c.arg("step", 1)
-    numbers = [n for n in (start, end, step) if isinstance(n, int)]
-    if len(numbers) < 3 or step == 0:
+    start, end, step = c.number("start", 0), c.number("end"), c.number("step", 1)
+    if start is None or end is None or not step:
         return TensorType(dtype, (None,))
     return TensorType(dtype, (range_length(start, end, step),))
 

@@ -133,9 +133,9 @@ def two(c: Call) -> tuple[Type, ...]:
 
 @torch_rule("topk")
 def topk(c: Call) -> tuple[Type, ...]:
-    x, k = c.tensor(0), c.arg("k")
+    x, k = c.tensor(0), c.number("k")
     at = None if not x.shape else c.axis(c.arg("dim"), len(x.shape))
-    shape = None if x.shape is None or at is None else _with(x.shape, at, k if isinstance(k, int) else None)
+    shape = None if x.shape is None or at is None else _with(x.shape, at, k)
     return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
 
 
@@ -203,8 +203,8 @@ def index(c: Call) -> Type:
 
 @torch_rule("one_hot")
 def one_hot(c: Call) -> Type:
-    x, classes = c.tensor(0).shape, c.arg("num_classes")
-    size = classes if isinstance(classes, int) and classes > 0 else None
+    x, classes = c.tensor(0).shape, c.number("num_classes")
+    size = classes if classes is not None and classes > 0 else None
     return TensorType(DType.INT64, None if x is None else (*x, size))
 
 
@@ -389,9 +389,9 @@ def made(c: Call) -> Type:
 
 @torch_rule("linspace", "logspace")
 def evenly(c: Call) -> Type:
-    steps, given = c.arg("steps"), c.arg("dtype")
+    given = c.arg("dtype")
     dtype = DType.FLOAT if given is None and _is_real(c) else element_type(given)
-    return TensorType(dtype, (steps if isinstance(steps, int) else None,))
+    return TensorType(dtype, (c.number("steps"),))
 
 
 def _is_real(c: Call) -> bool:
