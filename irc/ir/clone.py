@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irc.ir.block import Block
@@ -10,6 +11,7 @@ from irc.ir.fixed_sizes import FIXED_SIZES_KEYS
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor, WeightTable
+from irc.ir.types import Type
 from irc.ir.value import Value
 
 ValueMap = dict[Value, Value]
@@ -32,6 +34,15 @@ def clone_node(node: Node, graph: Graph, mapping: ValueMap) -> Node:
     # Returns may name values of nested blocks copied later, so they are bound last.
     _bind_returns(node, copy, mapping)
     return copy
+
+
+def counterpart(node: Node, kind: str, inputs: Iterable[Value], outputs: Sequence[Type]) -> Node:
+    """A node of ``kind`` with the attributes, the version, the name and the scope of ``node``; in no block yet."""
+    made = node.graph.create(
+        kind, inputs, outputs, attributes=dict(node.attributes), version=node.version, name=node.name
+    )
+    made.scope = node.scope
+    return made
 
 
 def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = True) -> list[tuple[Node, Node]]:

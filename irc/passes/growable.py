@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.sets import EMPTY, intersects
+from irc.ir.clone import counterpart
 from irc.ir.kinds import CALL, IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
@@ -214,10 +215,8 @@ def _replace(nodes: Sequence[Node], kind: str, rewriter: Rewriter, operands: Cal
     instead: dict[Value, Value] = {}
     with rewriter.db.rewrite():
         for node in nodes:
-            other = node.graph.create(
-                kind, operands(node), [node.output.type], attributes={"axis": _join(node).axis}, version=node.version
-            )
-            other.name, other.scope = node.name, node.scope
+            other = counterpart(node, kind, operands(node), [node.output.type])
+            other.attributes = {"axis": _join(node).axis}
             rewriter.insert(other, before=node)
             instead[node.output] = other.output
         for user in dict.fromkeys(user for old in instead for user in old.iter_users()):

@@ -9,6 +9,7 @@ from irc.alias import Kind
 from irc.alias.paths import LastUses
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
+from irc.ir.clone import counterpart
 from irc.ir.ops.twins import may_take, twin_of
 from irc.passes.holders import Holders
 from irc.passes.registry import register
@@ -188,10 +189,7 @@ class _Overwriter:
         target, result = node.inputs[index], node.output
         operands = [target, *(v for i, v in enumerate(node.inputs) if i != index)]
         memory, freed = self._db.location_set(target), self._db.location_set(result)
-        twin = node.graph.create(
-            kind, operands, [result.type], attributes=dict(node.attributes), version=node.version, name=node.name
-        )
-        twin.scope = node.scope
+        twin = counterpart(node, kind, operands, [result.type])
         with self._db.rewrite():
             self._rewriter.insert(twin, before=node)
             self._rewriter.replace(result, twin.output, keep_name=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from irc.ir import Graph, Node, Value
+from irc.ir.clone import counterpart
 from irc.passes.base import PassContext
 from irc.passes.in_place import InPlace
 from irc.passes.remove_mutation.forms import functional_kind
@@ -57,16 +58,7 @@ def _make_functional(names: set[str], graph: Graph) -> None:
     for node in writers:
         kind = functional_kind(node)
         assert kind is not None
-        plain = graph.create(
-            kind,
-            node.inputs,
-            [node.output.type],
-            attributes=dict(node.attributes),
-            version=node.version,
-            name=node.name,
-        )
-        plain.scope = node.scope
-        plain.insert_before(node)
+        plain = counterpart(node, kind, node.inputs, [node.output.type]).insert_before(node)
         instead[node.output] = plain.output
     for user in dict.fromkeys(user for old in instead for user in old.iter_users()):
         user.set_inputs([instead.get(v, v) for v in user.inputs])  # once, even if a loop returns thousands of them

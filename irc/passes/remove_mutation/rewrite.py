@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from irc.ir import Builder, Graph, Node, Value
-from irc.ir.clone import clone_node
+from irc.ir.clone import clone_node, counterpart
 from irc.ir.kinds import IF
 from irc.ir.types import TENSOR, Type
 from irc.passes.remove_mutation.family import Family, Step
@@ -114,11 +114,7 @@ class _Rewrite:
 
     def _compute(self, node: Node, kind: str, type: Type) -> Value:
         """The result of the functional operator ``kind`` on what ``node`` is given."""
-        made = Builder.before(node).node(
-            kind, node.inputs, (type,), attributes=dict(node.attributes), version=node.version, name=node.name
-        )
-        made.scope = node.scope
-        return made.output
+        return counterpart(node, kind, node.inputs, [type]).insert_before(node).output
 
     def _part(self, member: Value, version: Version, before: Node) -> Value:
         """The part of ``version`` that ``member`` shows, defined before the node ``before``."""
