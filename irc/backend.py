@@ -25,6 +25,7 @@ from onnx.backend.base import Backend, BackendRep
 from irc.compiler import compile
 from irc.errors import Error
 from irc.frontend.onnx.types import to_proto
+from irc.ir.ops.onnx_defs import newest_opset
 from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_mapping, is_sequence
@@ -163,10 +164,8 @@ def _model_of(node: onnx.NodeProto, inputs: Any, version: int | None) -> onnx.Mo
         onnx.helper.make_value_info(name, to_proto(_type_of(values.get(name), f"input {name!r}"))) for name in names
     ]
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    known: dict[str, tuple[int, int]] = onnx.defs.C.schema_version_map()
     domain = "" if node.domain == "ai.onnx" else node.domain
-    newest = {name: versions[1] for name, versions in known.items()}
-    opsets = {"": newest[""], domain: newest.get(domain, 1) if version is None else version}
+    opsets = {"": newest_opset(""), domain: newest_opset(domain) if version is None else version}
     graph = onnx.helper.make_graph([node], node.op_type, parameters, results)
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()])
 

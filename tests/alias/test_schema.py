@@ -211,3 +211,5 @@ def test_onnx_signatures_come_from_the_standard() -> None:
     assert relu is not None
     assert relu.is_mutable
     assert schema_of(b.node("onnx::NoSuchThing", [x], [T])) is None
+    for version in (-(2**40), 0, 2**31, 2**70):
+        assert schema_of(b.node("onnx::Relu", [x], [T], version=version)) is None

@@ -18,6 +18,7 @@ from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 from irc.frontend.onnx.types import generalize, to_proto
+from irc.ir.ops.onnx_defs import find
 from irc.ir.types import NONE, DType, TensorType
 
 if TYPE_CHECKING:
@@ -81,11 +82,9 @@ def _is_unknown(type: Type) -> bool:
 
 def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Sequence[Value]) -> RawFunction | None:
     """The node's function body, with those of its outputs that the node has; None if there is none."""
-    from onnx import defs
-
     assert operator.version is not None, "operators of the onnx package have versions"
     domain = "" if operator.is_standard else raw.domain
-    schema: Any = defs.get_schema(raw.op_type, operator.version, domain)
+    schema = find(operator.kind, operator.version)
     of_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if of_node else schema.function_opset_versions
     version = max((v for v in versions if v <= builder.imports.get(domain, v)), default=min(versions))

@@ -16,6 +16,7 @@ from irc.errors import Error
 from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.types import from_schema
+from irc.ir.ops.onnx_defs import find, newest_opset
 from irc.ir.types import TENSOR, OptionalType, Type, join
 
 if TYPE_CHECKING:
@@ -87,16 +88,13 @@ def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int
         where: whose imports they are.
         missing: version of the standard operators if nothing is imported; None: that is an error.
     """
-    from onnx import defs
-
-    known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
     found: dict[str, int] = {}
     for entry in imports:
         domain, version = _canonical(text(entry.domain, where)), entry.version
         name = domain or "ai.onnx"
         if found.get(domain, version) != version:
             raise Error("IRC122", f"opset {found[domain]} and opset {version} of {name} are both imported", where)
-        newest = known[domain][1] if domain in known else version
+        newest = newest_opset(domain, version)
         if version < 1 or version > newest:
             raise Error(
                 "IRC122",
@@ -137,12 +135,11 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
     from onnx import defs
 
     row = ROWS.get((domain, op_type))
-    if domain not in defs.C.schema_version_map():
+    if not newest_opset(domain, 0):
         found = _third_party(domain, op_type) or (row and _of_row(row))
         return found or "no such operator is known to onnx or registered with irc"
-    try:
-        schema = defs.get_schema(op_type, opset, domain)
-    except defs.SchemaError:
+    schema = find(f"{domain or 'onnx'}::{op_type}", opset)
+    if schema is None:
         return _of_row(row) if row else "no such operator" + _other_versions(domain, op_type, opset)
     if schema.deprecated and defs.has(op_type, schema.since_version - 1, domain):  # not if it never was any other
         return f"removed from ONNX in opset {schema.since_version}: export the model with a newer operator"
@@ -160,14 +157,14 @@ def _other_versions(domain: str, op_type: str, opset: int) -> str:
     """When the operator came to be, if it is only too new for ``opset``."""
     from onnx import defs
 
-    newest: int = defs.C.schema_version_map()[domain][1]
+    newest = newest_opset(domain)
     if newest <= opset or not defs.has(op_type, newest, domain):
         return ""
     since = next(v for v in range(opset + 1, newest + 1) if defs.has(op_type, v, domain))
     return f" before opset {since}"
 
 
-def _operator(schema: OpSchema, domain: str) -> Operator:
+def _operator(schema: Any, domain: str) -> Operator:
     formals = list(schema.inputs)
     allowed = {t.type_param_str: list(t.allowed_type_strs) for t in schema.type_constraints}
     kind = f"{domain or 'onnx'}::{schema.name}"
@@ -176,8 +173,8 @@ def _operator(schema: OpSchema, domain: str) -> Operator:
         is_standard=domain == "",
         kind=kind,
         version=schema.since_version,
-        attributes={name: (_enum(a.type).value, a.required) for name, a in schema.attributes.items()},
-        inputs=tuple([_enum(f.option).name == "Optional" for f in formals]),
+        attributes={name: (a.type.value, a.required) for name, a in schema.attributes.items()},
+        inputs=tuple([f.option.name == "Optional" for f in formals]),
         outputs=tuple([_output(f, formals, allowed) for f in schema.outputs]),
         arity=(schema.min_input, schema.max_input, schema.min_output, schema.max_output),
     )
@@ -227,11 +224,6 @@ def _of_row(row: Row) -> Operator:
         outputs=tuple([Output((), TENSOR)] * len(row.outputs)),
         arity=(fewest[0], len(row.inputs), fewest[1], len(row.outputs)),
     )
-
-
-def _enum(value: Any) -> Any:
-    """An enumeration member of ``onnx.defs``, whose stubs lack ``name`` and ``value``."""
-    return value
 
 
 def _output(formal: OpSchema.FormalParameter, inputs: list[Any], allowed: dict[str, list[str]]) -> Output:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.ops import schemas
+from irc.ir.ops.onnx_defs import find, split_kind
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
 from irc.ir.verify.onnx_rules import onnx_name
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""
-
-
-def split_kind(kind: str) -> tuple[str, str]:
-    """Domain ("" for ONNX's standard operators) and name of an operator: ``onnx::Relu`` is ("", "Relu")."""
-    domain, _, name = kind.rpartition("::")
-    return ("" if domain == "onnx" else domain), name
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +54,6 @@ def _history() -> dict[tuple[str, str], tuple[int, ...]]:
     for schema in defs.get_all_schemas_with_history():
         found[schema.domain, schema.name].append(schema.since_version)
     return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
-
-
-def newest_opset(domain: str) -> int:
-    """The newest version of a domain's operator set that the onnx package knows; 1 for domains it does not know."""
-    from onnx import defs
-
-    known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
-    return known[domain][1] if domain in known else 1
 
 
 def identity_since(type: Type) -> int:
@@ -131,10 +118,7 @@ def first_alike(node: Node) -> int:
 
 def _fits(node: Node, opset: int) -> bool:
     """Whether the operator surely takes in ``opset`` what ``node`` has; words among its attributes might be newer."""
-    from onnx import defs
-
-    domain, name = split_kind(node.kind)
-    schema: Any = defs.get_schema(name, opset, domain)
+    schema = find(node.kind, opset)
     attributes = {key: value for key, value in node.attributes.items() if key not in (DECLARED_INPUTS, DECLARED_ROWS)}
     if len(node.inputs) > schema.max_input or not attributes.keys() <= schema.attributes.keys():
         return False
@@ -161,19 +145,15 @@ def _only_takes_more(kind: str, opset: int) -> bool:
 
     Optional are attributes, and inputs after those that there were.
     """
-    from onnx import defs
-
-    domain, name = split_kind(kind)
-    old, new = (defs.get_schema(name, n, domain) for n in (opset - 1, opset))
+    old, new = find(kind, opset - 1), find(kind, opset)
     if new.deprecated or (old.min_input, _outputs(old)) != (new.min_input, _outputs(new)):
         return False
     before, after = _attributes(old), _attributes(new)
     inputs = list(zip(old.inputs, new.inputs))
-    optional: Any = defs.OpSchema.FormalParameterOption.Optional
     return (
         len(inputs) == len(old.inputs)
         and [_input(a) for a, _ in inputs] == [_input(b) for _, b in inputs]
-        and all(added.option == optional for added in new.inputs[len(inputs) :])
+        and all(added.option.name == "Optional" for added in new.inputs[len(inputs) :])
         and all(after.get(key) == attribute for key, attribute in before.items())
         and not any(new.attributes[key].required for key in after.keys() - before.keys())
         and all(a.types <= b.types for a, b in [*inputs, *zip(old.outputs, new.outputs, strict=True)])
@@ -195,18 +175,13 @@ def _outputs(schema: Any) -> tuple[Any, ...]:
 @cache
 def signature(kind: str, opset: int) -> Signature | None:
     """The operator's signature in an opset of its domain; None if the onnx package does not know it."""
-    from onnx import defs
-
-    domain, name = split_kind(kind)
-    if not versions(kind):
+    schema = find(kind, opset)
+    if schema is None:
         return None
-    schema = defs.get_schema(name, opset, domain)
-    option: Any = defs.OpSchema.FormalParameterOption
-    types: dict[str, Any] = {key: attribute.type for key, attribute in schema.attributes.items()}
     return Signature(
-        {key: int(type.value) for key, type in types.items()},
+        {key: attribute.type.value for key, attribute in schema.attributes.items()},
         schema.min_input,
-        tuple([output.option == option.Optional for output in schema.outputs]),
+        tuple([output.option.name == "Optional" for output in schema.outputs]),
     )
 
 

@@ -17,12 +17,11 @@ from irc.frontend.onnx_export.operators import (
     first_alike,
     identity_since,
     last_alike,
-    newest_opset,
     opsets_of,
-    split_kind,
     versions,
 )
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, can_be_spelt
+from irc.ir.ops.onnx_defs import newest_opset, split_kind
 
 if TYPE_CHECKING:
     from irc.ir import Node

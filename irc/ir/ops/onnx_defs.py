@@ -1,8 +1,12 @@
-"""Signatures of ONNX operators, from the onnx package, with the alias table laid over."""
+"""What the onnx package says of operators; signatures have the alias table laid over.
+
+The package is imported when it is first asked: that takes 0.2 s, and graphs without ONNX operators need none of it.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from irc.ir import types
 from irc.ir.node import Node
@@ -10,6 +14,41 @@ from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.registry import schemas
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import Type, TypeVar
+
+LAST_VERSION = 2**31 - 1
+"""The highest version that the onnx package can be asked for, above all that there are."""
+
+
+def split_kind(kind: str) -> tuple[str, str]:
+    """Domain ("" for ONNX's standard operators) and name of an operator: ``onnx::Relu`` is ("", "Relu")."""
+    namespace, _, name = kind.rpartition("::")
+    return DOMAINS.get(namespace, namespace), name
+
+
+def find(kind: str, version: int | None = None) -> Any:
+    """The ``OpSchema`` of nodes of ``kind``; None if there is none.
+
+    Args:
+        kind: as nodes have it.
+        version: theirs, or that of an operator set; None: the newest.
+    """
+    from onnx import defs
+
+    if version is not None and not 0 < version <= LAST_VERSION:
+        return None
+    domain, name = split_kind(kind)
+    try:
+        return defs.get_schema(name, LAST_VERSION if version is None else version, domain)
+    except defs.SchemaError:
+        return None
+
+
+def newest_opset(domain: str, unknown: int = 1) -> int:
+    """The newest version of a domain's operator set that the onnx package knows; ``unknown`` if it knows none."""
+    from onnx import defs
+
+    known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
+    return known[domain][1] if domain in known else unknown
 
 
 def onnx_schema(node: Node) -> Schema | None:
@@ -24,25 +63,16 @@ def onnx_schema(node: Node) -> Schema | None:
 @cache
 def signature(kind: str, version: int | None = None) -> Schema | None:
     """The signature of nodes of ``kind`` at a version (None: the newest)."""
-    import onnx.defs
-
-    namespace, _, name = kind.rpartition("::")
-    domain = DOMAINS.get(namespace, namespace)
-    in_place = name.endswith("_")
-    rows = schemas(kind)
-    try:
-        name = name.removesuffix("_")
-        found = onnx.defs.get_schema(name, domain) if version is None else onnx.defs.get_schema(name, version, domain)
-    except onnx.defs.SchemaError:
+    found = find(kind.removesuffix("_"), version)
+    if found is None:
         return None
-    row = rows[0] if rows else None
-    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
-    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    in_place = kind.endswith("_")
+    row = next(iter(schemas(kind)), None)
     arguments: list[Argument] = []
     for i, formal in enumerate(found.inputs):
         alias = row.argument(i) if row else None
         type = _type(formal.types)
-        is_optional = formal.option == optional
+        is_optional = formal.option.name == "Optional"
         type = types.OptionalType(type) if is_optional and not isinstance(type, types.OptionalType) else type
         arguments.append(_formal(type, formal.name, alias, is_optional))
     returns: list[Argument] = []
@@ -54,8 +84,8 @@ def signature(kind: str, version: int | None = None) -> Schema | None:
         "",
         tuple(arguments),
         tuple(returns),
-        bool(found.inputs) and found.inputs[-1].option == variadic,
-        bool(found.outputs) and found.outputs[-1].option == variadic,
+        bool(found.inputs) and found.inputs[-1].option.name == "Variadic",
+        bool(found.outputs) and found.outputs[-1].option.name == "Variadic",
     )
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.node import Node
-from irc.ir.ops.onnx_alias import DOMAINS
+from irc.ir.ops.onnx_defs import LAST_VERSION, find
+from irc.ir.ops.registry import functional_by_default
 from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 
 _OWN_FORMS = frozenset({"onnx::Loop", "onnx::Scan"})  # their bodies are blocks here: operator_rules knows them
-_MAX_VERSION = 2**31 - 1
 
 
 class _Formal(NamedTuple):
@@ -51,13 +51,11 @@ class _Signature(NamedTuple):
 
 def check_onnx(node: Node) -> bool:
     """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
-    namespace, _, name = node.kind.rpartition("::")
-    domain = DOMAINS.get(namespace)
-    if domain is None:
+    if not functional_by_default(node.kind):
         return False
     if node.kind in _OWN_FORMS:
         return True
-    signature = _signature(domain, name, node.version) or _signature(domain, name.removesuffix("_"), node.version)
+    signature = _signature_of(node.kind, node.version)
     if signature is None:
         version = "" if node.version is None else f" at version {node.version}"
         raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
@@ -116,7 +114,7 @@ def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str
 def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
     low, high = allowed
     if not low <= found <= high:
-        wanted = str(low) if low == high else f"{low} to {high}" if high < _MAX_VERSION else f"{low} or more"
+        wanted = str(low) if low == high else f"{low} to {high}" if high < LAST_VERSION else f"{low} or more"
         raise node_error("IRC213", f"{node.kind} must have {wanted} {what}{'s' * (wanted != '1')}, not {found}", node)
 
 
@@ -201,26 +199,18 @@ def _has_kind(value: Any, kind: str) -> bool:
 
 def _signature_of(kind: str, version: int | None) -> _Signature | None:
     """The signature of nodes of a kind, in-place twins too; None if they are not of ONNX, or of a form of their own."""
-    namespace, _, name = kind.rpartition("::")
-    domain = DOMAINS.get(namespace)
-    if domain is None or kind in _OWN_FORMS:
+    if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
-    return _signature(domain, name, version) or _signature(domain, name.removesuffix("_"), version)
+    return _signature(kind, version) or _signature(kind.removesuffix("_"), version)
 
 
 @lru_cache(maxsize=4096)
-def _signature(domain: str, name: str, version: int | None) -> _Signature | None:
-    """The signature of an operator at a version (None: the newest); None if there is none."""
-    import onnx.defs  # takes 0.2 s, and graphs without ONNX operators need none of it
-
-    if version is not None and not 0 < version <= _MAX_VERSION:
-        return None
-    try:
-        schema = onnx.defs.get_schema(name, _MAX_VERSION if version is None else version, domain)
-    except onnx.defs.SchemaError:
+def _signature(kind: str, version: int | None) -> _Signature | None:
+    schema = find(kind, version)
+    if schema is None:
         return None
     constraints = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-    attributes = {key: str(a.type).rpartition(".")[2] for key, a in schema.attributes.items()}
+    attributes = {key: a.type.name for key, a in schema.attributes.items()}
     return _Signature(
         since=schema.since_version,
         inputs=tuple(_formal(p, constraints) for p in schema.inputs),
@@ -235,12 +225,12 @@ def _signature(domain: str, name: str, version: int | None) -> _Signature | None
 
 def _formal(parameter: Any, constraints: dict[str, frozenset[str]]) -> _Formal:
     allowed = constraints.get(parameter.type_str, frozenset({parameter.type_str}))
-    options = str(parameter.option).rpartition(".")[2]
+    option = parameter.option.name
     return _Formal(
         name=parameter.name,
         variable=parameter.type_str,
         allowed=allowed,
         dtypes=frozenset(dtype for dtype, name in _TENSORS.items() if name in allowed),
-        optional=options == "Optional",
-        alike=options != "Variadic" or parameter.is_homogeneous,
+        optional=option == "Optional",
+        alike=option != "Variadic" or parameter.is_homogeneous,
     )
