@@ -21,7 +21,7 @@ from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.types import Type
+from irc.ir.types import TensorType, Type
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -34,8 +34,44 @@ Rule: TypeAlias = "Callable[[Recorder, Node], Steps | None]"
 """Records what a node does. It binds every output that has memory."""
 
 
+class Functional:
+    """The rule of an operator that makes all of its results anew, if a node of it is one that its schema rows describe.
+
+    They do not if it has more arguments than any of them takes, or a tensor comes last where none takes one: that may
+    be one that the result goes to (``out=``).
+
+    Args:
+        most: how many arguments a node has at most.
+        lasts: how many it may have if the last one is a tensor.
+    """
+
+    __slots__ = ("_lasts", "_most")
+
+    def __init__(self, most: int, lasts: frozenset[int]) -> None:
+        self._most = most
+        self._lasts = lasts
+
+    def fits(self, node: Node) -> bool:
+        """Whether ``node`` is such a node, by its arguments."""
+        inputs = node.inputs
+        count = len(inputs)
+        return count <= self._most and (
+            not count or count in self._lasts or inputs[-1].type.__class__ is not TensorType
+        )
+
+    def __call__(self, rec: Recorder, node: Node) -> Steps | None:
+        if self.fits(node) and not node.blocks:
+            return None
+        from irc.alias.rules.calls import opaque
+
+        return opaque(rec, node)
+
+
 class _Rules(dict[str, "Rule | None"]):
-    """Kind of node -> its rule, found when first needed; None if all outputs are fresh and nothing is written."""
+    """Kind of node -> its rule, found when first needed; None if all outputs are fresh and nothing is written.
+
+    A `Functional` one says so for most nodes.
+    """
 
     def __missing__(self, kind: str) -> Rule | None:
         from irc.alias.rules import find_rule
@@ -49,12 +85,18 @@ RULES = _Rules()
 
 def rule_of(node: Node) -> Rule | None:
     """The rule for ``node``; None if it writes nothing and all its outputs are fresh memory."""
-    rule = RULES[node.kind]
-    if rule is None and node.blocks:
+    return rule_for(node, RULES[node.kind])
+
+
+def rule_for(node: Node, rule: Rule | None) -> Rule | None:
+    """``rule``, that of the kind of ``node``, as far as it holds for ``node``."""
+    if rule is not None and not isinstance(rule, Functional):
+        return rule
+    if node.blocks or (rule is not None and not rule.fits(node)):
         from irc.alias.rules.calls import opaque  # functional operators have no blocks: this one means something else
 
         return opaque
-    return rule
+    return None
 
 
 def is_functional(node: Node) -> bool:

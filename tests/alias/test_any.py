@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from irc.alias import analyze
+from irc.alias.recorder import is_functional
 from irc.alias.unknown import unknown_operators
 from irc.ir import Builder, Graph, parse_graph, types
 from irc.ir.ops import register
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
+from irc.passes import PassManager, parse_pipeline
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
 
@@ -98,6 +100,38 @@ def test_what_is_not_settled_is_unknown_and_leaves_traces() -> None:
     c.db.tighten()
     c.db.check()
     assert not c.db.escapes(c["y"])
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "aten::cos(%x, %out)",
+        "aten::sum(%x, %n, %out)",  # another overload has as many arguments
+        "aten::conj_physical(%x, %out)",  # a view
+        "aten::randperm(%z, %out)",
+        "aten::unsafe_split(%x, %o, %z, %outs)",
+        "aten::relu_(%x, %out)",
+    ],
+)
+def test_what_is_given_for_a_result_is_written(node: str) -> None:
+    """Where graphs are imported or compiled, it is written out."""
+    graph = parse_graph(f"""graph(%x : Tensor, %out : Tensor, %outs : Tensor[]):
+      %n : NoneType = prim::Constant()
+      %z : int = prim::Constant[value=0]()
+      %o : int = prim::Constant[value=1]()
+      %y : Tensor = {node}
+      return (%out, %outs)
+    """)
+    (y, kind) = graph.value("y"), node.partition("(")[0]
+    assert y.node is not None and not is_functional(y.node)
+    db = analyze(graph)
+    for name in ("out", "outs"):
+        if name in node:
+            assert db.writes_to_alias(y.node, [graph.value(name)])
+            assert db.may_alias(y, graph.value("out"))
+    assert list(unknown_operators(graph)) == [kind]
+    PassManager(parse_pipeline("cse,dce")).run(graph)
+    assert kind in str(graph)
 
 
 def test_settled_where_all_overloads_do_the_same() -> None:

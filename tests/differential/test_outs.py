@@ -11,7 +11,9 @@ import pytest
 import torch
 
 import irc
+from irc.alias import analyze
 from irc.frontend.torchscript.outs import CONVERTING, IN_TYPE_OF_OUT, may_have_out
+from irc.ir import Builder, Graph, parse_type
 from irc.ir.ops import Effects, effects, schemas
 from irc.ir.ops.registry import kinds
 from irc.ir.schema import Schema
@@ -25,6 +27,9 @@ CALLS, TRIES = 2, 120
 
 LOSSES = "binary_cross_entropy huber_loss mse_loss smooth_l1_loss soft_margin_loss".split()
 """PyTorch keeps what they reduce in ``out``, which then is of another size, or refuses that."""
+
+AS_OTHERS = {"aten::max.unary_out", "aten::min.unary_out"}
+"""They take what another overload takes, which is what calls mean."""
 
 _FORMS: dict[str, list[list[str]]] = defaultdict(list)
 for _schema in torch._C._jit_get_all_schemas():
@@ -95,6 +100,23 @@ def test_which_operators_have_out() -> None:
         if kind.startswith("aten::"):
             makes_one = any([r.type for r in row.returns] == [TENSOR] for row in schemas(kind))
             assert may_have_out(kind) == (makes_one and bool(_FORMS.get(kind))), kind
+
+
+def test_no_out_is_thought_to_stay_as_it_is() -> None:
+    """Nor by the analysis of a graph in which it is not written out."""
+    found = 0
+    for schema in torch._C._jit_get_all_schemas():
+        outs = [i for i, a in enumerate(schema.arguments) if a.is_out]
+        if not outs or not schemas(schema.name) or f"{schema.name}.{schema.overload_name}" in AS_OTHERS:
+            continue
+        graph = Graph()
+        values = [graph.add_input(parse_type(str(a.type)), f"a{i}") for i, a in enumerate(schema.arguments)]
+        node = Builder(graph).node(schema.name, values, [parse_type(str(r.type)) for r in schema.returns])
+        db = analyze(graph)
+        for i in outs:
+            assert db.writes_to_alias(node, [values[i]]), schema
+            found += 1
+    assert found > 500
 
 
 def test_element_types_that_must_not() -> None:

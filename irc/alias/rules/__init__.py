@@ -86,7 +86,7 @@ def has_rule(kind: str) -> bool:
 
 
 def find_rule(kind: str) -> Rule | None:
-    """The rule for nodes of ``kind``; None if they write nothing and all their outputs are fresh memory."""
+    """The rule for nodes of ``kind``; None, or `Functional`, if they write nothing and all their outputs are fresh."""
     own = own_rule(kind)
     if own is not None:
         rule = own.rule

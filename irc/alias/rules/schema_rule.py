@@ -8,6 +8,7 @@ an argument and the steps into its containers: ``Tensor(a!)[]`` writes part
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -15,13 +16,24 @@ from typing import NamedTuple
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Element, Field
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder, Rule, Steps
+from irc.alias.recorder import Functional, Recorder, Rule, Steps, rule_for
 from irc.alias.rules.calls import opaque
 from irc.ir import types
 from irc.ir.node import Node
 from irc.ir.ops import Effects, effects_of, resolve, schemas
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
-from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar, UnionType
+from irc.ir.types import (
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    UnionType,
+)
 from irc.ir.value import Value
 
 _Steps = tuple[int, ...]
@@ -116,17 +128,43 @@ def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
     programs = {compile_schema(row) for row in rows}
     if len(programs) > 1:
         return _by_overload(rows)
-    program = programs.pop()
+    found = _rule_of_program(rows, programs.pop())
+    if found is None and not any(row.is_vararg for row in rows):
+        return Functional(_most(rows), _tensors_last(rows))
+    return found
+
+
+def _rule_of_program(rows: Sequence[Schema], program: Program) -> Rule | None:
+    """The rule of overloads that all do the same; None if all outputs are fresh and nothing is written."""
     if all(r == Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
         return None
     simple = not (program.escapes or program.stores or any(row.is_varret for row in rows))
     sources = program.results[0].sources if len(program.results) == 1 else ()
     if simple and len(sources) == 1 and not sources[0].steps and sources[0].argument != program.variadic:
         if not program.writes:
-            return _view(sources[0].argument)
+            return _view(sources[0].argument, _most(rows))
         if program.writes == sources:
-            return _in_place(sources[0].argument)
-    return lambda rec, node: run(rec, node, program)
+            return _unless_more(_most(rows), _in_place(sources[0].argument))
+    return _unless_more(_most(rows), lambda rec, node: run(rec, node, program))
+
+
+def _unless_more(most: int, rule: Rule) -> Rule:
+    """``rule`` for nodes of at most so many arguments: with more, it is an overload that has no row."""
+
+    def bounded(rec: Recorder, node: Node) -> Steps | None:
+        return rule(rec, node) if len(node.inputs) <= most else opaque(rec, node)
+
+    return bounded
+
+
+def _most(rows: Sequence[Schema]) -> int:
+    """How many arguments there may be."""
+    return sys.maxsize if any(row.is_vararg for row in rows) else max(len(row.arguments) for row in rows)
+
+
+def _tensors_last(rows: Sequence[Schema]) -> frozenset[int]:
+    """How many arguments there may be of which a tensor is the last."""
+    return frozenset(i for row in rows for i, a in enumerate(row.arguments, 1) if _admits(a, TensorType))
 
 
 def _by_overload(rows: Sequence[Schema]) -> Rule:
@@ -165,9 +203,8 @@ def _sorts(node: Node) -> _Sorts:
 def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     """The rule for arguments of these sorts."""
     fitting = [row for row in rows if _takes(row, sorts)]
-    if len({compile_schema(row) for row in fitting}) == 1:
-        return rule_of_schemas(fitting) or _fresh
-    return _by_types
+    programs = {compile_schema(row) for row in fitting}
+    return (_rule_of_program(fitting, programs.pop()) or _fresh) if len(programs) == 1 else _by_types
 
 
 _OPEN: dict[str, dict[_Sorts, bool]] = {}
@@ -180,13 +217,21 @@ def forget(kind: str) -> None:
 
 
 def is_unsettled(node: Node) -> bool:
-    """Whether rows of ``node`` say different things, and its arguments do not tell which are meant: it is opaque."""
+    """Whether the arguments of ``node`` fit no row, or do not tell which is meant of rows that say different things.
+
+    It is opaque then.
+    """
     known = _OPEN.setdefault(node.kind, {})
     sorts = _sorts(node)
     is_open = known.get(sorts)
     if is_open is None:
         rows = schemas(node.kind)
-        is_open = len(set(map(compile_schema, rows))) > 1 and _rule_for(rows, sorts) is _by_types
+        rule = rule_of_schemas(rows)
+        if isinstance(rule, Functional):
+            is_open = not rule.fits(node)
+        else:
+            several = len(set(map(compile_schema, rows))) > 1
+            is_open = len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
         known[sorts] = is_open
     return is_open and resolve(node) is None
 
@@ -226,10 +271,12 @@ def _admits(formal: Argument, sort: type[Type] | str) -> bool:
     return formal.size is not None if is_plain else isinstance(type, sort)
 
 
-def _view(argument: int) -> Rule:
-    """The only result may share with one argument: by far the most frequent rule."""
+def _view(argument: int, most: int) -> Rule:
+    """The only result may share with one argument, of at most so many: by far the most frequent rule."""
 
-    def rule(rec: Recorder, node: Node) -> None:
+    def rule(rec: Recorder, node: Node) -> Steps | None:
+        if len(node.inputs) > most:
+            return opaque(rec, node)
         (output,) = node.outputs
         # As `_bind` of `_given`, without two calls: views are what graphs consist of, and it is a tenth of building.
         element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
@@ -237,6 +284,7 @@ def _view(argument: int) -> Rule:
             rec.fresh(output)
         else:
             rec.bind(output, element)
+        return None
 
     return rule
 
@@ -277,9 +325,8 @@ def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
             rec.write(node, f.RANDOM)
         if Effects.SIDE_EFFECT in actual:
             rec.write(node, f.WORLD)
-        if rule is not None:
-            return rule(rec, node)
-        return _fresh(rec, node)
+        own = rule_for(node, rule)
+        return _fresh(rec, node) if own is None else own(rec, node)
 
     return both
 
