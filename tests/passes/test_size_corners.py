@@ -166,3 +166,63 @@ def test_a_branch_that_never_runs_may_make_no_sense() -> None:
     assert check(model, {"x": ones(2, 4), "c": np.array(True)})["r"].tolist() == [2, 4]
     with pytest.raises(irc.Error, match="IRC4"):
         irc.compile(model).run({"x": ones(2, 4), "c": np.array(False)})
+
+
+SQUEEZED = """
+        g (float[N,4] x) => (float[...] y) {
+          s = Shape<start=0,end=1>(x)  one = Constant<value=int64[1]{1}>()  zero = Constant<value=int64[1]{0}>()
+          c = Equal(s, one)
+          y = If (c) <then_branch = a () => (float[...] p) { p = Squeeze(x, zero) },
+                      else_branch = b () => (float[...] q) { q = Relu(x) }>
+        }"""
+"""What PyTorch's exporter makes of ``squeeze`` along an axis of a size that it does not know."""
+
+NO_TRIP = """
+        g (float[N,4] x) => (float[p,q] y) {
+          t = Constant<value=bool{1}>()  three = Constant<value=int64{3}>()
+          w = Constant<value=float[1,7]{0,0,0,0,0,0,0}>()
+          n = Shape<start=0,end=1>(x)  n0 = Squeeze(n)  k = Sub(n0, three)
+          y = Loop (k, t, x) <body = b (int64 i, bool c, float[P,Q] xi) => (bool c2, float[R,S] xo) {
+            c2 = Identity(c)  xo = Concat<axis=1>(xi, w) }>
+        }"""
+
+
+@pytest.mark.parametrize("text", [SQUEEZED, NO_TRIP])
+def test_what_no_run_of_these_sizes_comes_to_may_make_no_sense(text: str) -> None:
+    model, feeds = onnx_model(text.replace("float[...]", "float")), {"x": ones(3, 4)}
+    (expected,) = check(model, feeds).values()
+    for pipeline in ("none", "shape-inference", "default"):
+        (found,) = irc.compile(model, pipeline, sizes={"N": 3}).run(feeds).values()
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_where_every_run_comes_sizes_must_fit() -> None:
+    zero = "Constant<value=int64[1]{0}>()"
+    model = onnx_model(f"g (float[N,4] x) => (float[4] y) {{ zero = {zero}  y = Squeeze(x, zero) }}")
+    assert check(model, {"x": ones(1, 4)})["y"].shape == (4,)
+    with pytest.raises(irc.Error, match=r"IRC310.*axis 0 of size 3 cannot be squeezed"):
+        irc.compile(model, sizes={"N": 3})
+
+
+def test_a_group_in_a_branch_that_never_runs_may_make_no_sense() -> None:
+    graph = parse_graph("""
+        graph(%x : Float(3, 4), %w : Float(1, 4), %c : bool):
+          %y : Tensor = prim::If(%c)
+            block0():
+              %g : Tensor = prim::FusionGroup_0(%x)
+              -> (%g)
+            block1():
+              %r : Tensor = onnx::Relu(%w)
+              -> (%r)
+          return (%y)
+        with prim::FusionGroup_0 = graph(%a : Tensor):
+          %z : Long(1) = prim::Constant[value=tensor<Long(1)>([0])]()
+          %s : Tensor = onnx::Squeeze(%a, %z)
+          %t : Tensor = onnx::Relu(%s)
+          return (%t)
+        """)
+    model = irc.compile(graph, "shape-inference")
+    feeds: dict[str, Any] = {"x": ones(3, 4), "w": ones(1, 4)}
+    assert model.run({**feeds, "c": False})["y"].shape == (1, 4)
+    with pytest.raises(irc.Error, match="IRC4"):
+        model.run({**feeds, "c": True})

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
+from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL
 from irc.ir.ops.scan import is_batched, scan_states
@@ -47,6 +48,7 @@ class Inference:
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
         self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
+        self._surely_runs = graph.module is None or graph is graph.module.main
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
 
@@ -70,7 +72,12 @@ class Inference:
         return any(value.type != type for value, type in self._declared.items())
 
     def run(self) -> Inference:
-        """Infer everything. Raises IRC310 where types contradict each other."""
+        """Infer everything.
+
+        Raises:
+            Error: IRC310 types contradict each other where every run comes. What may never run, a branch or a loop's
+                body, need not make sense: whether it does is for the run to say.
+        """
         self._block(self.graph.block)
         return self
 
@@ -79,7 +86,21 @@ class Inference:
             self.infer_node(node)
 
     def infer_node(self, node: Node) -> None:
-        """Infer the outputs of one node from its inputs (and its blocks)."""
+        """Infer the outputs of one node from its inputs (and its blocks); Error IRC310 as `run`."""
+        try:
+            self._infer(node)
+        except Error as error:
+            if error.code != "IRC310" or self._is_reached(node):
+                raise
+            for value in node.outputs:
+                self.contents.pop(value, None)
+                self.set_type(value, self._declared.get(value, value.type))
+
+    def _is_reached(self, node: Node) -> bool:
+        """Whether every run comes to ``node``."""
+        return self._surely_runs and node.block is self.graph.block
+
+    def _infer(self, node: Node) -> None:
         control = _CONTROL.get(node.kind)
         if control is not None:
             control(self, node)
@@ -251,6 +272,7 @@ class Inference:
             self.set_type(inner, outer.type)
         inside = Inference(subgraph)
         inside._declared = self._declared
+        inside._surely_runs = self._is_reached(node)
         inside.known.is_stable &= self.known.is_stable
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
