@@ -111,11 +111,12 @@ class Queries:
 
         That is: through its inputs, its outputs, or unknown code.
         """
-        reach = self.reach_set(values)
+        return self.may_be_known(values) or intersects(self.reach_set(values), self._reached_from_outside())
+
+    def may_be_known(self, values: Values) -> bool:
+        """Whether unknown code may know ``values``, or anything they hold: it keeps what it has seen."""
         dag = self._dag
-        if intersects(reach, dag.closure(dag.locations(f.OUTSIDE))):
-            return True
-        return intersects(reach, self._reached_from_outside())
+        return intersects(self.reach_set(values), dag.closure(dag.locations(f.OUTSIDE)))
 
     def _reached_from_outside(self) -> LocationSet:
         """What the inputs and outputs of the graph denote, and all that objects there hold."""

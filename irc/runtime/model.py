@@ -78,7 +78,7 @@ class CompiledModel:
         with no_collection():
             lowerer = Lowerer(self.graph, guarded=True, bulk=options.bulk)
         self._runs = PlannedRuns(lowerer)
-        self._writes = lowerer.writes
+        self._writes, self._known = lowerer.writes, lowerer.known
         self._intake = Intake(self._order, self.inputs, self._defaults, self._state.objects, self._writes.inputs)
 
     def run(
@@ -216,6 +216,8 @@ class CompiledModel:
             held.loan.take()
         with guarded, OwnScratch(), blas.at_most(run.threads):
             results = self._runs.run(values, run, donated, again=again)
+            for i in self._known:
+                results[i] = boundary.borrow(results[i])
             contents = self._state.settled()
             leaving = (element(results, path) for path in chain(keep, wanted.values()))
             out = boundary.Exit(run.counters, self._state.arrays(contents), held.kept, leaving)

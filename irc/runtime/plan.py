@@ -134,6 +134,7 @@ class Lowerer:
         bulk: as given.
         storage: which values of the graph are one memory.
         writes: what runs of it write to.
+        known: the positions of its outputs that unknown code may know, or something that they hold.
         bound: the kernels and constants.
         plan: the plan of the graph.
 
@@ -152,16 +153,17 @@ class Lowerer:
         self.bulk = bulk
         self.bound = Bound(deferred)
         self._known = Functions(graph.module)
-        self.storage, self.writes = self._analyzed()
+        self.storage, self.writes, self.known = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
         self._finish()
 
-    def _analyzed(self) -> tuple[Storage, Writes]:
+    def _analyzed(self) -> tuple[Storage, Writes, list[int]]:
         """All that plans and runs ask of one analysis, which is large: it goes before the graph is lowered."""
         db = analyze(self.graph, noalias=self.graph.inputs if self.guarded else (), functions=self._known)
-        return Storage(db), Writes(db)
+        known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
+        return Storage(db), Writes(db), known
 
     def plan_with(self, places: Mapping[Value, int], lent: Iterable[Value] = ()) -> Plan:
         """A plan in which values are made in memory that the run is given, by its number.

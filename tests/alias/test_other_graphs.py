@@ -113,6 +113,7 @@ OF_VALUES: dict[str, Callable[[AliasDb, Node, Any], object]] = {
     "may_alias": lambda db, own, values: db.may_alias(values, values),
     "may_contain_alias": lambda db, own, values: db.may_contain_alias(own.outputs, values),
     "escapes": lambda db, own, values: db.escapes(values),
+    "may_be_known": lambda db, own, values: db.may_be_known(values),
     "locations": lambda db, own, values: db.locations(values),
     "safe_to_change_aliasing": lambda db, own, values: db.safe_to_change_aliasing(values, values),
 }

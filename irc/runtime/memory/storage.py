@@ -114,7 +114,8 @@ class _Places:
     def _location(self, location: int) -> int:
         found = self._by_location.get(location)
         if found is None:
-            ours = self._db.describe(location).kind in _OURS
+            db = self._db
+            ours = location not in db.facts.escaped and db.describe(location).kind in _OURS
             found = self._by_location[location] = self._joined.new() if ours else FOREIGN
         return found
 
