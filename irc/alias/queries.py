@@ -11,6 +11,7 @@ from irc.alias.facts import Facts
 from irc.alias.live import Descent, LiveMemory
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_dag import MemoryDAG
+from irc.alias.memory_types import has_memory
 from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between, outermost
 from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
@@ -19,6 +20,7 @@ from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.node import Node
 from irc.ir.objects import Object
+from irc.ir.types import TensorType
 from irc.ir.value import Value
 
 Values: TypeAlias = Value | Iterable[Value]
@@ -233,6 +235,17 @@ class Queries:
     def writes_anything(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, may write at all: what it writes may be thousands of locations."""
         return self.write_set(node) is not EMPTY
+
+    def is_functional(self, node: Node) -> bool:
+        """Whether ``node`` writes nothing, and its outputs are tensors in memory of their own, or no memory."""
+        return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether ``value`` surely is a tensor in memory that its node makes for it alone, or no memory."""
+        if value.type.__class__ is not TensorType:
+            return not has_memory(value.type)
+        facts, element = self._solver.facts, self._element(value)
+        return facts.targets[element] is None and facts.sites.get(element) is value
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
         """Whether nobody can see if ``a`` and ``b`` share memory: neither is written, nor do both escape."""

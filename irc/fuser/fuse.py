@@ -107,11 +107,17 @@ class Fuser:
         answer = self.policy.fuses(node)
         if not isinstance(answer, bool):  # type: ignore[reportUnnecessaryIsInstance]  # policies may not be typed
             raise self.nonsense("fuses", node, f"True or False, not {answer!r}")
-        return answer and may_be_grouped(node)
+        return answer and self.may_be_grouped(node)
 
     def is_candidate(self, node: Node) -> bool:
         """Whether ``node`` may join some group. No reason is reported for others."""
-        return self.fuses(node) or node.kind in ANCHORS
+        return self.fuses(node) or (node.kind in ANCHORS and self.may_be_grouped(node))
+
+    def may_be_grouped(self, node: Node) -> bool:
+        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
+        if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
+            return is_fusible(node) and self.db.is_functional(node)
+        return node.kind != CONSTANT and not any(isinstance(a, Graph) for a in node.attributes.values())
 
     def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
@@ -181,14 +187,6 @@ class Fuser:
         """Note what the last scan of each block refused, and why."""
         for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
             self.ctx.note(producer, f"{NO_MERGER} %{consumer.outputs[0].name}: {reason}")
-
-
-def may_be_grouped(node: Node) -> bool:
-    """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
-    if is_fusible(node):
-        return True
-    is_operator = node.kind != CONSTANT and not any(isinstance(a, Graph) for a in node.attributes.values())
-    return is_operator and is_functional(node)
 
 
 _ORDER = attrgetter("order")

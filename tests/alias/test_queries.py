@@ -337,6 +337,32 @@ graph(%x : Tensor, %s : int[], %t : bool):
         assert not must(c[a], c[b]), (a, b)
 
 
+@pytest.mark.parametrize(
+    ("result", "functional"),
+    [
+        ("Tensor = aten::add(%x, %x, %n)", True),
+        ("Tensor = aten::add(%x, %x, %n, %o)", False),
+        ("Tensor = aten::add_(%o, %x, %n)", False),
+        ("Tensor = aten::t(%o)", False),
+        ("Tensor[] = prim::ListConstruct(%o)", False),
+        ("int = aten::add(%n, %n)", True),
+        ("Tensor = aten::rand_like(%x, %none, %none, %none, %none, %none)", False),
+        ("int = no::such(%n)", False),
+        ("Tensor = aten::to(%o, %any, %any, %any)", False),
+    ],
+)
+def test_functional_nodes_write_nothing_and_make_memory_of_their_own(result: str, functional: bool) -> None:
+    c = Case(f"""
+graph(%x : Tensor, %n : int, %any : Any):
+  %none : NoneType = prim::Constant()
+  %o : Tensor = aten::relu(%x)
+  %r : {result}
+  return (%r)
+""")
+    node = c["r"].node
+    assert node is not None and c.db.is_functional(node) == functional
+
+
 def test_escapes_and_safe_to_change_aliasing() -> None:
     c = Case("""
 graph(%x : Tensor):

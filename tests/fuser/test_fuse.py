@@ -80,6 +80,18 @@ def test_a_read_does_not_pass_a_write_through_a_view() -> None:
     assert "memory is written" in note.reason
 
 
+def test_what_writes_is_not_fused_though_others_of_its_kind_are() -> None:
+    g, _ = fuse(
+        graph(
+            "%o = aten::exp(%x)\n %before = aten::neg(%o)\n %r = aten::add(%x, %y, %one, %o)\n"
+            "%s = aten::exp(%r)\n %t = aten::mul(%before, %s)\n %t",
+            f"%x : {T}, %y : {T}, %one : int",
+        )
+    )
+    assert kinds(g) == ["[exp neg]", "add", "[exp mul]"]
+    assert [node.output.name for node in g.nodes if node.kind == "aten::add"] == ["r"]
+
+
 def test_what_depends_on_a_producer_goes_behind_the_whole_group() -> None:
     """``%s`` must go behind the group, wherever in the run that is to be the group the producer joins."""
     body = """%a = onnx::Relu(%x)
