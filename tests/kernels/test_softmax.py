@@ -48,6 +48,13 @@ def test_half_and_double(op_type, version):
 
 
 @pytest.mark.parametrize("op_type", OPERATORS)
+@pytest.mark.parametrize("version", [11, 13])
+def test_sums_beyond_the_range_of_halves(op_type, version):
+    x = np.random.default_rng(0).integers(-1, 2, (2, 1 << 17)).astype(np.float16)
+    check_against_ort(op_type, [x], {"axis": 1}, version, rtol=2e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
 @pytest.mark.parametrize("version", [1, 13])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 def test_empty(op_type, version, shape):
