@@ -38,6 +38,8 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
 - `auto_pad` `SAME_UPPER` and `SAME_LOWER` of windows smaller than their strides, where as many outputs as there must
   be need less than the input: irc pads by nothing, so that the first window begins at the first element. ONNX Runtime
   refuses to pool so, and lets convolutions begin and end inside the input, by padding of less than nothing.
+- Pooling with `ceil_mode` and a window larger than its input by a stride or more: irc refuses it, as PyTorch does, for
+  no output is left. ONNX Runtime gives an empty result, or refuses it.
 - Slice backwards with an end of `INT_MAX`: irc clamps it to the last element, as the specification says, so nothing is
   taken. ONNX Runtime goes on to the first.
 - TreeEnsembleClassifier, a class of which has no votes in a row: its score of 0 counts for irc, as for onnx.reference,
@@ -49,8 +51,8 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   (1, 0, 0, 0) that a decoder is begun with. irc refuses others without elements; ONNX Runtime gives them places in the
   result, which it leaves as they are.
 - Sizes of one name in the shapes of inputs, which differ: irc refuses them. ONNX Runtime does not look.
-- NaN among the elements: ReduceMax, ReduceMin, MaxPool, ArgMax, ArgMin and Hardmax find it, as NumPy does. ONNX Runtime
-  passes over it in some of them.
+- NaN among the elements: ReduceMax, ReduceMin, MaxPool, ArgMax, ArgMin and Hardmax find it, as NumPy does; of several
+  in a window, MaxPool's indices name the last, as PyTorch's do. ONNX Runtime passes over it in some of them.
 - Sums of int32 beyond its range wrap around, as in NumPy, in ReduceSum and ReduceL1; ONNX Runtime's end at its bounds.
   Products and Einsum of int64 are exact; ONNX Runtime's may lose low bits.
 - NonZero of a scalar has the shape (0, n), as the specification says; ONNX Runtime's is (1, n).

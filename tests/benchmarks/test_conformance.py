@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from benchmarks.conformance import means
 from benchmarks.conformance.cases import Case, check
-from benchmarks.conformance.page import versions, write
+from benchmarks.conformance.page import DIFFERENCES, versions, write
 from irc.runtime import kernels
 from irc.runtime.kernels.registry import find_binder
 
@@ -27,6 +27,10 @@ def test_the_page_lists_the_operators_without_kernels() -> None:
     assert listed == [kind.removeprefix("onnx::") for kind in means.by_reference()]
     by = {name: int(count) for name, count in re.findall(r"^\| ([\w. ]+) \| (\d+) \|.*%", page, re.MULTILINE)}
     assert sum(by.values()) == int(re.findall(r"^\| cases \| (\d+)", page, re.MULTILINE)[0])
+
+
+def test_the_page_lists_the_known_differences() -> None:
+    assert f"## Known differences\n\n{DIFFERENCES}\n##" in PAGE.read_text(encoding="utf-8")
 
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:

@@ -118,10 +118,15 @@ def test_max_pool_indices(case, opset, storage_order):
     check_against_ort("MaxPool", [x], {**attrs, "storage_order": storage_order}, opset, n_outputs=2)
 
 
-def test_max_pool_with_indices_passes_over_what_is_no_number():
-    """As ONNX Runtime does; PyTorch makes it the maximum."""
-    x = np.array([[[1, np.nan, 3, 2]]], np.float32)
-    check_against_ort("MaxPool", [x], {"kernel_shape": [2]}, 12, n_outputs=2)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_what_is_no_number_is_the_maximum_with_indices_or_without(dtype):
+    """As in PyTorch. For ONNX Runtime it is one only where a window begins with it."""
+    x = np.array([[[1, np.nan, 3, 2, np.nan, np.nan]]], dtype)
+    (alone,) = run_kernel("MaxPool", [x], {"kernel_shape": [2]}, 12)
+    maxima, places = run_kernel("MaxPool", [x], {"kernel_shape": [2]}, 12, n_outputs=2)
+    np.testing.assert_array_equal(maxima, alone)
+    np.testing.assert_array_equal(maxima, np.array([[[np.nan, np.nan, 3, np.nan, np.nan]]], dtype))
+    assert places.tolist() == [[[1, 1, 2, 4, 5]]]
 
 
 @pytest.mark.parametrize("include", [0, 1])

@@ -130,14 +130,16 @@ def max_pool(node: Node) -> Kernel:
     return run if len(node.outputs) == 1 else run_with_indices
 
 
-def argmax_windows(x: Array, axes: Axes, by_columns: bool, nan_wins: bool = False) -> tuple[Array, Array]:
+def argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array]:
     """The maxima of the windows and where they are: indices into ``x``, flat; the first of equal ones.
 
-    ``by_columns``: spatial positions are counted with the first axis running fastest. ``nan_wins``: what is not a
-    number is the maximum, the last of several; else it is one only where a window begins with it.
+    What is not a number is the maximum, the last of several, as in PyTorch. ``by_columns``: spatial positions are
+    counted with the first axis running fastest.
     """
     shape = check_size((*x.shape[:2], *outputs(axes)), np.dtype(np.int64))
     best, index = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, -1, np.int64)
+    is_nan = np.isnan(x)
+    has_nan = bool(is_nan.any())
     sizes = x.shape[2:]
     rank = len(sizes)
     pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
@@ -152,8 +154,8 @@ def argmax_windows(x: Array, axes: Axes, by_columns: bool, nan_wins: bool = Fals
             on_axis: Array = np.arange(n, dtype=np.int64)[of] * p
             place = place + on_axis.reshape(-1, *(1,) * (rank - 1 - i))
         better = (x[source] > best[target]) | (index[target] < 0)
-        if nan_wins:
-            better |= np.isnan(x[source])
+        if has_nan:
+            better |= is_nan[source]
         np.copyto(best[target], x[source], where=better)
         np.copyto(index[target], place, where=better)
     return best, index

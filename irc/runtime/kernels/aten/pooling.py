@@ -73,7 +73,7 @@ def _max_with_indices(
 ) -> tuple[Array, Array]:
     """The maxima and where they are in their image, counted in the order of its elements."""
     axes = _axes(x, rank, kernel_size, stride, padding, dilation, ceil_mode)
-    values, places = argmax_windows(x, axes, False, nan_wins=True)
+    values, places = argmax_windows(x, axes, False)
     return values, places % math.prod(x.shape[2:])
 
 
