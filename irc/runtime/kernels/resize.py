@@ -144,10 +144,11 @@ def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32
 
 
 def _by_sizes(extents: list[int], sizes: list[int], policy: str) -> tuple[list[int], list[np.float32]]:
-    """The sizes after resizing, by the aspect ratio policy, and the factors."""
-    if min(extents, default=1) < 1 or min(sizes, default=0) < 0:
+    """The sizes after resizing, by the aspect ratio policy, and the factors; what is empty stays so, by 1."""
+    pairs = list(zip(sizes, extents, strict=True))
+    if any(size < 0 or n == 0 < size for size, n in pairs):
         raise Error("IRC421", f"axes of sizes {extents} cannot be resized to {sizes}")
-    factors = [F(size) / F(n) for size, n in zip(sizes, extents, strict=True)]
+    factors = [F(size) / F(n) if n else ONE for size, n in pairs]
     if policy == "stretch":
         return sizes, factors
     factor = min(factors) if policy == "not_larger" else max(factors)
