@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc import peers
 from irc.ir import Graph, Module
+from irc.ir.types import DType
 from irc.loading import load_module
 from irc.peers import Unable
 from irc.runtime.model import CompiledModel
@@ -25,12 +27,13 @@ class Oracle:
     Attributes:
         name: what to call it.
         values: names that `run` may be asked for: values of the top level, intermediate ones included.
-        run: the values of these names. Raises `Unable`, or `Error` if it is irc itself.
+        run: the values of these names, where what reads some others, or these, is given values by name instead of what
+            the model makes of them. Raises `Unable`, or `Error` if it is irc itself.
     """
 
     name: str
     values: Collection[str]
-    run: Callable[[Feeds, Sequence[str]], dict[str, Any]]
+    run: Callable[[Feeds, Sequence[str], Feeds], dict[str, Any]]
 
 
 def oracles(source: Any) -> Iterator[Oracle]:
@@ -61,27 +64,36 @@ def ask(source: Any, feeds: Sequence[Feeds], names: Sequence[str]) -> Answer:
     unable: dict[str, str] = {}
     for oracle in oracles(source):
         try:
-            return Answer(oracle, [oracle.run(feed, names) for feed in feeds], unable)
+            return Answer(oracle, [oracle.run(feed, names, {}) for feed in feeds], unable)
         except Unable as refusal:
             unable[oracle.name] = str(refusal)
     raise AssertionError("irc without passes is an oracle for every model")
 
 
-def values_of(graph: Graph, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-    """Run ``graph`` and give values of its top block by name, intermediate ones included."""
+def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds | None = None) -> dict[str, Any]:
+    """Run ``graph`` and give values of its top block by name, intermediate ones included.
+
+    What reads the values named in ``instead`` is given the arrays there.
+    """
     copy = graph.copy()
+    given: dict[str, Any] = {}
+    for name, array in (instead or {}).items():
+        made = copy.value(name)
+        read = copy.add_input(made.type)
+        made.replace_all_uses_with(read)
+        given[read.name] = array
     module = Module(copy)
     if graph.module is not None:
         module.defaults.update(graph.module.defaults)
         module.graphs.update({n: g for n, g in graph.module.graphs.items() if g is not graph})
     copy.set_outputs([copy.value(n) for n in names])
-    return CompiledModel(module).run(feeds)
+    return CompiledModel(module).run({**feeds, **given})
 
 
 def _unoptimised(source: Any) -> Oracle:
     module, _ = load_module(source)
     values = [value.name for node in module.main.nodes for value in node.outputs]
-    return Oracle("irc without passes", values, lambda feeds, names: values_of(module.main, feeds, names))
+    return Oracle("irc without passes", values, partial(values_of, module.main))
 
 
 # -- others --------------------------------------------------------------------
@@ -91,25 +103,37 @@ def _values(proto: ModelProto) -> Collection[str]:
     return frozenset(name for node in proto.graph.node for name in node.output)
 
 
-def _with_outputs(proto: ModelProto, names: Sequence[str]) -> ModelProto:
-    """A copy of ``proto`` that also gives the intermediate values ``names``."""
+def _oracle(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
+    ready: dict[tuple[tuple[str, ...], ...], peers.Runner] = {}
+
+    def run(feeds: Feeds, names: Sequence[str], instead: Feeds) -> dict[str, Any]:
+        key = (tuple(names), tuple(instead))
+        if key not in ready:
+            ready.clear()  # each has the weights
+            ready[key] = peer(_changed(proto, names, instead), folder)
+        made = [_made(name) if name in instead else name for name in names]
+        return dict(zip(names, ready[key]({**feeds, **instead}, made), strict=True))
+
+    return Oracle(name, _values(proto), run)
+
+
+def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelProto:
+    """A copy of ``proto`` that also gives the intermediate values ``names`` and takes those of ``instead``."""
     import onnx
 
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    present = {o.name for o in copy.graph.output}
-    copy.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in present)
+    graph = copy.graph
+    for node in graph.node if instead else ():
+        node.output[:] = [_made(name) if name in instead else name for name in node.output]
+    for name, array in instead.items():
+        graph.input.append(onnx.helper.make_tensor_value_info(name, DType.from_numpy(array.dtype).onnx, array.shape))
+    present = {output.name for output in graph.output}
+    wanted = (_made(name) if name in instead else name for name in names)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
     return copy
 
 
-def _oracle(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
-    ready: dict[tuple[str, ...], peers.Runner] = {}
-
-    def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        key = tuple(names)
-        if key not in ready:
-            ready.clear()  # each has the weights
-            ready[key] = peer(_with_outputs(proto, names), folder)
-        return dict(zip(names, ready[key](dict(feeds), names), strict=True))
-
-    return Oracle(name, _values(proto), run)
+def _made(name: str) -> str:
+    """What the model itself makes of a value that something else is read instead of."""
+    return f"{name}, as it is made"

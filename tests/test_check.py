@@ -19,7 +19,9 @@ from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.types import DType, TensorType
+from irc.oracles import oracles
 from irc.passes.base import PassContext
+from irc.peers import exact_onnxruntime
 from irc.runtime.arguments import Argument
 from irc.seeded import MAX_ELEMENTS, assumed_sizes, seeded_inputs
 from tests.cli.helpers import model, node, small_model
@@ -63,6 +65,50 @@ def test_onnx_runtime_is_asked_what_the_nodes_say() -> None:
     assert result.oracle == "ONNX Runtime" and result.error == 0
 
 
+def rounding(dtype: type, output: str = "y", step: float = 0.02, op_type: str = "Add") -> onnx.ModelProto:
+    """What interpolation of quantized numbers makes often lies in the middle of two, and is one of them then."""
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Resize", "d none r", "p", mode="linear"),
+        node("QuantizeLinear", "p t z", "v"),
+        node("DequantizeLinear", "v s z", "w"),
+        node(op_type, "w w", "u"),
+        node("MatMul", "u m", "y"),
+    ]
+    zero = dtype(0 if np.iinfo(dtype).min else 128)
+    weights = {"s": np.float32(0.02), "t": np.float32(step), "z": zero, "r": np.array([1, 1, 2, 2], np.float32)}
+    weights["m"] = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
+    weights["none"] = np.zeros(0, np.float32)
+    proto = model(nodes, {"x": [1, 8, 8, 8]}, [output], weights, opset=21)
+    if output == "v":
+        proto.graph.output[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return proto
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("output", ["v", "w", "y"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
+def test_quantized_numbers_may_be_one_place_off(dtype: type, output: str, passes: str) -> None:
+    proto = rounding(dtype, output)
+    compiled = irc.compile(proto, passes)
+    feeds = seeded_inputs(compiled.inputs, 0)
+    (theirs,) = exact_onnxruntime(proto, "")(feeds, [output])
+    assert not np.array_equal(compiled.run(feeds)[output], theirs), "nothing is rounded otherwise"
+    assert check_model(compiled, proto).error < 1e-5 + (output == "v")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [({"op_type": "Sub"}, "%u, of onnx::Sub"), ({"step": 0.018}, "%v, of onnx::QuantizeLinear")],
+)
+def test_what_is_wrong_besides_is_found(dtype: type, wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(Error, match="compared with ONNX Runtime; the first value that differs is") as caught:
+        check_model(irc.compile(rounding(dtype, **wrong), "none"), rounding(dtype))
+    assert caught.value.code == "IRC330" and named in str(caught.value)
+
+
 @pytest.mark.usefixtures("no_onnxruntime")
 def test_then_onnx_reference() -> None:
     result = check_model(irc.compile(small_model()), small_model())
@@ -104,6 +150,28 @@ def test_the_first_value_that_differs_is_named(length: int, oracle: str, monkeyp
     assert caught.value.code == "IRC330"
     assert caught.value.where == "output 'y'"
     assert f"compared with {oracle}; the first value that differs is %v{length - 1}, of onnx::Sub" in str(caught.value)
+
+
+def test_other_small_integers_are_not_quantized_numbers() -> None:
+    def masked(number: int) -> onnx.ModelProto:
+        nodes = [
+            node("Cast", "x", "q", to=TensorProto.UINT8),
+            node("Add", "q n", "v"),
+            node("Cast", "v", "y", to=TensorProto.FLOAT),
+        ]
+        return model(nodes, {"x": [2, 3]}, ["y"], {"n": np.uint8(number)})
+
+    with pytest.raises(Error, match="IRC330"):
+        check_model(irc.compile(masked(3)), masked(2))
+
+
+def test_every_oracle_goes_on_from_what_it_is_given() -> None:
+    x = np.zeros((2, 3), np.float32)
+    asked = list(oracles(chain()))
+    for oracle in asked:
+        found = oracle.run({"x": x}, ["v1", "v2", "y"], {"v1": x + 5, "v2": x + 7})
+        assert [found[name][0, 0] for name in ("v1", "v2", "y")] == [1, 6, 8]
+    assert [oracle.name for oracle in asked] == ["ONNX Runtime", "onnx.reference", "irc without passes"]
 
 
 def half(weights: DType, computed: DType, scale: float = 1.0) -> onnx.ModelProto:
