@@ -238,7 +238,7 @@ def test_external_data_is_mapped(external: Path) -> None:
         while isinstance(base, np.ndarray):
             base = base.base
         assert isinstance(base, memoryview)  # of the map, not a copy
-    refused("IRC130", onnx.load(external, load_external_data=False), "folder=")
+    refused("IRC130", onnx.load(external, load_external_data=False), "give the path of the model instead, or")
 
 
 def test_a_file_of_its_own_for_each_tensor(external: Path) -> None:

@@ -59,7 +59,8 @@ class TensorReader:
             if self.folder is None:
                 raise Error(
                     "IRC130",
-                    "its data is external, but it is not known where: import the model by path, or pass folder=",
+                    "its data is external, but it is not known where: give the path of the model instead, or the model "
+                    "with its data, as onnx.load reads it by default, or import_model(model, folder=...)",
                     str(where),
                 )
             region = self.folder.region(proto.external_data, raw_size(dtype, numel), where)
