@@ -112,6 +112,12 @@ def test_what_is_no_number_comes_last(dtype):
         np.testing.assert_array_equal(found.view(np.uint8), x[first].view(np.uint8))
 
 
+@pytest.mark.parametrize("shape", [(0, 3000), (2, 3000, 0)])
+def test_long_axes_without_rows(shape):
+    found = run_kernel("TopK", [np.ones(shape, np.float32), np.array([5])], {"axis": 1}, 11, n_outputs=2)
+    assert [a.shape for a in found] == [(shape[0], 5, *shape[2:])] * 2
+
+
 def test_bad_k():
     for k in (-1, 4):
         with pytest.raises(Error, match="has 3 elements"):

@@ -172,6 +172,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("pow", (np.array([True, False]), 1), [1, 0]),
 ]  # fmt: skip
 
+NOTHING, NO_IMAGES = np.zeros((2, 0), np.float32), np.zeros((0, 3, 4, 4))
 NONES = np.array([1, NAN, -2, 5], ml_dtypes.bfloat16)
 TRUE = np.array([True])
 PIXELS = np.array([[[[0, 1, 2], [10, 11, 12]]]], np.uint8)
@@ -305,6 +306,19 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
         (np.array([True, True]), 0, index(0, 1), np.array([True, False]), "amax", False),
         np.array([True, False]),
     ),
+    # no rows, or nothing in them
+    ("inner", (NOTHING, NOTHING), np.zeros((2, 2), np.float32)),
+    ("mode", (NOTHING.T, 1, False), (f32(), index())),
+    ("searchsorted", (NOTHING, np.ones((2, 3), np.float32), False, False, None, None), np.zeros((2, 3), np.int64)),
+    ("searchsorted", (np.ones((2, 3), np.float32), NOTHING, False, False, None, None), np.zeros((2, 0), np.int64)),
+    ("addbmm", (np.zeros((3, 0)), np.ones((2, 3, 4)), np.ones((2, 4, 0)), 1, 1), np.zeros((3, 0))),
+    ("im2col", (NO_IMAGES, [2, 2], [1, 1], [0, 0], [1, 1]), np.zeros((0, 12, 9))),
+    ("adaptive_max_pool2d", (NO_IMAGES, [2, 2]), (np.zeros((0, 3, 2, 2)), np.zeros((0, 3, 2, 2), np.int64))),
+    (
+        "rnn_tanh",
+        (np.ones((5, 0, 3)), np.ones((1, 0, 4)), [np.ones((4, 3)), np.ones((4, 4))], False, 1, 0.0, *[False] * 3),
+        (np.ones((5, 0, 4)), np.ones((1, 0, 4))),
+    ),
     ("mT", (number(2),), number(2)),
     ("mH", (number(2),), number(2)),
     ("movedim", (number(2), 0, -1), number(2)),
@@ -395,6 +409,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("istft", (np.ones((5, 2), np.complex64), 8, 9, None, None, True, False, None, None, False), "hop length 9"),
     ("istft", (np.ones((5, 2), np.complex64), 8, 2, None, np.zeros(8), True, False, None, None, False), "overlap"),
     ("kthvalue", (number(2), 2, -1, False), "no element of rank 2"),
+    ("mode", (NOTHING, 1, False), "no most frequent element"),
+    ("im2col", (np.zeros((2, 0, 4, 4)), [2, 2], [1, 1], [0, 0], [1, 1]), "no windows in"),
     ("mT", (f32(1),), "a matrix"),
     ("gather", (f32(1), 0, index(-1), False), "out of range"),
     ("take_along_dim", (f32(1), index(-1), None), "out of range"),

@@ -191,7 +191,7 @@ def _kth(rows: Array, k: int, largest: bool) -> Array:
     at = n - k if largest else k - 1
     if n < 4 * parts:
         return np.partition(rows, at, 1)[:, at]
-    in_parts = rows[:, : n // parts * parts].reshape(len(rows), -1, parts)
+    in_parts = rows[:, : n // parts * parts].reshape(len(rows), n // parts, parts)
     bounds = _kth(extreme(in_parts, 1), k, largest)
     found = np.empty_like(bounds)
     for i, (row, bound) in enumerate(zip(rows, bounds, strict=True)):

@@ -108,6 +108,11 @@ def adding(parts: Sequence[Array], axis: int) -> Sequence[Array]:
     return [part for part in parts if part.shape[axis]] or parts[:1]
 
 
+def in_rows(x: Array) -> Array:
+    """``x`` (..., n) as (rows, n): for -1, NumPy finds no number of rows where there are no elements."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def c_order(array: Any) -> Array:
     """``array`` (or NumPy scalar) as an ndarray in C order, copied only if it must be."""
     return np.asarray(array, order="C")

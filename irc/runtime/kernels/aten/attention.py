@@ -86,7 +86,7 @@ def _masked_softmax(scores: Array, mask: Array | None, mask_type: int | None) ->
         return softmax(scores, -1)
     excluded = mask.astype(bool)
     if mask_type == 1:
-        excluded = excluded.reshape(mask.shape[0], 1, 1, -1)
+        excluded = excluded.reshape(mask.shape[0], 1, 1, math.prod(mask.shape[1:]))
     elif mask_type == 0:
         excluded = excluded.reshape(1, 1, *mask.shape)
     elif mask_type != 2 or mask.shape != scores.shape:

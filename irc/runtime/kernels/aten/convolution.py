@@ -157,12 +157,14 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     """All windows as columns: (N, C · taps, windows)."""
     if x.ndim == 3:
         return im2col(x[None], kernel_size, dilation, padding, stride)[0]
+    if 0 in x.shape[1:]:
+        raise Error("IRC421", f"there are no windows in the shape {list(x.shape)}")
     extent, axes = _resolved(x.shape[2:], kernel_size, dilation, padding, stride)
     n, c = x.shape[:2]
     columns = np.zeros(check_size((n, c, math.prod(extent), *(a.out for a in axes)), x.dtype), x.dtype)
     for i, to, of in _taps(extent, axes):
         columns[(slice(None), slice(None), i, *to)] = x[(slice(None), slice(None), *of)]
-    return columns.reshape(n, c * math.prod(extent), -1)
+    return columns.reshape(n, c * math.prod(extent), math.prod(a.out for a in axes))
 
 
 @aten("col2im")

@@ -27,7 +27,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, in_rows
 from irc.runtime.values import is_array
 
 # Arguments that say where and how: (dtype, layout, device, pin_memory), for `like` memory_format too. All but the
@@ -287,7 +287,7 @@ def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
 
 def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
     """Indices drawn by weights, which the rows hold."""
-    rows = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    rows = in_rows(x).astype(np.float64)
     totals = rows.sum(axis=1, keepdims=True)
     if not (rows >= 0).all() or not (totals > 0).all():
         raise Error("IRC424", "weights to draw by must not be negative, nor all 0")

@@ -15,7 +15,7 @@ from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import diagonal
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, in_rows
 
 _times = of_two(np.multiply)
 
@@ -26,9 +26,7 @@ def _inner(x: Array, y: Array) -> Array:
         return pointwise.run(_times(x, y))
     if x.shape[-1] != y.shape[-1]:
         raise Error("IRC421", f"inner needs equal last sizes; the shapes are {list(x.shape)} and {list(y.shape)}")
-    columns = y.reshape(-1, y.shape[-1]).T if y.size else np.empty((y.shape[-1], y.size), y.dtype)
-    rows = x.reshape(-1, x.shape[-1]) if x.size else np.empty((x.size, x.shape[-1]), x.dtype)
-    return product(rows, columns).reshape((*x.shape[:-1], *y.shape[:-1]))
+    return product(in_rows(x), in_rows(y).T).reshape((*x.shape[:-1], *y.shape[:-1]))
 
 
 def _vector_product(x: Array, y: Array) -> Array:

@@ -12,7 +12,7 @@ from irc.runtime.kernels.aten.element_types import dtype_of, result_type, tensor
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, in_rows, is_half
 
 
 def _checked(rank_a: int, rank_b: int) -> Any:
@@ -89,7 +89,7 @@ def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1
     """``beta * x + alpha * sum(a @ b)``, over batches."""
     _check_ranks(a, b, 3, 3)
     joined = np.concatenate(list(a), 1) if len(a) else a.reshape(a.shape[1], 0)
-    stacked = b.reshape(-1, b.shape[2])
+    stacked = in_rows(b)
     return _plus(x, joined, stacked, beta, alpha)
 
 

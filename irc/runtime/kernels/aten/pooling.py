@@ -134,7 +134,8 @@ def _adaptive_max(x: Array, rank: int, output_size: Any) -> tuple[Array, Array]:
     parts: list[list[Any]] = [[slice(a, b) for a, b in _parts(n, t)] for n, t in sides]
     for place in np.ndindex(*targets):
         box = tuple(parts[i][p] for i, p in enumerate(place))
-        seen = x[(slice(None), slice(None), *box)].reshape(*x.shape[:2], -1)
+        inside = x[(slice(None), slice(None), *box)]
+        seen = inside.reshape(*x.shape[:2], math.prod(inside.shape[2:]))
         is_nan = np.isnan(seen)
         from_end: Array = is_nan[..., ::-1].argmax(-1)
         best: Array = seen.argmax(-1)

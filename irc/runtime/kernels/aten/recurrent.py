@@ -98,7 +98,7 @@ def _run(
         y, *final = kernel(x, w, r, b, lengths, *first)
         for kept, state in zip(last, final, strict=True):
             kept.append(state)
-        x = np.ascontiguousarray(np.moveaxis(y, 1, 2)).reshape(*y.shape[:1], y.shape[2], -1)
+        x = np.ascontiguousarray(np.moveaxis(y, 1, 2)).reshape(y.shape[0], y.shape[2], y.shape[1] * y.shape[3])
     return x, [np.concatenate(kept) for kept in last]
 
 

@@ -13,7 +13,7 @@ from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_f
 from irc.runtime.kernels.aten.registering import by_node, one, table
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, axis_in, check_size
+from irc.runtime.kernels.support import Array, axis_in, check_size, in_rows
 from irc.runtime.values import is_array
 
 
@@ -122,7 +122,9 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
     axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+    if not x.shape[axis]:
+        raise Error("IRC422", f"axis {dim} of the shape {list(x.shape)} is empty: it has no most frequent element")
+    rows = in_rows(np.moveaxis(x, axis, -1))
     values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
     for i, row in enumerate(rows):
         order = _order(row, 0, False)
@@ -200,8 +202,8 @@ def _search(
         return np.asarray(np.searchsorted(ordered, values, way)).astype(kind)
     if ordered.shape[:-1] != values.shape[:-1]:
         raise Error("IRC421", f"rows of shapes {list(ordered.shape)} and {list(values.shape)} do not correspond")
-    rows, sought = ordered.reshape(-1, ordered.shape[-1]), values.reshape(-1, values.shape[-1])
-    found = [np.searchsorted(row, wanted, way) for row, wanted in zip(rows, sought, strict=True)]
+    rows, sought = in_rows(ordered), in_rows(values)
+    found: list[Array] = [np.searchsorted(row, wanted, way) for row, wanted in zip(rows, sought, strict=True)]
     return np.asarray(found, kind).reshape(values.shape)
 
 
