@@ -22,7 +22,7 @@ from irc.passes.shapes import ShapeInference
 from irc.passes.walking import with_subgraphs
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-from irc.seeded import assumed_sizes, assumption, seeded_inputs
+from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -119,7 +119,7 @@ def check_model(
         source: what it was compiled from.
         seeds: one set of inputs each.
         tolerance: how far results may be off; None: as `Tolerance.of` the source.
-        sizes: sizes of named dimensions; others are as `assumed_sizes` says.
+        sizes: sizes of named dimensions; others are those of ``given``, or as `assumed_sizes` says.
         given: values of inputs by name; the others are made up.
 
     Raises:
@@ -132,10 +132,12 @@ def check_model(
     made_up = [argument for argument in model.inputs if argument.name not in fixed]
     if not any(not argument.optional for argument in made_up):
         seeds = seeds[:1]
-    known = {**model.sizes, **(sizes or {})}
+    taken = given_sizes(model.inputs, fixed)
+    known = {**model.sizes, **taken, **(sizes or {})}
     feeds = [{**seeded_inputs(made_up, seed, known), **fixed} for seed in seeds]
     assumed = assumed_sizes(made_up, known)
-    found = [_run(model, feed, assumption(assumed)) for feed in feeds]
+    assuming = assumption({name: size for name, size in assumed.items() if name not in taken})
+    found = [_run(model, feed, assuming) for feed in feeds]
     wanted = [output.name for output in model.outputs]
     oracle, expected, unable = ask(source, feeds, wanted)
     worst = 0.0

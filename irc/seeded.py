@@ -15,6 +15,7 @@ from irc.ir.fixed_sizes import sizes_text
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.arguments import Argument
+from irc.runtime.values import is_array
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,6 +68,12 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
     single = {**dict.fromkeys(names, 1), **given}
     found = {name: given.get(name, computed_size(name, single)) for name in names}
     return {name: 1 if size is None else size for name, size in found.items()}
+
+
+def given_sizes(arguments: Iterable[Argument], given: Mapping[str, Any]) -> dict[str, int]:
+    """The named dimensions of those of ``arguments`` that ``given`` has arrays for, with the sizes that these have."""
+    arrays = ((a.shape or (), given[a.name]) for a in arguments if is_array(given.get(a.name)))
+    return {name: n for shape, array in arrays for name, n in zip(shape, array.shape) if isinstance(name, str)}
 
 
 def assumption(sizes: Mapping[str, int]) -> str:

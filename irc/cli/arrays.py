@@ -16,7 +16,7 @@ from irc.ir.types import ListType, OptionalType, PrimType
 from irc.runtime.arguments import Argument, is_text
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_sequence
-from irc.seeded import assumed_sizes, assumption, seeded_inputs
+from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
 MAX_NAME = 2**16 - 1 - len(".npy")
 """Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
@@ -56,9 +56,10 @@ def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: M
     """
     check_sizes(model, given, sizes)
     missing = _missing(model, given)
-    known = {**model.sizes, **sizes}
+    stated = {**given_sizes(model.inputs, given), **sizes}
+    known = {**model.sizes, **stated}
     made_up = seeded_inputs(missing, seed, known)
-    assumed = {name: size for name, size in assumed_sizes(missing, known).items() if name not in sizes}
+    assumed = {name: size for name, size in assumed_sizes(missing, known).items() if name not in stated}
     if assumed:
         say(assumption(assumed))
     return {**made_up, **given}
