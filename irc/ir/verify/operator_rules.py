@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from irc.errors import Error
@@ -12,12 +12,14 @@ from irc.ir.functions import callee
 from irc.ir.graph import Graph
 from irc.ir.kinds import DIFFERENTIABLE, SUBGRAPHS
 from irc.ir.node import Node
-from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, scan_states
+from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
+from irc.ir.verify import container_rules
 from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.forms import Form, counts, flows, handing_on, has, require
 from irc.ir.verify.type_relation import accepts
 from irc.wording import count
 
@@ -31,25 +33,9 @@ def check_form(node: Node) -> None:
         raise node_error("IRC217", f"the name of an operator is namespace::name, not {node.kind!r}", node)
 
 
-def form_rule(kind: str) -> Callable[[Node], None] | None:
+def form_rule(kind: str) -> Form | None:
     """What checks the form of nodes of ``kind``; None if that is not the IR's own."""
     return _FORMS.get(kind)
-
-
-def _require(node: Node, holds: bool, message: str) -> None:
-    if not holds:
-        raise node_error("IRC213", message, node)
-
-
-def _has(node: Node, *, inputs: int | None = None, outputs: int | None = None, blocks: int = 0) -> None:
-    """Require exact numbers (None: any)."""
-    for what, wanted, found in (
-        ("input", inputs, len(node.inputs)),
-        ("output", outputs, len(node.outputs)),
-        ("block", blocks, len(node.blocks)),
-    ):
-        if wanted is not None and wanted != found:
-            raise node_error("IRC213", f"{node.kind} must have {count(wanted, what)} here, not {found}", node)
 
 
 def _block_has(node: Node, block: Block, params: int, returns: int) -> None:
@@ -57,14 +43,6 @@ def _block_has(node: Node, block: Block, params: int, returns: int) -> None:
         if wanted != found:
             i = node.blocks.index(block)
             raise node_error("IRC213", f"block{i} must have {count(wanted, what)} here, not {found}", node)
-
-
-def _flows(node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str) -> None:
-    """Check that each value of ``sources`` may become the corresponding one of ``targets`` (IRC214)."""
-    for source, target in zip(sources, targets, strict=False):
-        if source.type != target.type and not accepts(target.type, source.type):
-            message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
-            raise node_error("IRC214", message, node)
 
 
 def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None:
@@ -99,32 +77,32 @@ def _has_types(node: Node, key: str, wanted: int) -> None:
 
 
 def _constant(node: Node) -> None:
-    _has(node, inputs=0, outputs=1)
+    has(node, inputs=0, outputs=1)
     check_constant(node)
 
 
 def _if(node: Node) -> None:
-    _has(node, inputs=1, blocks=2)
+    has(node, inputs=1, blocks=2)
     _is(node, node.inputs[0], types.BOOL, DType.BOOL, "the condition")
     for block in node.blocks:
         _block_has(node, block, 0, len(node.outputs))
-        _flows(node, block.returns, node.outputs, "output")
+        flows(node, block.returns, node.outputs, "output")
 
 
 def _prim_loop(node: Node) -> None:
     carried = len(node.inputs) - 2
-    _require(node, carried >= 0, "prim::Loop takes the trip count, the condition and the values carried")
-    _has(node, outputs=carried, blocks=1)
+    require(node, carried >= 0, "prim::Loop takes the trip count, the condition and the values carried")
+    has(node, outputs=carried, blocks=1)
     _loop(node, carried, scans=0)
 
 
 def _onnx_loop(node: Node) -> None:
     carried = max(0, len(node.inputs) - 2)
-    _has(node, blocks=1)
+    has(node, blocks=1)
     scans = len(node.blocks[0].returns) - 1 - carried
-    _require(node, scans >= 0, f"the block must return the condition and {count(carried, 'carried value')}")
+    require(node, scans >= 0, f"the block must return the condition and {count(carried, 'carried value')}")
     # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
-    _require(node, len(node.outputs) <= carried + scans, f"there are only {count(carried + scans, 'result')}")
+    require(node, len(node.outputs) <= carried + scans, f"there are only {count(carried + scans, 'result')}")
     _has_types(node, DECLARED_ROWS, len(node.outputs) - carried)
     _loop(node, carried, scans)
 
@@ -142,25 +120,37 @@ def _loop(node: Node, carried: int, scans: int) -> None:
     ):
         if not (is_onnx and value.type == types.NONE):
             _is(node, value, wanted, dtype, what)
-    if not is_onnx:  # shapes of what ONNX carries may change from trip to trip
-        _flows(node, node.inputs[2:], block.params[1:], "parameter")
-        _flows(node, block.returns[1:], block.params[1:], "parameter")
-        _flows(node, block.returns[1:], node.outputs, "output")
+    _carries(node, node.inputs[2:], block.params[own:], block.returns[1 : 1 + carried])
+
+
+def _carries(node: Node, before: Sequence[Value], params: Sequence[Value], after: Sequence[Value]) -> None:
+    """Check what goes from trip to trip, and that what ONNX stacks are tensors (IRC214)."""
+    is_onnx = node.kind != "prim::Loop"
+    for sources, targets, what in (
+        (before, params, "parameter"),
+        (after, params, "parameter"),
+        (after, node.outputs, "output"),
+    ):
+        flows(node, sources, targets, what, of_any_shape=is_onnx)  # ONNX's may change their shapes
+    for i, output in enumerate(node.outputs[len(after) :], len(after)):
+        if not accepts(types.TENSOR, output.type):
+            raise node_error("IRC214", f"what is stacked is a tensor, not {output.type}", node, output=i)
 
 
 def _scan(node: Node) -> None:
-    _has(node, blocks=1)
+    has(node, blocks=1)
     scanned = node.attributes.get("num_scan_inputs")
     if not isinstance(scanned, int) or scanned < 1:
         raise node_error("IRC215", "num_scan_inputs must be a positive number", node)
     states = scan_states(node)
-    _require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
+    require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
     (block,) = node.blocks
     _block_has(node, block, states + scanned, len(block.returns))
-    _require(node, len(block.returns) >= states, f"the block must return {count(states, 'state')}")
-    _require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
+    require(node, len(block.returns) >= states, f"the block must return {count(states, 'state')}")
+    require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
     _has_types(node, DECLARED_ROWS, len(node.outputs) - states)
     _has_types(node, DECLARED_INPUTS, states + scanned)
+    _carries(node, node.inputs[is_batched(node) :], block.params, block.returns[:states])
 
 
 def _group(node: Node) -> None:
@@ -168,16 +158,16 @@ def _group(node: Node) -> None:
     if not isinstance(subgraph, Graph):
         raise node_error("IRC215", f"{node.kind} needs an attribute Subgraph that holds a graph", node)
     if node.kind == DIFFERENTIABLE:  # what is left for the backward pass comes after its outputs
-        _has(node, inputs=len(subgraph.inputs))
-        _require(node, len(node.outputs) <= len(subgraph.outputs), "the subgraph has fewer outputs")
+        has(node, inputs=len(subgraph.inputs))
+        require(node, len(node.outputs) <= len(subgraph.outputs), "the subgraph has fewer outputs")
     else:
-        _has(node, inputs=len(subgraph.inputs), outputs=len(subgraph.outputs))
-    _flows(node, node.inputs, subgraph.inputs, "input")
-    _flows(node, subgraph.outputs, node.outputs, "output")
+        has(node, inputs=len(subgraph.inputs), outputs=len(subgraph.outputs))
+    flows(node, node.inputs, subgraph.inputs, "input")
+    flows(node, subgraph.outputs, node.outputs, "output")
 
 
 def _call_function(node: Node) -> None:
-    _require(node, len(node.inputs) > 0, "prim::CallFunction takes a function and its arguments")
+    require(node, len(node.inputs) > 0, "prim::CallFunction takes a function and its arguments")
     function, *arguments = node.inputs
     if function.type != types.FUNCTION:
         raise node_error("IRC214", f"%{function.name} must be a Function, not {function.type}", node, input=0)
@@ -186,58 +176,16 @@ def _call_function(node: Node) -> None:
     called = None if module is None or name is None else module.graphs.get(name)
     if called is None:  # TorchScript's dumps mention functions without giving them
         return
-    _has(node, inputs=1 + len(called.inputs), outputs=len(called.outputs))
-    _flows(node, arguments, called.inputs, f"input of {name}")
-    _flows(node, called.outputs, node.outputs, "output")
+    has(node, inputs=1 + len(called.inputs), outputs=len(called.outputs))
+    flows(node, arguments, called.inputs, f"input of {name}")
+    flows(node, called.outputs, node.outputs, "output")
 
 
-def _list_construct(node: Node) -> None:
-    _has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, types.ListType):
-        raise node_error("IRC214", f"prim::ListConstruct makes a list, not {of_type}", node, output=0)
-    for i, value in enumerate(node.inputs):
-        if value.type != of_type.elem and not accepts(of_type.elem, value.type):
-            message = f"%{value.name} : {value.type} cannot be an element of {of_type}"
-            raise node_error("IRC214", message, node, input=i)
-
-
-def _tuple_construct(node: Node) -> None:
-    _has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, types.TupleType):
-        raise node_error("IRC214", f"prim::TupleConstruct makes a tuple, not {of_type}", node, output=0)
-    _has(node, inputs=len(of_type.elems))
-    for i, (value, elem) in enumerate(zip(node.inputs, of_type.elems, strict=True)):
-        if not accepts(elem, value.type):
-            raise node_error("IRC214", f"%{value.name} : {value.type} cannot be a {elem}", node, input=i)
-
-
-def _tuple_unpack(node: Node) -> None:
-    _has(node, inputs=1)
-    of_type = node.inputs[0].type
-    if isinstance(of_type, types.TupleType):
-        _has(node, outputs=len(of_type.elems))
-
-
-def _dict_construct(node: Node) -> None:
-    _has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, types.DictType):
-        raise node_error("IRC214", f"prim::DictConstruct makes a dictionary, not {of_type}", node, output=0)
-    _require(node, len(node.inputs) % 2 == 0, "prim::DictConstruct takes keys and values by turns")
-
-
-def _counts(inputs: int | None, outputs: int | None) -> Callable[[Node], None]:
-    """The rule of operators that have just so many inputs and outputs (None: any)."""
-    return lambda node: _has(node, inputs=inputs, outputs=outputs)
-
-
-def _field(inputs: int, outputs: int) -> Callable[[Node], None]:
+def _field(inputs: int, outputs: int) -> Form:
     """The rule of operators on the field of an object that their attribute ``name`` tells."""
 
     def rule(node: Node) -> None:
-        _has(node, inputs=inputs, outputs=outputs)
+        has(node, inputs=inputs, outputs=outputs)
         if not isinstance(node.attributes.get("name"), str):
             raise node_error("IRC215", f"{node.kind} needs an attribute name, that of the object's field", node)
         owner = node.inputs[0]
@@ -247,27 +195,20 @@ def _field(inputs: int, outputs: int) -> Callable[[Node], None]:
     return rule
 
 
-_FORMS: dict[str, Callable[[Node], None]] = {
+_HANDING_ON = ("prim::profile", "prim::profile_ivalue", "prim::RequiresGradCheck", "prim::TypeCheck")
+
+_FORMS: dict[str, Form] = {
     "prim::Constant": _constant,
     "prim::If": _if,
     "prim::Loop": _prim_loop,
     "onnx::Loop": _onnx_loop,
     "onnx::Scan": _scan,
     "prim::CallFunction": _call_function,
-    "prim::ListConstruct": _list_construct,
-    "prim::TupleConstruct": _tuple_construct,
-    "prim::DictConstruct": _dict_construct,
-    "prim::TupleUnpack": _tuple_unpack,
-    "prim::ListUnpack": _counts(1, None),
-    "prim::ConstantChunk": _counts(1, None),
-    "prim::TupleIndex": _counts(2, 1),
-    "prim::TupleSlice": _counts(1, 1),
-    "prim::unchecked_cast": _counts(1, 1),
-    "prim::unchecked_unwrap_optional": _counts(1, 1),
-    "prim::Guard": _counts(1, 1),
-    "prim::CreateObject": _counts(0, 1),
-    "prim::Enter": _counts(1, None),
-    "prim::Exit": _counts(1, None),
+    **container_rules.FORMS,
+    **dict.fromkeys(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard"), handing_on(1, 1)),
+    **dict.fromkeys(_HANDING_ON, handing_on()),
+    "prim::Enter": counts(1, None),
+    "prim::Exit": counts(1, None),
     "prim::GetAttr": _field(1, 1),
     "prim::SetAttr": _field(2, 0),
     **dict.fromkeys(SUBGRAPHS, _group),

@@ -1,0 +1,71 @@
+"""What rules of single operators are made of: how many inputs, outputs and blocks there are, what may become what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irc.ir.node import Node
+from irc.ir.types import TensorType, Type, rebuilt
+from irc.ir.value import Value
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import accepts
+from irc.wording import count
+
+Form = Callable[[Node], None]
+"""Checks the form of a node."""
+
+
+def require(node: Node, holds: bool, message: str) -> None:
+    """Error IRC213 with ``message`` unless it holds."""
+    if not holds:
+        raise node_error("IRC213", message, node)
+
+
+def has(node: Node, *, inputs: int | None = None, outputs: int | None = None, blocks: int = 0) -> None:
+    """Require exact numbers (None: any)."""
+    for what, wanted, found in (
+        ("input", inputs, len(node.inputs)),
+        ("output", outputs, len(node.outputs)),
+        ("block", blocks, len(node.blocks)),
+    ):
+        if wanted is not None and wanted != found:
+            raise node_error("IRC213", f"{node.kind} must have {count(wanted, what)} here, not {found}", node)
+
+
+def flows(
+    node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str, of_any_shape: bool = False
+) -> None:
+    """Check that each of ``sources`` may become that of ``targets``, which may be of another shape if so said (IRC214)."""
+    for source, target in zip(sources, targets, strict=False):
+        if source.type == target.type:
+            continue
+        formal, actual = map(_of_any_shape, (target.type, source.type)) if of_any_shape else (target.type, source.type)
+        if not accepts(formal, actual):
+            message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
+            raise node_error("IRC214", message, node)
+
+
+def _of_any_shape(type: Type) -> Type:
+    return rebuilt(type, lambda t: TensorType(t.dtype) if isinstance(t, TensorType) else t)
+
+
+def gives(node: Node, sources: Sequence[Type]) -> None:
+    """Check that what is of each type of ``sources`` may be the corresponding output (IRC214)."""
+    for i, (source, output) in enumerate(zip(sources, node.outputs, strict=True)):
+        if source != output.type and not accepts(output.type, source):
+            raise node_error("IRC214", f"{source} cannot become %{output.name} : {output.type}", node, output=i)
+
+
+def counts(inputs: int | None, outputs: int | None) -> Form:
+    """The rule of operators that have just so many inputs and outputs (None: any)."""
+    return lambda node: has(node, inputs=inputs, outputs=outputs)
+
+
+def handing_on(inputs: int | None = None, outputs: int | None = None) -> Form:
+    """The rule of operators that hand on input i as output i, and have just so many of them (None: any)."""
+
+    def rule(node: Node) -> None:
+        has(node, inputs=inputs, outputs=outputs)
+        flows(node, node.inputs, node.outputs, "output")
+
+    return rule
