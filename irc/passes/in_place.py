@@ -99,7 +99,7 @@ class _Overwriter:
     def _overwrite(self, node: Node) -> bool:
         """Let ``node`` write over an operand, the first that it may; whether it was replaced."""
         kind = twin_of(node)
-        if kind is None or len(node.outputs) != 1 or not node.output.has_uses:
+        if kind is None or not node.inputs or len(node.outputs) != 1 or not node.output.has_uses:
             return False
         reasons: list[str] = []
         for index in range(len(node.inputs)):

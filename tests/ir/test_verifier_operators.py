@@ -254,6 +254,26 @@ from tests.ir.helpers import body, marked, refused
             "%b : __torch__.B cannot be an element of __torch__.A[]",
             "%b",
         ),
+        (body("%y : Tensor = irc::slice_scatter(%x)", "%x : Tensor"), "IRC213", "do not fit", "irc::slice_scatter"),
+        (body("%y : Tensor = irc::append_(%x, %n)", "%x : Tensor, %n : int"), "IRC213", "do not fit", "irc::append_"),
+        (
+            body("%y : Tensor = irc::append_(%x, %x)", "%x : Tensor"),
+            "IRC215",
+            "irc::append_ needs an attribute axis, a whole number",
+            "irc::append_",
+        ),
+        (
+            body("%y : Tensor = irc::slice_scatter_[starts=[0], steps=1](%x, %x)", "%x : Tensor"),
+            "IRC215",
+            "needs an attribute steps, a list of whole numbers",
+            "irc::slice_scatter_",
+        ),
+        (
+            body("%y : Tensor, %z : Tensor = irc::overwrite(%x, %x)", "%x : Tensor"),
+            "IRC213",
+            "has 1 output, not 2",
+            "irc::overwrite",
+        ),
     ],
 )
 def test_operators_must_be_right(text: str, code: str, message: str, caret: str) -> None:
@@ -281,6 +301,10 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : Layout = prim::Constant[value=0]()"),
         body("%y : Tensor = prim::Constant()"),
         body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f)'),
+        body("%y : Tensor = irc::append_[axis=0](%x, %x)", "%x : Tensor"),
+        body("%y : Tensor = irc::append_[axis=0](%x, %a)", "%x : Tensor, %a : Any"),
+        body("%y : Tensor = irc::slice_scatter[starts=[0], steps=[1]](%x, %x)", "%x : Tensor"),
+        body("%y : Tensor = irc::overwrite[same_type=1](%x, %x)", "%x : Tensor"),
         body("onnx::Loop(%n, %a)\n block0(%i : Long(), %d : Bool()):\n -> (%d)", "%n : NoneType, %a : NoneType"),
         body(
             "%y : Float(4) = onnx::Scan[num_scan_inputs=1](%x, %x)\n"

@@ -34,6 +34,10 @@ def stays(body: str, why: str, inputs: str = "%x : Float(2, 4)") -> None:
     assert not transform(text, "in-place").value("y").node.kind.endswith("_")
 
 
+def test_an_operator_without_operands_is_left_alone() -> None:
+    assert_unchanged("graph():\n  %y : Tensor = aten::neg()\n  return (%y)\n", "in-place")
+
+
 # -- where it is right ---------------------------------------------------------
 
 

@@ -18,6 +18,13 @@ ROWS = (
     """,
 )
 
+ATTRIBUTES: dict[str, dict[str, bool]] = {
+    "irc::append_": {"axis": False},
+    "irc::slice_scatter": {"starts": True, "steps": True},
+    "irc::slice_scatter_": {"starts": True, "steps": True},
+}
+"""The attributes that they need: whether each is a list of whole numbers, or one."""
+
 RANDOM: tuple[str, ...] = ()
 RANDOM_UNLESS_FALSE: dict[str, str] = {}
 SIDE_EFFECT: tuple[str, ...] = ()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from irc.ir.node import Node
+from irc.ir.ops.irc import ATTRIBUTES
+from irc.ir.ops.registry import schemas
 from irc.ir.ops.resolution import resolve
+from irc.ir.schema import Schema
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import Bindings, accepts
 from irc.wording import count
@@ -13,9 +18,12 @@ def check_schema(node: Node) -> None:
     """Check ``node`` against its schema, if there is one (IRC213, IRC214).
 
     The inputs choose the overload. That none fits is no fault: irc's rows do not cover all of
-    PyTorch's overloads, and analyses assume the worst of an operator without a schema.
+    PyTorch's overloads, and analyses assume the worst of an operator without a schema. Of irc's own
+    operators they cover all.
     """
     schema = resolve(node)
+    if node.kind.startswith("irc::"):
+        _check_own(node, schema)
     if schema is None:
         return
     wanted, found = len(schema.returns), len(node.outputs)
@@ -30,3 +38,16 @@ def check_schema(node: Node) -> None:
         formal = schema.result(i)
         if formal is not None and not accepts(formal.type, value.type, bindings):
             raise node_error("IRC214", f"the result of {schema} cannot be {value.type}", node, output=i)
+
+
+def _check_own(node: Node, schema: Schema | None) -> None:
+    """Check the inputs and attributes of an operator of irc's own, which passes rely on (IRC213, IRC215)."""
+    rows = schemas(node.kind)
+    if rows and schema is None:
+        raise node_error("IRC213", f"the inputs do not fit {' or '.join(map(str, rows))}", node)
+    for key, is_list in ATTRIBUTES.get(node.kind, {}).items():
+        value: Any = node.attributes.get(key)
+        numbers = cast("list[Any]", value) if is_list and isinstance(value, list) else [None] if is_list else [value]
+        if not all(type(number) is int for number in numbers):
+            what = "a list of whole numbers" if is_list else "a whole number"
+            raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)
