@@ -102,7 +102,8 @@ class Queries:
     def must_alias(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b``, one value each, certainly share memory where both are defined (unless empty)."""
         self.check_single(a, b)
-        return must_alias(a, b)
+        unknown = self._solver.became_unknown  # who else has their storage then, is not known
+        return must_alias(a, b) and (a is b or not any(intersects(self.location_set(v), unknown) for v in (a, b)))
 
     def may_contain_alias(self, a: Values, b: Values) -> bool:
         """Whether ``a``, or anything it holds, may share memory with ``b`` or anything that holds."""

@@ -33,6 +33,7 @@ class Solver(Recorder):
         dag: the memoised locations.
         index: the write index over them.
         grown: how often the locations of a known element grew.
+        became_unknown: the locations that some constraint has come to say are unknown.
     """
 
     def __init__(self, facts: Facts, log: WriteLog, functions: Functions) -> None:
@@ -41,8 +42,7 @@ class Solver(Recorder):
         self.index = WriteIndex(log, self.dag)
         self.grown = 0
         self._watched: dict[Element, list[Constraint]] = {}
-        self._unknown: LocationSet = EMPTY
-        """The locations that some constraint has come to say are unknown."""
+        self.became_unknown: LocationSet = EMPTY
         self._pending: deque[Element] = deque()
         """Elements that are to grow, in order."""
         self._more: dict[Element, LocationSet] = {}
@@ -116,8 +116,10 @@ class Solver(Recorder):
         wild = self.facts.wild_types
         if isinstance(constraint, f.Unknown):
             sets = self.dag.sets
-            new = sets.difference(locations, self._unknown)  # each may be what any other is, and is looked at once
-            self._unknown = sets.union(self._unknown, new)
+            new = sets.difference(
+                locations, self.became_unknown
+            )  # each may be what any other is, and is looked at once
+            self.became_unknown = sets.union(self.became_unknown, new)
             for location in members(new):
                 if location not in wild:
                     self.escape(location)

@@ -363,6 +363,31 @@ graph(%x : Tensor, %n : int, %any : Any):
     assert node is not None and c.db.is_functional(node) == functional
 
 
+def test_nothing_is_certain_of_what_gets_another_storage() -> None:
+    c = Case("""
+graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %v : Tensor = aten::t(%a)
+  %s : Tensor = aten::set_(%a, %y)
+  %b : Tensor = aten::neg(%x)
+  %w : Tensor = aten::t(%b)
+  %f : Function = prim::Constant[name="f"]()
+  %d : Tensor = aten::neg(%x)
+  %u : Tensor = aten::t(%d)
+  %e : Tensor = prim::CallFunction(%f, %d, %y)
+  return (%v)
+graph f(%p : Tensor, %q : Tensor):
+  %r : Tensor = aten::set_(%p, %q)
+  return (%r)
+""")
+    must = c.db.must_alias
+    for a, b in (("a", "v"), ("a", "s"), ("v", "s"), ("d", "u")):
+        assert not must(c[a], c[b]), (a, b)
+        assert c.alias(a, b)
+    for a, b in (("a", "a"), ("b", "w"), ("v", "v")):
+        assert must(c[a], c[b]), (a, b)
+
+
 def test_escapes_and_safe_to_change_aliasing() -> None:
     c = Case("""
 graph(%x : Tensor):
