@@ -15,7 +15,7 @@ from irc.files import open_regular, replacing
 from irc.ir.types import ListType, OptionalType, PrimType
 from irc.runtime.arguments import Argument, is_text
 from irc.runtime.model import CompiledModel
-from irc.runtime.values import Array, is_array, is_sequence
+from irc.runtime.values import Array, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
 MAX_NAME = 2**16 - 1 - len(".npy")
@@ -166,13 +166,16 @@ def _not_an_entry(name: str) -> str:
     return f"it takes {size} bytes, and at most {MAX_NAME} are possible" if size > MAX_NAME else ""
 
 
-def summary(value: Any) -> str:
-    """A value in one line: type, shape and range of a tensor, length of a list."""
+def summary(value: Any, levels: int = 3) -> str:
+    """A value in one line: type, shape and range of a tensor, length of a list, and so many levels of what is in it."""
     if is_array(value):
         return _array_summary(value)
     if is_sequence(value):
-        shown = ", ".join(summary(item) for item in value[:4])
-        return f"list of {len(value)}: [{shown}{', ...' if len(value) > 4 else ''}]"
+        shown = [summary(item, levels - 1) for item in value[:4]] if levels else []
+        return f"list of {len(value)}: [{', '.join(shown + ['...'] * (len(value) > len(shown)))}]"
+    if is_mapping(value):
+        entries = [f"{k!r}: {summary(v, levels - 1)}" for k, v in value.items()] if levels else ["..."]
+        return f"{{{', '.join(entries)}}}"
     return repr(value)
 
 

@@ -18,11 +18,13 @@ from typing import Any, Literal
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.objects import object_bytes
 from irc.runtime.execution import Counters
+from irc.runtime.guards.bounds import CURRENT, check_bytes
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.results import Path, element
-from irc.runtime.values import Array, arrays_once, describe, is_array, is_tuple, map_arrays
+from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, rebuild
 
 SPARE = 4
 """Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is
@@ -35,7 +37,7 @@ SPARED_BYTES = 16384
 
 def borrow(value: Any) -> Any:
     """``value`` with every array replaced by a read-only view, and every list and dict by a new one."""
-    return _read_only(value) if is_array(value) else map_arrays(value, _read_only)
+    return rebuild(value, _read_only)
 
 
 def copy(value: Any, counters: Counters) -> Any:
@@ -44,7 +46,7 @@ def copy(value: Any, counters: Counters) -> Any:
     Arrays lie in memory as they did: whether flattening gives a view, through which a program then writes, depends on
     that.
     """
-    return map_arrays(value, lambda array: _copied(array, counters, "K"))
+    return rebuild(value, lambda array: _copied(array, counters, "K"))
 
 
 class Exit:
@@ -63,6 +65,8 @@ class Exit:
         self._counters = counters
         self._held = held
         self._leaving = leaving
+        self._holders: set[int] = set()  # identities of lists and the like of which a copy has left
+        self._made = 0  # bytes of copies of arrays, and of further ones of these
         self._paths: Sequence[Path] = ()
         self._at_paths: Sequence[Array] = ()
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
@@ -70,16 +74,21 @@ class Exit:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
 
     def release(self, value: Any, path: Path = ()) -> Any:
-        """``value`` with arrays copied where they share memory; lists, tuples and dicts are always new.
+        """``value`` with arrays copied where they share memory; lists, tuples, dicts and objects are always new.
 
         What is at ``path``, or in a tuple there, and kept is a view of what `keep` made of it.
         """
-        if self._kept:
-            if path in self._kept:
-                return self._kept[path].view()
-            if is_tuple(value):
-                return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
-        return map_arrays(value, self._release)
+        if is_array(value) and not self._kept:
+            return self._release(value)
+        if path in self._kept:
+            return self._kept[path].view()
+        if path in self._around and is_tuple(value):
+            return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
+        if CURRENT.guard is not None:
+            found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
+            self._count(sum(found[key] for key in self._holders & found.keys()))
+            self._holders |= found.keys()
+        return rebuild(value, self._release)
 
     def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
         """The tensors at ``paths``, read-only from now on; if they have reserve, that may be used nevertheless.
@@ -102,6 +111,11 @@ class Exit:
         return dict(zip(self._paths, self._at_paths))
 
     @cached_property
+    def _around(self) -> frozenset[Path]:
+        """Where there are tuples in which something has been kept."""
+        return frozenset(path[:end] for path in self._paths for end in range(1, len(path)))
+
+    @cached_property
     def _known(self) -> frozenset[int]:
         """The identities of what is held. (Caches that grow do not ask.)"""
         return frozenset(map(id, self._held))
@@ -111,7 +125,7 @@ class Exit:
         """How many bytes of each owner leave without a copy. (Asked for only where some result is a small part.)"""
         ranges: dict[int, _Ranges] = {}
         shown: dict[int, int] = {}
-        for array in arrays_once(self._leaving):
+        for array in arrays_once(self._leaving, attributes):
             owner = id(_owner(array))
             if ranges.setdefault(owner, _Ranges()).take(array):
                 shown[owner] = shown.get(owner, 0) + array.nbytes
@@ -127,20 +141,29 @@ class Exit:
             room.make_append_only(own)
         return own
 
+    def _count(self, size: int) -> None:
+        """Count what leaves beside what the run has made; Error if it may not use so much."""
+        check_bytes(self._made + size)
+        self._made += size
+
+    def _copied(self, array: Array, order: Literal["C", "K"] = "C") -> Array:
+        self._count(array.nbytes)
+        return _copied(array, self._counters, order)
+
     def _release(self, array: Array) -> Array:
         # A result with several elements in one place would change in all of them when its owner writes to one.
         if not array.flags.carray and (not array.flags.writeable or overlaps_itself(array)):
-            return _copied(array, self._counters)
+            return self._copied(array)
         owner = _owner(array)
         if owner is not array:
             if type(owner) is Room:  # it goes by the identity of its latest view, of which a holder may set the shape
                 array = array.view()
             elif _keeps_much(array.nbytes, owner) and _keeps_much(self._shown.get(id(owner), 0), owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
-                    return _copied(array, self._counters, "K")
+                    return self._copied(array, "K")
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
         if not self._left.setdefault(id(owner), _Ranges()).take(array):
-            return _copied(array, self._counters)
+            return self._copied(array)
         return array
 
 

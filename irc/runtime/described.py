@@ -8,16 +8,15 @@ from typing import Any
 from irc.errors import Error
 from irc.ir.objects import Object
 from irc.ir.storages import named_tensors
-from irc.runtime.objects import Instance
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence, is_tuple
+from irc.runtime.values import Array, Instance, is_array, is_mapping, is_sequence, is_tuple
 
 
 def described(instances: Mapping[str, Instance]) -> dict[str, Object]:
     """The objects that ``instances`` are now. Their arrays are copied; those that share memory still do.
 
     Raises:
-        Error: IRC142 an object is the attribute of several, which no module can say; IRC143 an array that it cannot
-            hold.
+        Error: IRC142 an object or a list is the attribute of several, which no module can say; IRC143 an array that it
+            cannot hold.
     """
     arrays: dict[str, Array] = {}
     _objects(instances, lambda path, array: arrays.setdefault(path, array))
@@ -32,10 +31,12 @@ def _objects(instances: Mapping[str, Instance], change: Callable[[str, Array], A
     def rebuilt(value: Any, path: str) -> Any:
         if is_array(value):
             return change(path, value)
-        if isinstance(value, Instance):
+        if is_mapping(value) or isinstance(value, Instance) or (is_sequence(value) and not is_tuple(value)):
             if id(value) in seen:
-                raise Error("IRC142", f"the object {value} is an attribute more than once", f"attribute {path!r}")
+                what = f"object {value}" if isinstance(value, Instance) else type(value).__name__
+                raise Error("IRC142", f"the {what} is an attribute more than once", f"attribute {path!r}")
             seen.add(id(value))
+        if isinstance(value, Instance):
             return Object(value.type, {name: rebuilt(v, f"{path}.{name}") for name, v in value.attributes.items()})
         if is_sequence(value):
             items = [rebuilt(v, f"{path}.{i}") for i, v in enumerate(value)]

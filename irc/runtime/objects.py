@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from threading import RLock
-from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.objects import Object, Strided, is_enumeration, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence, is_tuple
+from irc.runtime.values import (
+    Array,
+    Instance,
+    arrays_once,
+    holders,
+    is_mapping,
+    is_sequence,
+    is_tuple,
+    rebuild,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module
-
-
-class Instance:
-    """An object: its attributes by name."""
-
-    __slots__ = ("attributes", "type")
-
-    def __init__(self, type: ClassType, attributes: dict[str, Any] | None = None) -> None:
-        self.type = type
-        self.attributes: dict[str, Any] = {} if attributes is None else attributes
-
-    def __repr__(self) -> str:
-        return f"<{self.type}>"
 
 
 class State:
@@ -67,7 +62,7 @@ class State:
             self._owners = [i for i in instances if not self._changing.isdisjoint(i.attributes)]
             rest = [v for i in instances for name, v in i.attributes.items() if name not in self._changing]
             self._arrays = _writable(rest)
-        self._kept = self._contents(_copied)
+        self._kept = self._contents(_same)
 
     def turn(self, action: Callable[[], T]) -> T:
         """What ``action``, a run, returns. Runs that change the objects go one after the other.
@@ -89,16 +84,16 @@ class State:
 
     def _begin(self) -> None:
         """Let the objects be what the last run has left. (No loop of `turn`: see `irc.runtime.threads.workers`.)"""
-        for instance, kept in self._kept:
+        for instance, kept in _changed(self._kept, _same):
             others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
-            instance.attributes = {**others, **{name: _copied(v) for name, v in kept.items()}}
+            instance.attributes = {**others, **kept}
 
     def settled(self) -> list[_Contents]:
         """At the end of a run: what the objects are now, with copies of what the caller, or the model, keeps."""
         if not self.changes:
             return []
         copies: dict[Any, Array] = {}
-        return self._contents(lambda value: self._settled(value, copies))
+        return self._contents(lambda array: self._settled(array, copies))
 
     def arrays(self, contents: Iterable[_Contents]) -> list[Array]:
         """All arrays that may be written to and that the next run will see, if ``contents`` are kept."""
@@ -110,16 +105,13 @@ class State:
         """The run has ended well: the next one starts with ``contents``."""
         self._kept = contents
 
-    def _contents(self, change: Callable[[Any], Any]) -> list[_Contents]:
-        """Objects with attributes that may change: these, each as `change` says, which is asked for no objects."""
-        return [
-            (instance, {name: change(v) for name, v in instance.attributes.items() if name in self._changing})
-            for instance in _instances(self._owners, self._changing)
-        ]
+    def _contents(self, change: Callable[[Array], Array]) -> list[_Contents]:
+        """Objects with attributes that may change, and copies of these, with arrays as `change` says."""
+        objects = _instances(self._owners, self._changing)
+        contents = [(i, {name: v for name, v in i.attributes.items() if name in self._changing}) for i in objects]
+        return _changed(contents, change)
 
-    def _settled(self, value: Any, copies: dict[Any, Array]) -> Any:
-        if not is_array(value):
-            return _rebuilt(value, lambda item: self._settled(item, copies))
+    def _settled(self, value: Array, copies: dict[Any, Array]) -> Array:
         if value.flags.writeable or id(value) in self._weights:
             return value
         key = (value.__array_interface__["data"], value.shape, value.strides, value.dtype)
@@ -136,7 +128,12 @@ class State:
         if isinstance(value, Tensor | Strided):
             storage = self._storage(storage_of(value), written)
             return value.of(storage) if isinstance(value, Strided) else storage
-        return _rebuilt(value, lambda item: self._instance(item, written))
+        if is_sequence(value):
+            items = [self._instance(v, written) for v in value]
+            return tuple(items) if is_tuple(value) else items
+        if is_mapping(value):
+            return {k: self._instance(v, written) for k, v in value.items()}
+        return value
 
     def _storage(self, tensor: Tensor, written: Collection[str]) -> Array:
         found = self._storages.get(tensor.name)
@@ -151,12 +148,15 @@ T = TypeVar("T")
 _Contents = tuple[Instance, dict[str, Any]]
 """An object, and what those of its attributes that may change are to be."""
 
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
+
+def _changed(contents: list[_Contents], change: Callable[[Array], Array]) -> list[_Contents]:
+    """``contents`` with lists and the like of their own, of the same objects: all at once, so that one stays one."""
+    values = rebuild([attributes for _, attributes in contents], change, objects=False)
+    return [(instance, attributes) for (instance, _), attributes in zip(contents, values)]
 
 
-def _copied(value: Any) -> Any:
-    """``value`` with lists and the like of its own, of the same arrays and objects."""
-    return _rebuilt(value, _copied)
+def _same(array: Array) -> Array:
+    return array
 
 
 def check_known(module: Module, graph: Graph) -> None:
@@ -221,47 +221,13 @@ def _objects(module: Module) -> list[Object]:
 
 def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> list[Instance]:
     """All objects in ``values`` and in their attributes, those of ``names`` or all."""
-    found: dict[int, Instance] = {}
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Instance):
-            if id(value) not in found:
-                found[id(value)] = value
-                pending.extend(v for name, v in value.attributes.items() if names is None or name in names)
-        else:
-            pending.extend(_items(value))
-    return list(found.values())
 
+    def inside(instance: Instance) -> list[Any]:
+        return [v for name, v in instance.attributes.items() if names is None or name in names]
 
-def _items(value: Any) -> Collection[Any]:
-    """What a list, tuple or dict holds, if it is more than numbers and strings: of those there may be very many."""
-    items = value if is_sequence(value) else value.values() if is_mapping(value) else ()
-    return () if _are_plain(items) else items
-
-
-def _are_plain(items: Iterable[Any]) -> bool:
-    return _PLAIN.issuperset(map(type, items))
-
-
-def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A list, tuple or dict with its items changed, other than numbers and strings; anything else as it is."""
-    if is_sequence(value):
-        items = list(value) if _are_plain(value) else [change(v) for v in value]
-        return tuple(items) if is_tuple(value) else items
-    if is_mapping(value):
-        return {k: change(v) for k, v in value.items()}
-    return value
+    return [holder for holder, _ in holders(list(values), inside) if isinstance(holder, Instance)]
 
 
 def _writable(values: Iterable[Any]) -> list[Array]:
     """All arrays in ``values`` that may be written to; objects are not looked into."""
-    found: list[Array] = []
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        if not is_array(value):
-            pending.extend(_items(value))
-        elif value.flags.writeable:
-            found.append(value)
-    return found
+    return [array for array in arrays_once(values) if array.flags.writeable]

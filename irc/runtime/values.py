@@ -2,16 +2,23 @@
 
 Tensors are NumPy arrays, sequences and lists are lists (constant ones
 `ConstantList`, which nothing can change), optionals the value or None, maps
-dicts, and TorchScript's numbers and strings Python's.
+dicts, TorchScript's numbers and strings Python's, and its objects `Instance`.
+Lists, maps and objects have identities: what is at several places is one thing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import index
-from typing import Any, TypeGuard
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+
+from irc.errors import Error
+
+if TYPE_CHECKING:
+    from irc.ir.types import ClassType
 
 Array = np.ndarray[Any, Any]
 
@@ -20,6 +27,19 @@ class ConstantList(tuple[Any, ...]):
     """A list that nothing can change, inside a run. Callers get it as a list."""
 
     __slots__ = ()
+
+
+class Instance:
+    """An object: its attributes by name."""
+
+    __slots__ = ("attributes", "type")
+
+    def __init__(self, type: ClassType, attributes: dict[str, Any] | None = None) -> None:
+        self.type = type
+        self.attributes: dict[str, Any] = {} if attributes is None else attributes
+
+    def __repr__(self) -> str:
+        return f"<{self.type}>"
 
 
 def integer(value: Any) -> int | None:
@@ -63,27 +83,103 @@ def describe(value: Any, levels: int = 3) -> str:
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
-def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
-    """``value`` with ``change`` applied to every array in it; lists, tuples and dicts are new, constant lists lists."""
-    if is_array(value):
-        return change(value)
-    if is_sequence(value):
-        changed = [map_arrays(v, change) for v in value]
-        return tuple(changed) if is_tuple(value) else changed
-    if is_mapping(value):
-        return {k: map_arrays(v, change) for k, v in value.items()}
-    return value
+def attributes(instance: Instance) -> Iterable[Any]:
+    """What an object holds."""
+    return instance.attributes.values()
 
 
-def arrays_once(values: Iterable[Any]) -> Iterator[Array]:
-    """All arrays in ``values``, each container looked at once: lists may hold each other many times, and themselves."""
-    pending, seen = [values], set[int]()
+def nothing(instance: Instance) -> Iterable[Any]:
+    """What is looked at of an object by those who look into none."""
+    return ()
+
+
+def holders(value: Any, inside: Callable[[Instance], Iterable[Any]] = nothing) -> Iterator[tuple[Any, Iterable[Any]]]:
+    """All lists, tuples, maps and objects in ``value``, itself included, and what they hold.
+
+    Each comes once, an outer one before what is only in it: lists may hold each other many times, and themselves.
+
+    Args:
+        value: any value.
+        inside: what to look at of an object.
+    """
+    pending, seen = [value], set[int]()
     while pending:
-        for value in pending.pop():
-            if is_array(value):
-                yield value
-            elif is_sequence(value) and id(value) not in seen:
-                seen.add(id(value))
-                pending.append(value)
-            elif is_mapping(value):
-                pending.append(value.values())
+        holder = pending.pop()
+        if id(holder) in seen:
+            continue
+        if is_sequence(holder):
+            items: Iterable[Any] = holder
+        elif is_mapping(holder):
+            items = holder.values()
+        elif isinstance(holder, Instance):
+            items = inside(holder)
+        else:
+            continue
+        seen.add(id(holder))
+        yield holder, items
+        if not _LEAVES.issuperset(map(type, items)):  # at once for very many numbers
+            pending.extend([item for item in items if type(item) not in _LEAVES])
+
+
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
+
+_LEAVES = _PLAIN | {np.ndarray}
+
+
+def arrays_once(values: Iterable[Any], inside: Callable[[Instance], Iterable[Any]] = nothing) -> Iterator[Array]:
+    """All arrays in ``values``, each container looked at once."""
+    for _, items in holders(list(values), inside):
+        if not _PLAIN.issuperset(map(type, items)):
+            yield from filter(is_array, items)
+
+
+def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = True) -> Any:
+    """``value`` with ``change`` applied to every array in it, in lists, tuples, dicts and objects that are new.
+
+    What is one of these stays one. Constant lists become lists.
+
+    Args:
+        value: any value.
+        change: gives an array for an array.
+        objects: whether objects are new, too; else they stay what they are.
+    """
+    if type(value) is np.ndarray:  # most are
+        return change(value)
+    made: dict[int, Any] = {}  # by identity of what it stands for
+    empty: list[Any] = []  # what stands for these has been begun: they may hold themselves
+
+    def new(items: Iterable[Any]) -> list[Any]:
+        return [change(v) if type(v) is np.ndarray else v if type(v) in _PLAIN else begun(v) for v in items]
+
+    def begun(holder: Any) -> Any:
+        found: Any = made.get(id(holder))
+        if found is not None:
+            return found
+        if is_tuple(holder):
+            found = made[id(holder)] = tuple(new(holder))  # it can only be made of what is there
+            return found
+        if is_sequence(holder):
+            found = []
+        elif is_mapping(holder):
+            found = {}
+        elif objects and isinstance(holder, Instance):
+            found = Instance(holder.type)
+        else:
+            return change(holder) if is_array(holder) else holder
+        made[id(holder)] = found
+        empty.append(holder)
+        return found
+
+    try:
+        result = begun(value)
+        for holder in empty:  # and what is in them, which is added meanwhile
+            found = made[id(holder)]
+            if isinstance(holder, Instance):
+                found.attributes.update(zip(holder.attributes, new(attributes(holder))))
+            elif is_mapping(holder):
+                found.update(zip(holder, new(holder.values())))
+            else:
+                found.extend(holder if _PLAIN.issuperset(map(type, holder)) else new(holder))
+    except RecursionError:
+        raise Error("IRC402", "tuples are nested too deeply") from None
+    return result

@@ -30,6 +30,16 @@ def test_numbers_that_are_no_tensors(irc: Command) -> None:
     assert irc("run", "g.ir", "--seed", "0", *given[2:]).status == 0
 
 
+def test_lists_that_hold_each_other_are_shown_down_to_a_level(irc: Command) -> None:
+    lines = ["graph(%x : Float(1)):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
+    lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(30)]
+    lines += ["  %d : Dict(int, Any) = prim::DictConstruct()", "  %k : int = prim::Constant[value=7]()"]
+    irc.write("g.ir", "\n".join([*lines, "   = aten::_set_item(%d, %k, %d)", "  return (%l30, %d)"]))
+    result = irc("run", "g.ir", "--seed", "0", "--max-bytes", "10000")
+    assert result.out.startswith("l30: list of 2: [list of 2: [list of 2: [list of 2: [...]"), result.err
+    assert result.out.endswith("d: {7: {7: {7: {...}}}}\n")
+
+
 def npy(descr: str, shape: str, content: bytes) -> bytes:
     """A .npy file of version 1.0."""
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()

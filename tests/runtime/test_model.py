@@ -1,6 +1,7 @@
 """Compiled models: names, the boundary, donation, counters, threads."""
 
 import threading
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -178,6 +179,79 @@ def test_one_value_under_two_names_of_a_list():
     outs = model.run({"x": f32(1, 2)})
     first, second = outs["s"]
     assert not np.shares_memory(first, second) and not np.shares_memory(first, outs["y"])
+
+
+def test_what_is_one_list_in_a_result_stays_one():
+    lines = ["graph(%x : Tensor):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
+    lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(59)]
+    model = model_of("\n".join([*lines, "  return (%l59, %l0)\n"]))
+    outs = model.run({"x": f32(1)}, limits=irc.Limits(bytes=1 << 14))
+    value = outs["l59"]
+    for _ in range(59):
+        assert value[0] is value[1]
+        value = value[0]
+    assert value is not outs["l0"]  # outputs share nothing
+    arrays = [*value, *outs["l0"]]
+    assert not any(np.shares_memory(a, b) for a, b in combinations(arrays, 2))
+
+
+def test_a_result_may_hold_itself():
+    model = model_of("""
+    graph(%x : Tensor):
+      %l : Any[] = prim::ListConstruct(%x)
+      %t : (Any[], Tensor) = prim::TupleConstruct(%l, %x)
+      %d : Dict(str, Any) = prim::DictConstruct()
+      %k : str = prim::Constant[value="k"]()
+       = aten::_set_item(%d, %k, %t)
+      %m : Any[] = aten::append(%l, %d)
+      return (%t)
+    """)
+    inner, x = model.run({"x": f32(1)})["t"]
+    assert inner[1]["k"][0] is inner and not np.shares_memory(inner[0], x)
+
+
+def test_tuples_that_are_nested_too_deeply_are_refused():
+    model = model_of("""
+    graph(%x : Any, %n : int):
+      %go : bool = prim::Constant[value=1]()
+      %t : Any = prim::Loop(%n, %go, %x)
+        block0(%i : int, %inner : Any):
+          %outer : (Any) = prim::TupleConstruct(%inner)
+          -> (%go, %outer)
+      return (%t)
+    """)
+    assert model.run({"x": f32(1), "n": 2})["t"][0][0].tolist() == [1]
+    with pytest.raises(Error, match="IRC402: output 't'"):
+        model.run({"x": f32(1), "n": 100_000})
+
+
+def test_objects_that_leave_share_nothing():
+    model = model_of("""
+    graph(%x : Tensor):
+      %box : __torch__.Box = prim::CreateObject()
+      prim::SetAttr[name="t"](%box, %x)
+      prim::SetAttr[name="own"](%box, %box)
+      return (%box, %x)
+    """)
+    x = f32(1)
+    outs = model.run({"x": x})
+    box, same = outs["box"], outs["x"]
+    assert repr(box) == "<__torch__.Box>" and box.attributes["own"] is box
+    assert not any(np.shares_memory(a, b) for a, b in combinations([box.attributes["t"], same, x], 2))
+
+
+def test_copies_of_one_array_count_together():
+    values = ", ".join(["%y"] * 20)
+    model = model_of(f"""
+    graph(%x : Tensor):
+      %y : Tensor = aten::neg(%x)
+      %l : Tensor[] = prim::ListConstruct({values})
+      return (%l)
+    """)
+    feeds = {"x": np.ones(1000, np.float32)}
+    with pytest.raises(Error, match="IRC442: output 'l'"):
+        model.run(feeds, limits=irc.Limits(bytes=40_000))
+    assert len(model.run(feeds, limits=irc.Limits(bytes=100_000))["l"]) == 20
 
 
 IN_PLACE = """

@@ -250,6 +250,67 @@ graph(%self : __torch__.Net, %x : Tensor):
     assert expected.tolist() == [[9, 18], [15, 24]]  # sum is [[3, 6], [9, 12]], row is its second column
 
 
+LISTS = """
+graph(%self : __torch__.Lists, %x : Tensor):
+  %a : int[] = prim::GetAttr[name="a"](%self)
+  %b : int[] = prim::GetAttr[name="b"](%self)
+  %n : int = aten::len(%b)
+  %a.1 : int[] = aten::append(%a, %n)
+  prim::SetAttr[name="b"](%self, %a)
+  return (%n)
+"""
+
+
+def test_lists_that_have_become_one_stay_one() -> None:
+    model = irc.compile(import_torchscript(LISTS, {"a": [1], "b": [1]}), "none")
+    assert [model.run({"x": f32(1)})["n"] for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_a_list_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
+    model = irc.compile(import_torchscript(LISTS, {"a": [1], "b": [1]}), "none")
+    model.save(tmp_path / "m.irc")
+    model.run({"x": f32(1)})
+    with pytest.raises(Error, match=r"IRC142: attribute 'self.b': the list .* more than once"):
+        model.save(tmp_path / "m.irc")
+
+
+def test_lists_that_hold_each_other_take_no_longer() -> None:
+    """As a tree, the last state has 2 ** 60 lists; and one holds itself."""
+    text = """
+graph(%self : __torch__.Kept, %x : Tensor):
+  %old : Any = prim::GetAttr[name="v"](%self)
+  %own : Any[] = prim::GetAttr[name="own"](%self)
+  %l : Any[] = prim::ListConstruct(%old, %old)
+  prim::SetAttr[name="v"](%self, %l)
+  %own.1 : Any[] = aten::append(%own, %own)
+  %n : int = aten::len(%own)
+  return (%n, %l)
+"""
+    model = irc.compile(import_torchscript(text, {"v": f32(1), "own": []}), "none")
+    for i in range(60):
+        assert model.run({"x": f32(1)}, limits=irc.Limits(bytes=1 << 16))["n"] == i + 1
+    (state,) = (kept for _, kept in model._state._kept)
+    assert all(item is state["own"] for item in state["own"])
+
+
+def test_objects_that_leave_share_nothing_with_what_is_kept() -> None:
+    text = """
+graph(%self : __torch__.Net, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %sum : Tensor = prim::GetAttr[name="sum"](%self)
+  %new : Tensor = aten::add_(%sum, %x, %one)
+  %box : __torch__.Box = prim::CreateObject()
+  prim::SetAttr[name="t"](%box, %sum)
+  return (%box)
+"""
+    model = irc.compile(import_torchscript(text, {"sum": f32(0)}), "none")
+    first = model.run({"x": f32(1)})["box"].attributes["t"]
+    second = model.run({"x": f32(1)})["box"].attributes["t"]
+    assert (first.tolist(), second.tolist()) == ([1], [2])
+    second[:] = 100
+    assert model.run({"x": f32(1)})["box"].attributes["t"].tolist() == [3]
+
+
 def test_an_object_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
     change = 'prim::SetAttr[name="other"](%self, %inner)\n  %l.1 : int[] = aten::append(%l, %one)'
     model = irc.compile(nested(change), "none")

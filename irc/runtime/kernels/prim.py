@@ -26,8 +26,7 @@ from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
-from irc.runtime.objects import Instance
-from irc.runtime.values import is_array, is_sequence, is_tuple
+from irc.runtime.values import Instance, is_array, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Node

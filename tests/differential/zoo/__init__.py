@@ -23,7 +23,7 @@ from tests.differential.zoo.language import (
     Words,
 )
 from tests.differential.zoo.sequences import GPT, Cells, Encoder, MultiHead, Recurrent
-from tests.differential.zoo.state import Cache, Constants, Counter, Half, Instances, Lazy, Norms, Tied
+from tests.differential.zoo.state import Cache, Constants, Counter, Half, Instances, Lazy, Lists, Norms, Tied
 
 torch: Any = pytest.importorskip("torch")
 
@@ -72,6 +72,7 @@ SCRIPTED: dict[str, Case] = {
     "objects": (Objects, [torch.randn(2, 3)]),
     "contexts": (Contexts, [torch.randn(2, 3)]),
     "made when called": (Lazy, [torch.randn(2, 4)]),
+    "lists that become one": (Lists, [torch.randn(1)]),
     "places": (Places, [torch.randn(3, 4)]),
     "indexing": (Indexing, [torch.randn(3, 4)]),
     "numbers": (Numbers, [2.7, 5]),

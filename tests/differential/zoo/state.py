@@ -142,3 +142,27 @@ class Lazy(nn.Module):
         mask = torch.ones_like(x) if mask is None else mask + 1
         self.mask = mask
         return self.layer(x) * mask
+
+
+class Lists(nn.Module):
+    """Lists that become one with others: of another attribute, in one another, in a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a: list[torch.Tensor] = [torch.ones(1)]
+        self.b: list[torch.Tensor] = [torch.ones(1)]
+        self.nested: list[list[torch.Tensor]] = [[torch.ones(1)]]
+        self.named: dict[str, list[int]] = {"x": [1]}
+        self.pair: tuple[list[int], int] = ([1], 2)
+
+    def forward(self, x):
+        self.a.append(x)
+        self.nested.append(self.nested[0])
+        self.nested[-1].append(x)
+        self.pair[0].append(2)
+        counts = [len(self.b), len(self.named["x"])]
+        for inner in self.nested:
+            counts.append(len(inner))  # TorchScript's way
+        self.b = self.a
+        self.named["x"] = self.pair[0]
+        return counts, self.b
