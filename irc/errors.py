@@ -14,6 +14,10 @@ IRC5xx    file: reading or writing a ``.irc`` or output file failed
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 class Error(Exception):
@@ -82,6 +86,14 @@ def described(error: BaseException) -> str:
     from traceback import format_exception_only
 
     return format_exception_only(error)[0].strip()
+
+
+def last_line(error: BaseException, counts: Callable[[FrameType], bool]) -> str:
+    """``file:line`` of the innermost of the frames that ``error`` has come through and that count; "" if none does."""
+    from traceback import walk_tb
+
+    lines = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__) if counts(frame)]
+    return lines[-1] if lines else ""
 
 
 def misfit(what: str, function: object, *arguments: str) -> str:

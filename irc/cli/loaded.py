@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FrameType, ModuleType
 
-from irc.errors import Error, cannot, described
+from irc.errors import Error, cannot, described, last_line
 from irc.files import open_regular
 from irc.offers import packages
 
@@ -75,12 +74,12 @@ def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
 
 def _place(error: BaseException) -> str:
     """The line that was last come to before ``error`` of a loaded file or a plug-in; "" if there is none."""
-    offering = packages()
-    places: list[str] = []
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        path, package = frame.f_code.co_filename, str(frame.f_globals.get("__name__")).partition(".")[0]
-        if path in _PATHS or package in offering:
-            places.append(f"{path}:{line}")
     if isinstance(error, SyntaxError) and error.lineno is not None and error.filename in _PATHS:
-        places.append(f"{error.filename}:{error.lineno}")
-    return places[-1] if places else ""
+        return f"{error.filename}:{error.lineno}"
+    offering = packages()
+
+    def counts(frame: FrameType) -> bool:
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        return frame.f_code.co_filename in _PATHS or package in offering
+
+    return last_line(error, counts)

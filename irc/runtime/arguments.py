@@ -137,21 +137,22 @@ def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Ar
 
 def _array(value: Any, type: TensorType, where: str) -> Array:
     if is_array(value) or hasattr(value, "__array__"):
-        return _typed_array(as_array(value, where), type, where)
+        return typed_array(value, type, where)
     arrays = [as_array(item, where) for item in arrays_in(value, where)]
     array = _from_python(value, where)
     dtype = type.dtype
     # Arrays in a list have an element type, which must be right; what is beside them are Python's numbers.
     if dtype is None or array.dtype == dtype.numpy or any(item.dtype != dtype.numpy for item in arrays):
-        return _typed_array(array, type, where)
+        return typed_array(array, type, where)
     converted = _convert(array, dtype)
     if converted is None:
         raise Error("IRC415", f"{value!r:.60} does not fit into {dtype.numpy_name} elements", where)
     return converted
 
 
-def _typed_array(array: Array, type: TensorType, where: str) -> Array:
-    """``array`` in native byte order; Error unless its element type is that of ``type``."""
+def typed_array(value: Any, type: TensorType, where: str) -> Array:
+    """What is an array, or gives one, as one in native byte order; Error unless its elements are those of ``type``."""
+    array = as_array(value, where)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     expected = type.dtype

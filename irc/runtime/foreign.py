@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from irc.errors import Error, misfit
-from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
-from irc.runtime.values import describe, is_array, is_mapping, is_sequence
+from irc.ir.ops.plugins import name_of
+from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, has_shape
+from irc.runtime.arguments import typed_array
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -18,16 +20,18 @@ if TYPE_CHECKING:
 
 
 def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False) -> Kernel:
-    """``kernel``, which ``binder`` made for ``node``, with NumPy's scalars made arrays or numbers.
+    """``kernel``, which ``binder`` made for ``node``, with arrays as irc has them, and scalars of NumPy's made arrays
+    or numbers.
 
     It raises IRC401 where a result is not of the type that the node promises, or there are not as many; if it
-    ``takes_out``, where it is given the array for its result and returns another.
+    ``takes_out``, where it is given the array for its result and returns another. What it does with blocks, which
+    are of other shapes than the node says, is another kernel: see `on_blocks`.
 
     Raises:
         Error: IRC304 if it cannot be called with the inputs of the node.
     """
     types = [output.type for output in node.outputs]
-    name = f"{getattr(binder, '__module__', '?')}.{getattr(binder, '__qualname__', '?')}"
+    name = name_of(binder)
     wrong = misfit(f"the kernel that {name} makes", kernel, *(value.name for value in node.inputs))
     if wrong:
         raise Error("IRC304", wrong)
@@ -35,20 +39,23 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     def one(value: Any, type: Type) -> Any:
         try:
             return _as(value, type)
-        except _OtherTypeError:
-            message = f"its kernel, by {name}, returns {describe(value)} where {type} is promised"
+        except _OtherTypeError as error:
+            message = f"its kernel, by {name}, returns {describe(value)} where {type} is promised{error}"
             raise Error("IRC401", message) from None
 
     def run_one(*inputs: Any) -> Any:
         return one(kernel(*inputs), types[0])
 
-    def run_into(*inputs: Any, out: Any = None) -> Any:
-        if out is None:
-            return run_one(*inputs)
-        result = kernel(*inputs, out=out)
-        if result is not out:
-            raise Error("IRC401", f"its kernel, by {name}, returns {describe(result)}, not what it is given as out")
-        return out
+    def into(type: Type) -> Kernel:
+        def run_into(*inputs: Any, out: Any = None) -> Any:
+            if out is None:
+                return one(kernel(*inputs), type)
+            result = kernel(*inputs, out=out)
+            if result is not out:
+                raise Error("IRC401", f"its kernel, by {name}, returns {describe(result)}, not what it is given as out")
+            return out if type.shape is None else one(out, type)
+
+        return run_into
 
     def run_many(*inputs: Any) -> Any:
         results = kernel(*inputs)
@@ -60,15 +67,28 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
         return kernel  # called for its effects
     if len(types) > 1:
         return run_many
-    return run_into if takes_out else run_one
+    if not takes_out:
+        return run_one
+    whole = into(types[0])
+    setattr(whole, _ON_BLOCKS, into(TensorType(types[0].dtype)))
+    return whole
+
+
+_ON_BLOCKS = "on_blocks"
+"""Attribute of kernels that promise a shape: the same without that promise."""
+
+
+def on_blocks(kernel: Kernel) -> Kernel:
+    """``kernel`` as it may be called with blocks of its operands."""
+    return getattr(kernel, _ON_BLOCKS, kernel)
 
 
 class _OtherTypeError(Exception):
-    """A value is not of the type that it should be of."""
+    """A value is not of the type that it should be of: why, as the end of a message, where that is not plain."""
 
 
 def _as(value: Any, type: Type) -> Any:
-    """``value``, of ``type`` as far as the kind of value and element types go, with NumPy's scalars in it converted.
+    """``value``, of ``type`` but for names of sizes and what is no tensor in it, with what NumPy has converted.
 
     Lists and dicts stay the same objects where nothing in them is: others may hold them, too.
     """
@@ -86,11 +106,17 @@ def _as(value: Any, type: Type) -> Any:
         return value if all(map(is_, (*entries, *entries.values()), (*value, *value.values()))) else entries
     if _is_scalar(value):
         value = np.asarray(value) if isinstance(type, TensorType) else value.item()
-    if isinstance(type, TensorType):
-        dtype = _only(is_array, value).dtype
-        if type.dtype is not None and dtype != type.dtype.numpy:
-            raise _OtherTypeError
-    return value
+    return _tensor(_only(is_array, value), type) if isinstance(type, TensorType) else value
+
+
+def _tensor(value: Array, type: TensorType) -> Array:
+    try:
+        array = typed_array(value, type, "")
+    except Error as error:
+        raise _OtherTypeError(f": {error.message}") from None
+    if not has_shape(array.shape, type.shape):
+        raise _OtherTypeError
+    return array
 
 
 def _only(is_kind: Callable[[Any], Any], value: Any) -> Any:

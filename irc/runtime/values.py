@@ -74,7 +74,8 @@ def describe(value: Any, levels: int = 3) -> str:
     """Element type and shape, for messages: ``float32[1, 3, 224, 224]``; of lists, so many levels."""
     if is_array(value):
         dtype = "string" if value.dtype.hasobject else value.dtype.name
-        return f"{dtype}{list(value.shape)}"
+        kind = "" if value.__class__ is np.ndarray else f"{value.__class__.__name__} "
+        return f"{kind}{dtype}{list(value.shape)}"
     if is_sequence(value):
         first = f" ({describe(value[0], levels - 1)}, ...)" if value and levels else ""
         return f"{'tuple' if is_tuple(value) else 'list'} of {len(value)}{first}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import irc
 from irc.errors import Error
-from irc.ir import parse_graph
+from irc.ir import parse_graph, parse_module
+from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime import kernels
 from irc.runtime.binding import bind
+from irc.runtime.fused import rows, tiles
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32
@@ -59,6 +62,17 @@ def run(kernel: Callable[..., Any], *types: str) -> list[Any]:
         (lambda x: (x,), ["(Tensor, Tensor)"], "where (Tensor, Tensor) is promised"),
         (lambda x: {"a": None}, ["Dict(str, Tensor)"], "where Dict(str, Tensor) is promised"),
         (lambda x: x, ["Dict(str, Tensor)"], "returns float32[3] where Dict(str, Tensor) is promised"),
+        (lambda x: x[:2], ["Float(3)"], "returns float32[2] where Float(3) is promised"),
+        (lambda x: x[None], ["Float(N)"], "returns float32[1, 3] where Float(N) is promised"),
+        (lambda x: (x, x), ["Float(3)", "Tensor(1, *)"], "returns float32[3] where Tensor(1, *) is promised"),
+        (lambda x: [x, x[:2]], ["Float(3)[]"], "where Float(3)[] is promised"),
+        (
+            lambda x: np.ma.masked_less(x, 2),
+            ["Tensor"],
+            "MaskedArray float32[3] where Tensor is promised: masked arrays are not supported",
+        ),
+        (lambda x: x.astype("m8[s]"), ["Tensor"], "NumPy's timedelta64[s] is no element type of tensors"),
+        (lambda x: np.array(["a", None], object), ["Tensor"], "where Tensor is promised: expected strings"),
     ],
 )
 def test_what_is_not_promised_is_the_kernel_s_fault(kernel: Any, types: list[str], message: str) -> None:
@@ -78,6 +92,24 @@ def test_what_is_promised_passes() -> None:
     assert [part.tolist() for part in pair] == [[1, 2, 3]] * 2
     (count,) = run(lambda x: x.size * np.int64(1), "int")
     assert type(count) is int and count == 3
+    assert run(lambda x: x[:2], "Float(N)")[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "type", "expected"),
+    [
+        (lambda x: x[None].view(np.matrix), "Float(1, 3)", X[None]),
+        (lambda x: x.astype(">f4"), "Float(3)", X),
+        (lambda x: x.astype(">f4"), "Tensor", X),
+        (lambda x: [x.view(type("Mine", (np.ndarray,), {}))], "Float(3)[]", [X]),
+        (lambda x: x.astype("U1"), "String(3)", X.astype("U1").astype(object)),
+    ],
+)
+def test_arrays_are_made_plain_as_those_of_callers_are(kernel: Any, type: str, expected: Any) -> None:
+    (found,) = run(kernel, type)
+    found, expected = (value[0] if isinstance(value, list) else value for value in (found, expected))
+    assert found.__class__ is np.ndarray and found.dtype.isnative and found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(
@@ -125,3 +157,55 @@ def test_a_kernel_of_others_for_an_operator_of_irc_s_may_run_in_place(monkeypatc
     assert registry.find_binder("onnx::Exp", None) is not None  # loaded, so that what follows is undone
     monkeypatch.setitem(registry._BINDERS, "onnx::Exp", ([1], [double]))
     assert lower(graph).run([X])[0].tolist() == [-2, -4, -6]
+
+
+def wide(node: Any) -> Callable[..., Any]:
+    return lambda x, y, out=None: np.add(x, y, out=out)
+
+
+@pytest.fixture
+def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(registry._BINDERS, "test::wide", ([1], [wide]))
+    POINTWISE.add("test::wide")
+    yield
+    POINTWISE.discard("test::wide")
+
+
+@pytest.mark.usefixtures("pointwise_wide")
+@pytest.mark.parametrize(("count", "threads"), [(5, 1), (4000, 1), (4000, 2)])
+def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(
+    count: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole or block by block, into memory of its own or over an operand that nothing needs any more."""
+    monkeypatch.setattr(tiles, "tile_bytes", lambda whole, threads: 1 << 12)
+    text = """graph(%x : Float(1, 64), %y : Float(*, 64)):
+      %b : Tensor = onnx::Relu(%y)
+      %c : Float({}, 64) = test::wide(%x, %b)
+      %d : Tensor = onnx::Neg(%c)
+      return (%d)
+    """
+    x, y = np.ones((1, 64), np.float32), np.ones((count, 64), np.float32)
+    wrong = rf"IRC401: test::wide '%c': .*float32\[{count}, 64\] where Float\(1, 64\)"
+    for fuse in ("none", "fuse"):
+        model, other = (
+            irc.compile(parse_module(text.format(n)), fuse, options=irc.Options(threads=threads)) for n in (count, 1)
+        )
+        for _ in range(3):
+            assert (model.run({"x": x, "y": y})["d"] == -2).all()
+            with pytest.raises(Error, match=wrong):
+                other.run({"x": x, "y": y})
+
+
+def test_rows_are_cut_for_irc_s_own_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def softmax(node: Any) -> Callable[..., Any]:
+        return lambda x: (shapes.append(x.shape), x)[1]
+
+    shapes: list[Any] = []
+    monkeypatch.setattr(rows, "WORTH_BYTES", 0)
+    monkeypatch.setattr(tiles, "tile_bytes", lambda whole, threads: 64)
+    assert registry.find_binder("onnx::Softmax", None) is not None
+    monkeypatch.setitem(registry._BINDERS, "onnx::Softmax", ([1], [softmax]))
+    text = "graph(%x : Float(64, 3)):\n  %y : Float(64, 3) = onnx::Softmax(%x)\n  return (%y)"
+    model = irc.compile(parse_module(text), "none", options=irc.Options(threads=2))
+    assert model.run({"x": np.ones((64, 3), np.float32)})["y"].shape == (64, 3)
+    assert set(shapes) == {(64, 3)}

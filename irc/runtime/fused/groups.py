@@ -9,6 +9,7 @@ from irc.ir.graph import Graph
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, is_located, label, put
+from irc.runtime.foreign import on_blocks
 from irc.runtime.fused.tiles import Operation, Tail
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
     register = {slot: number for number, slot in enumerate((*slots, *made))}
     operations = [
-        Operation(node, lowering.bound.kernel(node), tuple([register[s] for s in ins]), register[outs[0]])
+        Operation(node, on_blocks(lowering.bound.kernel(node)), tuple([register[s] for s in ins]), register[outs[0]])
         for node, ins, outs in code.nodes[start:]
     ]
     outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))

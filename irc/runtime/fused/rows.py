@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Frame, Run, Slots, Step, kernel_step, placed_step, put
 from irc.runtime.fused import tiles
 from irc.runtime.threads import workers
@@ -50,6 +51,8 @@ def rows_step(
     """
     since = ROWWISE.get(node.kind)
     if since is None or (node.version is not None and node.version < since):
+        return None
+    if binder_of_others(node) is not None:  # it may need rows as they are, or be none for several threads
         return None
     axis = int(node.attributes.get("axis", -1))
     operand = ins[0]

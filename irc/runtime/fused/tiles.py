@@ -25,6 +25,7 @@ import numpy as np
 
 from irc.ir import Node
 from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
+from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import tiling
@@ -364,7 +365,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
             if interrupts(error, operation.node):
                 raise
             return None
-        if ones[-1].dtype.hasobject:
+        if ones[-1].dtype.hasobject or not has_shape(shapes[-1], operation.node.output.type.shape):
             return None
     return [None if x is None else np.broadcast_to(np.empty((), x.dtype), s) for x, s in zip(ones, shapes)]
 
