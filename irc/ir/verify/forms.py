@@ -35,7 +35,7 @@ def has(node: Node, *, inputs: int | None = None, outputs: int | None = None, bl
 def flows(
     node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str, of_any_shape: bool = False
 ) -> None:
-    """Check that each of ``sources`` may become that of ``targets``, which may be of another shape if so said (IRC214)."""
+    """Check that each of ``sources`` may become that of ``targets``, of another shape if so said (IRC214)."""
     for source, target in zip(sources, targets, strict=False):
         if source.type == target.type:
             continue
