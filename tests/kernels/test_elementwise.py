@@ -482,11 +482,12 @@ def test_broadcasting_is_that_of_numpy(shapes, op):
     assert found.shape == full
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
 @pytest.mark.parametrize("op", ["Add", "Where", "PRelu", "Div"])
-def test_shapes_that_do_not_broadcast(op):
+def test_shapes_that_do_not_broadcast(op, dtype):
     first = [np.array(True)] if op == "Where" else []
     with pytest.raises(Error, match=r"\[2, 3\].*\[4\].*broadcast"):
-        run_kernel(op, [*first, values(2, 3), values(4)], {}, 16)
+        run_kernel(op, [*first, np.ones((2, 3), dtype), np.ones(4, dtype)], {}, 16)
 
 
 @pytest.mark.parametrize(("op", "attrs"), [("Gelu", {"approximate": "fast"}), ("BitShift", {"direction": "UP"})])

@@ -202,9 +202,22 @@ def test_bad_tensor_scatter():
         (values(2, 2, 4), None, {}),
         (values(2, 2, 3), None, {"axis": 0}),
         (values(2, 2, 3), None, {"mode": "spiral"}),
+        (values(2, 2, 3), np.array([0, 2**63 - 1]), {}),
+        (values(2, 2, 3), np.array([0]), {}),
+        (values(2, 2, 3), np.array(0), {}),
     ):
         with pytest.raises(Error):
             run_kernel("TensorScatter", [cache, update, starts], attrs, 24)
+    with pytest.raises(Error, match="a cache of 0"):
+        run_kernel("TensorScatter", [cache[:, :0], values(2, 2, 3), None], {"mode": "circular"}, 24)
+
+
+def test_circular_starts_of_any_size():
+    cache, update, starts = values(2, 5, 3), values(2, 2, 3, seed=1), np.array([2**63 - 1, -(2**63)])
+    inputs = [cache, update, np.array([int(i) % 5 for i in starts])]
+    expected = run_kernel("TensorScatter", inputs, {"mode": "circular"}, 24)[0]
+    found = run_kernel("TensorScatter", [cache, update, starts], {"mode": "circular"}, 24)[0]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("batch_axis", "time_axis"), [(1, 0), (0, 1)])

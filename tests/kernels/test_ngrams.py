@@ -105,3 +105,5 @@ def test_inputs_and_places_that_do_not_fit() -> None:
         run_kernel("TfIdfVectorizer", [TOKENS[None]], attributes(), 9)
     with pytest.raises(Error, match="would take more"):
         run_kernel("TfIdfVectorizer", [TOKENS], attributes(ngram_indexes=[1 << 50] * len(GRAMS)), 9)
+    with pytest.raises(Error, match="would take more"):
+        run_kernel("TfIdfVectorizer", [TOKENS], attributes(ngram_indexes=[(1 << 63) - 1] * len(GRAMS)), 9)

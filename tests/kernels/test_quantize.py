@@ -97,3 +97,6 @@ def test_scales_that_do_not_fit():
     for scale, attrs in ((np.ones(3), {"axis": 1}), (np.ones((1, 1)), blocks), (np.ones((3, 2)), blocks)):
         with pytest.raises(Error, match="scales"):
             run_kernel("QuantizeLinear", [x, scale.astype(np.float32)], attrs, 21)
+    for op_type, element in (("QuantizeLinear", np.float32), ("DequantizeLinear", np.uint8)):
+        with pytest.raises(Error, match="must not be negative"):
+            run_kernel(op_type, [x.astype(element), np.ones((1, 2), np.float32)], blocks | {"block_size": -1}, 21)

@@ -160,6 +160,13 @@ def test_depth_to_space(mode):
     )
 
 
+@pytest.mark.parametrize(("op", "shape"), [("SpaceToDepth", (1, 4, 0, 0)), ("DepthToSpace", (1, 0, 3, 3))])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_huge_blocks_of_nothing(op, shape, mode):
+    with pytest.raises(Error, match="would take more"):
+        run_kernel(op, [ramp(*shape)], {"blocksize": 1 << 32, "mode": mode}, 28)
+
+
 def test_space_to_depth():
     check_against_ort("SpaceToDepth", [ramp(2, 3, 4, 6)], {"blocksize": 2}, 13)
     check_against_ort("DepthToSpace", [ramp(2, 12, 2, 3)], {"blocksize": 2}, 7)

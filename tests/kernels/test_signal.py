@@ -131,11 +131,12 @@ def test_col2im(image: list[int], block: list[int], attributes: dict[str, Any]) 
         ((1, 4, 4), [1, 1], [2, 2], "a number of blocks"),
         ((1, 4, 4), [3, 3], [0, 2], "no blocks"),
         ((1, 4, 4), [3, 3], [2, 2, 2], "do not fit"),
+        ((1, 4, 4), [], [], "do not fit"),
     ],
 )
 def test_blocks_that_do_not_fit(shape: tuple[int, ...], image: list[int], block: list[int], words: str) -> None:
     with pytest.raises(Error, match=words):
-        run_kernel("Col2Im", [values(*shape), np.array(image), np.array(block)], {}, 18)
+        run_kernel("Col2Im", [values(*shape), np.array(image, np.int64), np.array(block, np.int64)], {}, 18)
 
 
 def test_det() -> None:

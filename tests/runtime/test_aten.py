@@ -242,6 +242,8 @@ def test_an_operand_may_overlap_the_result():
         ("t", np.ones((2, 3, 4)), (), "at most 2 dimensions"),
         ("expand", np.ones((2, 3)), ([3, 3],), "cannot expand"),
         ("expand", np.ones(1), ([1 << 60],), "GiB"),
+        ("pixel_shuffle", np.ones((1, 0, 3, 3)), (1 << 32,), "GiB"),
+        ("pixel_unshuffle", np.ones((1, 4, 0, 0)), (1 << 32,), "GiB"),
         ("copy_", np.ones(3), (np.ones((1, 3)),), "does not fit"),
         ("append", (1,), (2,), "constant"),
         ("__getitem__", [1], (1,), "no element 1"),

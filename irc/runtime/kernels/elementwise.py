@@ -33,7 +33,7 @@ class Constants(dict[AnyDType, Array]):
 _ZERO, _INFINITY, _MINUS_INFINITY = Constants(0), Constants(np.inf), Constants(-np.inf)
 _at_least, _at_most = of_bound(np.maximum), of_bound(np.minimum)
 _sum = of_many(np.add)
-_floor_divide, _true_divide = of_two(np.floor_divide), of_two(np.divide)
+_floor_divide, _true_divide, _rest = of_two(np.floor_divide), of_two(np.divide), of_two(np.fmod)
 _power = of_two(np.power)
 _neg, _negation = of_one(np.negative), of_one(np.logical_not)
 _equal = of_two(np.equal)
@@ -75,7 +75,7 @@ def _check_truth_values(x: Array, y: Array) -> None:
 def divide(x: Array, y: Array, out: Array | None = None) -> Array:
     """Quotient; of integers, rounded towards zero."""
     if x.dtype.kind == "i":
-        x = x - np.fmod(x, y, casting="equiv")  # now a multiple of y, so that floor and truncation agree
+        x = x - _rest(x, y)  # now a multiple of y, so that floor and truncation agree
     return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
 
 

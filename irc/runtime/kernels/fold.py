@@ -27,7 +27,7 @@ def col2im(node: Node) -> Kernel:
         dilations, strides = (given[name] or [1] * rank for name in ("dilations", "strides"))
         pads: list[int] = given["pads"] or [0] * (2 * rank)
         lengths = (len(kernel_sizes), len(dilations), len(strides), len(pads))
-        if lengths != (rank, rank, rank, 2 * rank) or min(*dilations, *strides) < 1 or min(pads) < 0:
+        if lengths != (rank, rank, rank, 2 * rank) or not rank or min(*dilations, *strides) < 1 or min(pads) < 0:
             raise Error("IRC421", f"block_shape {kernel_sizes}, {given} do not fit an image of shape {sizes}")
         if min(kernel_sizes) < 1 or min(sizes) < 1:
             raise Error("IRC422", f"an image of shape {sizes} has no blocks of shape {kernel_sizes}")

@@ -195,11 +195,13 @@ def tensor_scatter(node: Node) -> Kernel:
         if at == 0 or update.ndim != cache.ndim or [d for i, d in enumerate(update.shape) if i != at] != rest:
             raise Error("IRC421", f"an update of shape {list(update.shape)} does not fit {list(cache.shape)}")
         first = np.zeros(cache.shape[0], np.int64) if starts is None else starts
-        places = first[:, None] + counting(length)
-        if mode == "circular":
-            places %= capacity
-        elif (first < 0).any() or (first + length > capacity).any():
+        if first.shape != cache.shape[:1]:
+            raise Error("IRC421", f"starts of shape {list(first.shape)} do not fit {len(cache)} samples")
+        if mode == "circular" and capacity:
+            first = first % capacity
+        elif (first < 0).any() or (first > capacity - length).any():
             raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
+        places = (first[:, None] + counting(length)) % max(capacity, 1)
         result = _begun(cache, out)
         np.moveaxis(result, at, 1)[counting(len(result))[:, None], places] = np.moveaxis(update, at, 1)
         return result

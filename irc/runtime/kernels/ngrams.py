@@ -86,6 +86,7 @@ def tf_idf_vectorizer(node: Node) -> Kernel:
     def run(x: Array) -> Array:
         if x.ndim not in (1, 2):
             raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [c] or [rows, c]")
+        shape = check_size((*x.shape[:-1], width), np.dtype(np.float32))
         rows = x if x.ndim == 2 else x[None]
         known = map(trie.tokens.get, rows.reshape(-1).tolist(), repeat(-1))
         numbers = np.fromiter(known, np.int64, rows.size).reshape(rows.shape)
@@ -105,7 +106,7 @@ def tf_idf_vectorizer(node: Node) -> Kernel:
         if shared:
             cells, of_cell = np.unique(cells, return_inverse=True)
             values = np.bincount(of_cell, values)
-        out = np.zeros(check_size((*x.shape[:-1], width), np.dtype(np.float32)), np.float32)
+        out = np.zeros(shape, np.float32)
         out.reshape(-1)[cells] = values
         return out
 

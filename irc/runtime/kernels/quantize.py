@@ -25,6 +25,8 @@ def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:
     if scale.size == 1 and not block:
         return scale.reshape(())
     along = axis_in(axis, x.ndim)
+    if block < 0:
+        raise Error("IRC320", f"block_size is {block}; it must not be negative")
     if block:
         wide = scale.repeat(min(block, x.shape[along]), along) if scale.ndim == x.ndim else scale
         covering = wide[(slice(None),) * along + (slice(0, x.shape[along]),)] if wide.ndim == x.ndim else wide

@@ -199,10 +199,9 @@ def depth_to_space(node: Node) -> Kernel:
         if c % (block * block):
             raise Error("IRC421", f"{c} channels do not divide into blocks of {block} × {block}")
         depth = c // (block * block)
-        if outer:
-            cells = x.reshape(n, block, block, depth, h, w).transpose(0, 3, 4, 1, 5, 2)
-        else:
-            cells = x.reshape(n, depth, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
+        split = (n, block, block, depth, h, w) if outer else (n, depth, block, block, h, w)
+        order = (0, 3, 4, 1, 5, 2) if outer else (0, 1, 4, 2, 5, 3)
+        cells = x.reshape(check_size(split, x.dtype)).transpose(order)
         return np.array(cells, order="C").reshape(n, depth, h * block, w * block)
 
     return run
@@ -218,7 +217,7 @@ def space_to_depth(node: Node) -> Kernel:
         n, c, h, w = _four(x)
         if h % block or w % block:
             raise Error("IRC421", f"{h} × {w} pixels do not divide into blocks of {block} × {block}")
-        cells = x.reshape(n, c, h // block, block, w // block, block)
+        cells = x.reshape(check_size((n, c, h // block, block, w // block, block), x.dtype))
         order = (0, 3, 5, 1, 2, 4) if outer else (0, 1, 3, 5, 2, 4)
         return np.array(cells.transpose(order), order="C").reshape(n, c * block * block, h // block, w // block)
 

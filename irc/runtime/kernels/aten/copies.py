@@ -317,7 +317,7 @@ def _shuffle(x: Array, upscale_factor: int) -> Array:
     *lead, c, h, w = _image(x)
     if r < 1 or c % (r * r):
         raise Error("IRC421", f"{c} channels do not divide into squares of {r} × {r}")
-    cells = x.reshape(*lead, c // (r * r), r, r, h, w)
+    cells = x.reshape(check_size((*lead, c // (r * r), r, r, h, w), x.dtype))
     n = len(lead)
     order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
     return _rearranged(x, cells.transpose(order), (*lead, c // (r * r), h * r, w * r))
@@ -328,7 +328,7 @@ def _unshuffle(x: Array, downscale_factor: int) -> Array:
     *lead, c, h, w = _image(x)
     if r < 1 or h % r or w % r:
         raise Error("IRC421", f"{h} × {w} pixels do not divide into squares of {r} × {r}")
-    cells = x.reshape(*lead, c, h // r, r, w // r, r)
+    cells = x.reshape(check_size((*lead, c, h // r, r, w // r, r), x.dtype))
     n = len(lead)
     order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
     return _rearranged(x, cells.transpose(order), (*lead, c * r * r, h // r, w // r))
