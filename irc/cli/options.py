@@ -253,23 +253,30 @@ def _array_file(text: str) -> str:
 
 def _add_sizes(parser: Options, option: str, bits: int, said: str) -> None:
     """An option for sizes by name, below ``2**bits``."""
-    read = partial(_named_size, bits=bits)
-    parser.add_argument(option, action=_Sizes, default={}, type=read, metavar="NAME=SIZE", help=said)
+    read = partial(_named_sizes, bits=bits)
+    parser.add_argument(option, action=_Sizes, default={}, type=read, metavar="NAME=SIZE,...", help=said)
 
 
-def _named_size(text: str, bits: int) -> tuple[str, int]:
-    name, _, size = text.rpartition("=")
-    if not name or not _is_number(size, 19) or int(size) >= 2**bits:
+def _named_sizes(text: str, bits: int) -> dict[str, int]:
+    """``NAME=SIZE``, whatever the name holds, or several as `read_sizes` takes them."""
+    from irc.ir.fixed_sizes import read_sizes
+
+    try:
+        sizes = read_sizes(text)
+    except ValueError:
+        name, _, size = text.rpartition("=")
+        sizes = {name: int(size)} if name and _is_number(size, 19) else {}
+    if not sizes or max(sizes.values()) >= 2**bits:
         raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**{bits}, not {text!r}")
-    return name, int(size)
+    return sizes
 
 
 class _Sizes(argparse.Action):
     """Collects names and sizes in a dict; a name that is given twice is a usage error."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
-        name, size = values
         sizes: dict[str, int] = getattr(namespace, self.dest)
-        if name in sizes:
-            raise argparse.ArgumentError(self, f"the size of {name!r} is given twice")
-        setattr(namespace, self.dest, {**sizes, name: size})
+        for name in values:
+            if name in sizes:
+                raise argparse.ArgumentError(self, f"the size of {name!r} is given twice")
+        setattr(namespace, self.dest, {**sizes, **values})

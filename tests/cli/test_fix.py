@@ -62,6 +62,7 @@ def test_text_with_the_sizes(irc: Command) -> None:
     inferred = irc("opt", "m.ir", "--fix", "past=2", "--fix", "new=4", "-p", " shape-inference ")
     assert "%all : Float(batch, 6) = " in inferred.out
     assert irc("opt", "m.ir", "-p", 'fix-sizes{sizes="past=2,new=4"},shape-inference').out == inferred.out
+    assert irc("opt", "m.ir", "--fix", "past=2,new=4", "-p", "shape-inference").out == inferred.out
 
 
 def test_passes_of_compiled_models_were_chosen(irc: Command) -> None:
@@ -74,9 +75,23 @@ def test_passes_of_compiled_models_were_chosen(irc: Command) -> None:
     assert "Float(2, 3)" in irc("opt", "m.irc", "--fix", "batch=2").out
 
 
+def test_several_sizes_and_names_that_hold_commas(irc: Command) -> None:
+    irc.write("m.ir", 'graph(%x : Float(n, m, "a,b")):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n')
+    assert "float32 [2, 3, 4]" in irc("run", "m.ir", "--fix", "n=2,m=3", "--dim", "a,b=4", "--seed", "0").out
+    assert "float32 [2, 3, 4]" in irc("run", "m.ir", "--dim", 'm = 3, "a,b"=4, n=2', "--seed", "0").out
+
+
 @pytest.mark.parametrize(
     "fix",
-    [["batch"], ["batch=-1"], ["=1"], ["batch=x"], ["batch=9223372036854775808"], ["batch=1", "--fix", "batch=1"]],
+    [
+        ["batch"],
+        ["batch=-1"],
+        ["=1"],
+        ["batch=x"],
+        ["batch=9223372036854775808"],
+        ["batch=1", "--fix", "batch=1"],
+        ["n=1,batch"],
+    ],
 )
 def test_wrong_usage(fix: list[str], irc: Command) -> None:
     irc.write("m.onnx", small_model())
