@@ -26,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         Error: IRC501 if the file cannot be written.
     """
     where = os.fsdecode(path)
-    given, target = Path(where), Path(_real(where))
+    given, target = Path(where), Path(real_path(where))
     try:
         if given.is_dir():
             raise Error("IRC501", "this is a folder, not a file to write", where)
@@ -51,8 +51,18 @@ def spare_sources(sources: Collection[str], written: Iterable[str]) -> None:
         Error: IRC503 if one of ``written`` is one of ``sources``.
     """
     for path in written:
-        if _real(path) in sources:
+        if real_path(path) in sources:
             raise Error("IRC503", "the model is read from this file: give the output another name", path)
+
+
+def real_path(path: str) -> str:
+    """Where what is written to ``path`` goes, links followed. Raises IRC501 if no file can have that name."""
+    if "\0" in path:
+        raise Error("IRC501", "the name of a file cannot contain a null character", path)
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError) as error:  # the latter for half of a surrogate pair
+        raise cannot("IRC501", "write the file", error, path) from None
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -67,15 +77,6 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
         return file
     file.close()
     raise OSError("this is a pipe or a device, not a regular file")
-
-
-def _real(path: str) -> str:
-    if "\0" in path:
-        raise Error("IRC501", "the name of a file cannot contain a null character", path)
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError) as error:  # the latter for half of a surrogate pair
-        raise cannot("IRC501", "write the file", error, path) from None
 
 
 @contextmanager

@@ -98,3 +98,9 @@ def test_what_cannot_be_exported(module: Module, tmp_path: Path) -> None:
     with pytest.raises(irc.Error, match="IRC214"):
         irc.export(module, tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800.onnx"])
+def test_names_that_no_file_can_have(name: str, module: Module) -> None:
+    with pytest.raises(irc.Error, match="IRC501"):
+        irc.export(module, name)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from irc.cli.output import say
-from irc.errors import Error
+from irc.errors import Error, cannot
 
 
 def status_of(program: Callable[[], int]) -> int:
@@ -30,7 +30,7 @@ def status_of(program: Callable[[], int]) -> int:
         return _fail(str(out_of_memory(error)))
     except OSError as error:  # files are looked after where they are used; what is left is stdout, on a full disk
         _discard_stdout()
-        return _fail(f"cannot write the results: {error.strerror or error}")
+        return _fail(str(cannot("IRC501", "write the results", error)))
     except _Ended as ended:
         return _fail(f"ended by {ended.by.name}", 128 + ended.by)
     return status

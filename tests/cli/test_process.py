@@ -88,7 +88,7 @@ def test_a_reader_that_has_seen_enough(irc: Command) -> None:
 def test_closed_streams(irc: Command) -> None:
     irc.write("g.ir", GRAPH)
     irc.write("m.onnx", small_model())
-    lost = b"irc: cannot write the results: Bad file descriptor\n"
+    lost = b"irc: IRC501: cannot write the results: Bad file descriptor\n"
     for script, said in {"$irc print g.ir >&-": lost, "$irc print g.ir <&- >&- 2>&-": b""}.items():
         done = sh(script)
         assert (done.returncode, done.stdout, done.stderr) == (1, b"", said)
@@ -104,12 +104,12 @@ def test_a_full_disk(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     done = sh("$irc print g.ir > /dev/full")
     assert done.returncode == 1
-    assert done.stderr == b"irc: cannot write the results: No space left on device\n"
+    assert done.stderr == b"irc: IRC501: cannot write the results: No space left on device\n"
     for written in ("--help", "opt --help", "--version"):
         for settings in ({}, {"PYTHONUNBUFFERED": "1"}):
             done = sh(f"$irc {written} > /dev/full", **settings)
             assert done.returncode == 1
-            assert done.stderr == b"irc: cannot write the results: No space left on device\n"
+            assert done.stderr == b"irc: IRC501: cannot write the results: No space left on device\n"
     (irc.folder / "full.ir").symlink_to("/dev/full")
     done = sh("$irc opt g.ir -o full.ir")
     assert done.returncode == 1
@@ -125,7 +125,9 @@ def test_the_demo_is_a_program_among_others() -> None:
     assert sh(f"{demo} nonsense").returncode == 2
     if os.path.exists("/dev/full"):
         done = sh(f"{demo} > /dev/full")
-        assert done.returncode == 1 and done.stderr == b"irc: cannot write the results: No space left on device\n"
+        assert (
+            done.returncode == 1 and done.stderr == b"irc: IRC501: cannot write the results: No space left on device\n"
+        )
 
 
 def test_text_goes_to_devices_and_pipes(irc: Command) -> None:
@@ -250,7 +252,7 @@ def test_stdout_that_is_no_file_and_fails(irc: Command, monkeypatch: pytest.Monk
     irc.write("g.ir", GRAPH)
     monkeypatch.setattr("sys.stdout", Full())
     result = irc("print", "g.ir")
-    assert (result.status, result.err) == (1, "irc: cannot write the results: No space left on device\n")
+    assert (result.status, result.err) == (1, "irc: IRC501: cannot write the results: No space left on device\n")
 
 
 def test_out_of_memory(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:

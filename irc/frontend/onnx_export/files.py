@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.files import replacing, spare_sources
+from irc.files import real_path, replacing, spare_sources
 from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
 
@@ -46,7 +46,7 @@ def save_model(
     from google.protobuf.message import EncodeError
 
     where = os.fspath(path)
-    target = os.path.realpath(where)
+    target = real_path(where)
     beside = f"{target}.data"
     weights = InFile(os.path.basename(beside), external_threshold)
     proto = write_model(module, weights, metadata or {})
