@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 from itertools import count
 from typing import Any
 
@@ -13,8 +14,11 @@ from hypothesis import given
 
 from irc.errors import Error
 from irc.ir import Node
+from irc.ir.bulk import no_collection
+from irc.ir.ops import register
 from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
 from irc.runtime.fused import tiles
+from irc.runtime.kernels.registry import kernel
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.plan import lower
 from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler
@@ -232,6 +236,74 @@ graph(%x : Tensor, %k : bool):
 """
     for choice in (True, False):
         assert profile(text, np.ones(3, np.float32), np.array(choice)).peak == 0
+
+
+GROWING = {
+    "appended": ("", "%a : Tensor[] = aten::append(%l, %y)", "-> (%t)"),
+    "carried": (", %l", "%a : Tensor[] = aten::append(%c, %y)", "-> (%t, %a)"),
+    "in another": (
+        "",
+        """%o : Tensor[][] = prim::ListConstruct(%l)
+      %s : Tensor[] = aten::__getitem__(%o, %zero)
+      %a : Tensor[] = aten::append(%s, %y)""",
+        "-> (%t)",
+    ),
+    "in branches": (
+        "",
+        """%b : Tensor[] = prim::If(%t)
+        block0():
+          -> (%l)
+        block1():
+          -> (%l)
+      %a : Tensor[] = aten::append(%b, %y)""",
+        "-> (%t)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("carried", "body", "returns"), GROWING.values(), ids=GROWING)
+def test_lists_that_grow_are_not_looked_into_again(carried: str, body: str, returns: str) -> None:
+    text = f"""
+    graph(%x : Tensor, %n : int):
+      %t : bool = prim::Constant[value=1]()
+      %zero : int = prim::Constant[value=0]()
+      %l : Tensor[] = prim::ListConstruct()
+      {"%r : Tensor[]" if carried else ""} = prim::Loop(%n, %t{carried})
+        block0(%i : int{", %c : Tensor[]" if carried else ""}):
+          %y : Tensor = aten::neg(%x)
+          {body}
+          {returns}
+      return (%l)
+    """
+    model = model_of(text)
+
+    def calls(n: int) -> int:
+        found = 0
+
+        def count_call(*_: Any) -> None:
+            nonlocal found
+            found += 1
+
+        with no_collection():
+            sys.setprofile(count_call)
+            try:
+                profile = model.profile({"x": np.ones(2, np.float32), "n": n})
+            finally:
+                sys.setprofile(None)
+        assert profile.peak == 8 * n and profile.allocations == n
+        return found
+
+    for n in (10, 20):
+        calls(n)
+    assert calls(400) < 5 * calls(100)
+
+
+def test_arrays_in_lists_that_operators_make_count() -> None:
+    register("test::two(Tensor x) -> Tensor[]")
+    kernel("test::two")(lambda node: lambda x: [x + 1, x + 2])
+    model = model_of("graph(%x : Tensor):\n  %l : Tensor[] = test::two(%x)\n  return (%l)")
+    found = model.profile({"x": np.ones(4, np.float32)})
+    assert (found.peak, found.allocations) == (32, 2)
 
 
 def test_planned_memory_is_alive_from_the_start_and_no_results_own():

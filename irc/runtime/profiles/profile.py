@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.graph import Graph
 from irc.ir.kinds import GROUP
+from irc.ir.ops.registry import schemas
+from irc.ir.types import TensorType
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.profiles.text import to_text
-from irc.runtime.values import describe
+from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -233,6 +235,7 @@ class Profiler(Watch):
         self._live = LiveBytes()
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
+        self._passing: set[str] = set()  # kinds whose lists hold what was there
         self._stacks: dict[int, list[_Call]] = {}  # by thread
         self._threads = {get_ident(): 0}
         self._busy = [0]  # by the numbers of threads
@@ -257,11 +260,9 @@ class Profiler(Watch):
             return
         entered = self._clock()
         with self._lock:
-            values = [frame[s] for s in ins]
-            self._live.ignore(values)
             call = self._begin(node, entered)
             if not call.node.calls:
-                call.node.inputs = tuple(map(describe, values))
+                call.node.inputs = tuple([describe(frame[s]) for s in ins])
         call.began = self._clock()
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
@@ -320,7 +321,7 @@ class Profiler(Watch):
         call = stack.pop()
         node = call.node
         known = self._live.arrays
-        made = self._live.count(results)
+        made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
         node.allocations += self._live.arrays - known
         own = ended - call.began - call.away
         node.calls += 1
@@ -348,6 +349,8 @@ class Profiler(Watch):
 
     def _add(self, node: Node, around: NodeProfile | None, group: NodeProfile | None) -> NodeProfile:
         found = self._nodes[node] = NodeProfile(node.kind, label(node), around, group)
+        if _passes_on(node):
+            self._passing.add(node.kind)
         if node.kind == GROUP:
             for member in _members(node):  # other threads may come upon them first
                 self._nodes.setdefault(member, NodeProfile(member.kind, label(member), found, found))
@@ -361,6 +364,13 @@ class Profiler(Watch):
             self._memory.append((when - self._start, alive))
         else:
             self._dropped += 1
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether what is in lists that ``node`` gives has been made before: a list that grows is not looked into again."""
+    results = [result for row in schemas(node.kind) for result in row.returns]
+    shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
+    return shares or bool(node.blocks) or node.kind.startswith("prim::")
 
 
 def _members(group: Node) -> Iterator[Node]:
