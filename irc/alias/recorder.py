@@ -21,7 +21,7 @@ from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.types import TensorType, Type
+from irc.ir.types import ANY, OptionalType, PrimType, TensorType, Type, UnionType
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class Functional:
         """Whether ``node`` is such a node, by its arguments."""
         inputs = node.inputs
         count = len(inputs)
-        return count <= self._most and (
-            not count or count in self._lasts or inputs[-1].type.__class__ is not TensorType
-        )
+        return not count or count in self._lasts or (count <= self._most and not _may_be_tensor(inputs[-1].type))
 
     def __call__(self, rec: Recorder, node: Node) -> Steps | None:
         if self.fits(node) and not node.blocks:
@@ -65,6 +63,14 @@ class Functional:
         from irc.alias.rules.calls import opaque
 
         return opaque(rec, node)
+
+
+def _may_be_tensor(type: Type) -> bool:
+    if isinstance(type, PrimType):
+        return type.name == ANY.name
+    if isinstance(type, OptionalType | UnionType):
+        return any(map(_may_be_tensor, type.inner))
+    return isinstance(type, TensorType)
 
 
 class _Rules(dict[str, "Rule | None"]):

@@ -207,8 +207,8 @@ def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     return (_rule_of_program(fitting, programs.pop()) or _fresh) if len(programs) == 1 else _by_types
 
 
-_OPEN: dict[str, dict[_Sorts, bool]] = {}
-"""Kind -> sorts of the arguments -> whether they leave open which is meant of rows that say different things."""
+_OPEN: dict[str, tuple[Functional | None, dict[_Sorts, bool]]] = {}
+"""Kind -> its rule, if that tells; else sorts of the arguments -> whether they leave open which row is meant."""
 
 
 def forget(kind: str) -> None:
@@ -221,17 +221,19 @@ def is_unsettled(node: Node) -> bool:
 
     It is opaque then.
     """
-    known = _OPEN.setdefault(node.kind, {})
+    found = _OPEN.get(node.kind)
+    if found is None:
+        rule = rule_of_schemas(schemas(node.kind))
+        found = _OPEN[node.kind] = rule if isinstance(rule, Functional) else None, {}
+    functional, known = found
+    if functional is not None:
+        return not functional.fits(node)
     sorts = _sorts(node)
     is_open = known.get(sorts)
     if is_open is None:
         rows = schemas(node.kind)
-        rule = rule_of_schemas(rows)
-        if isinstance(rule, Functional):
-            is_open = not rule.fits(node)
-        else:
-            several = len(set(map(compile_schema, rows))) > 1
-            is_open = len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
+        several = len(set(map(compile_schema, rows))) > 1
+        is_open = len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
         known[sorts] = is_open
     return is_open and resolve(node) is None
 
