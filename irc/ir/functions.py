@@ -1,10 +1,11 @@
-"""Functions, which are graphs of a module: constants of type Function name them, and calls take such a constant."""
+"""Graphs that nodes run: functions of a module, which constants of type Function name, and subgraphs of their own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.kinds import CALL, CONSTANT
+from irc.ir.graph import Graph
+from irc.ir.kinds import CALL, CONSTANT, SUBGRAPHS
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
@@ -20,3 +21,9 @@ def callee(node: Node) -> str | None:
     """The name of the function that ``node`` calls; None if it is no call, or if what it calls is not a constant."""
     function = node.inputs[0].node if node.kind == CALL and node.inputs else None
     return None if function is None else function_name(function)
+
+
+def inner_graph(node: Node) -> Graph | None:
+    """The graph in an attribute that ``node`` runs; None if it is of no kind that does, whatever its attributes."""
+    graph = node.attributes.get("Subgraph") if node.kind in SUBGRAPHS else None
+    return graph if isinstance(graph, Graph) else None

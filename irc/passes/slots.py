@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.ir import Block, Graph
+from irc.ir import Block
+from irc.ir.functions import inner_graph
 from irc.ir.kinds import GROUP
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
 
@@ -36,9 +37,8 @@ class Slot:
 
 def bodies(node: Node) -> list[Block]:
     """The blocks that run as part of ``node``: its own, or that of a fusion group's subgraph."""
-    if node.kind == GROUP and isinstance(subgraph := node.attributes.get("Subgraph"), Graph):
-        return [subgraph.block]
-    return list(node.blocks)
+    subgraph = inner_graph(node) if node.kind == GROUP else None
+    return list(node.blocks) if subgraph is None else [subgraph.block]
 
 
 def slots(node: Node) -> list[Slot] | None:

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
-from irc.ir.functions import function_name
+from irc.ir.functions import function_name, inner_graph
 from irc.ir.ops.plugins import is_foreign
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
@@ -154,8 +154,7 @@ def reachable_nodes(graph: Graph) -> Iterator[Node]:
         current = pending.pop()
         for node in current.walk():
             yield node
-            sub = node.attributes.get("Subgraph")
-            function = function_name(node)
+            sub, function = inner_graph(node), function_name(node)
             if function is not None and current.module is not None:
                 sub = current.module.graphs.get(function)
             if sub is not None and sub not in seen:

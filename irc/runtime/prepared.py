@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.constants import constant_tensor
-from irc.ir.graph import Graph
+from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
@@ -31,8 +31,8 @@ MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
 
 
-_COMPUTED, _GROUP = "onnx::DequantizeLinear", "prim::FusionGroup"
-"""Their results are kept: groups of pointwise operators are how packed numbers are taken apart."""
+_COMPUTED = "onnx::DequantizeLinear"
+"""Its results are kept, and those of groups of pointwise operators, which are how packed numbers are taken apart."""
 
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
 """What may lie between, and takes runs no time."""
@@ -189,8 +189,8 @@ def lasting_nodes(db: AliasDb) -> list[Node]:
 
 
 def _is_computed(node: Node) -> bool:
-    group = node.attributes.get("Subgraph") if node.kind == _GROUP else None
-    if isinstance(group, Graph):
+    group = inner_graph(node)
+    if group is not None:
         return all(n.kind == CONSTANT or is_pointwise(n) for n in group.walk())
     return node.kind == _COMPUTED
 

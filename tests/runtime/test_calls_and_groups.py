@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irc
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, types
+from irc.ir import Builder, DType, Graph, Module, parse_graph, types
 from irc.runtime.execution import Counters
 from irc.runtime.fused.tiles import Tail
 from irc.runtime.plan import lower
@@ -322,3 +323,20 @@ def test_groups_are_checked():
     node.attributes["Subgraph"] = Graph()
     with pytest.raises(Error, match="numbers of inputs and outputs"):
         lower(graph)
+
+
+@pytest.mark.parametrize("value", ["3", "[1, 2]", '"fused"'])
+def test_what_other_operators_call_a_subgraph_is_an_attribute_like_any_other(value: str) -> None:
+    model = irc.compile(
+        parse_graph(f"""graph(%x : Float(2)):
+  %a : Float(2) = onnx::Neg(%x)
+  %l : Tensor[] = prim::ListConstruct[Subgraph={value}](%a)
+  %b : Tensor = prim::ListUnpack[Subgraph={value}](%l)
+  %c : Float(2) = onnx::Softmax(%b)
+  %d : Float(2) = onnx::Neg(%c)
+  return (%d)
+""")
+    )
+    for threads in (1, 1, 1, 2):  # the later ones in planned memory
+        assert model.run({"x": f32(1, 1)}, threads=threads)["d"].tolist() == [-0.5, -0.5]
+    model.profile({"x": f32(1, 1)})

@@ -6,7 +6,7 @@ from irc.alias import facts as f
 from irc.alias.recorder import Recorder, Steps, is_functional
 from irc.alias.rules.entry import Entry
 from irc.alias.summaries import call
-from irc.ir.functions import callee
+from irc.ir.functions import callee, inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, SUBGRAPHS
 from irc.ir.node import Node
@@ -34,8 +34,8 @@ def opaque(rec: Recorder, node: Node) -> Steps:
 
 def subgraph(rec: Recorder, node: Node) -> Steps:
     """A node that runs the graph in its attribute ``Subgraph``, such as ``prim::FusionGroup``."""
-    graph = node.attributes.get("Subgraph")
-    if not isinstance(graph, Graph):
+    graph = inner_graph(node)
+    if graph is None:
         yield opaque(rec, node)
         return
     if _is_functional(graph):
@@ -75,8 +75,8 @@ def _keeps(node: Node) -> bool:
     """Whether anything that runs inside leaves traces; of code that is not at hand, that is not known."""
     from irc.alias.rules import leaves_traces
 
-    graph = node.attributes.get("Subgraph")
-    return not isinstance(graph, Graph) or any(map(leaves_traces, graph.walk()))
+    graph = inner_graph(node)
+    return graph is None or any(map(leaves_traces, graph.walk()))
 
 
 RULES: dict[str, Entry] = {

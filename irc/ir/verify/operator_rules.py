@@ -8,8 +8,7 @@ from typing import Any, cast
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.block import Block
-from irc.ir.functions import callee
-from irc.ir.graph import Graph
+from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import DIFFERENTIABLE, SUBGRAPHS
 from irc.ir.node import Node
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
@@ -154,8 +153,8 @@ def _scan(node: Node) -> None:
 
 
 def _group(node: Node) -> None:
-    subgraph = node.attributes.get("Subgraph")
-    if not isinstance(subgraph, Graph):
+    subgraph = inner_graph(node)
+    if subgraph is None:
         raise node_error("IRC215", f"{node.kind} needs an attribute Subgraph that holds a graph", node)
     if node.kind == DIFFERENTIABLE:  # what is left for the backward pass comes after its outputs
         has(node, inputs=len(subgraph.inputs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.ir.graph import Graph
+from irc.ir.functions import inner_graph
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, is_located, label, put
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """Lower the attribute ``Subgraph`` into the frame of the graph around the group."""
-    subgraph = node.attributes.get("Subgraph")
-    if not isinstance(subgraph, Graph):
+    subgraph = inner_graph(node)
+    if subgraph is None:
         raise Error("IRC215", "a fusion group needs its graph as the attribute Subgraph", label(node))
     if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
@@ -23,12 +24,9 @@ if TYPE_CHECKING:
 
 def own_groups(graph: Graph) -> dict[Node, Graph]:
     """The fusion groups in the top block of ``graph`` that share their subgraph with no other node."""
-    users = Counter(node.attributes.get("Subgraph") for node in graph.walk() if "Subgraph" in node.attributes)
-    return {
-        node: group
-        for node in graph.block.nodes
-        if isinstance(group := node.attributes.get("Subgraph"), Graph) and users[group] == 1
-    }
+    users = Counter(map(inner_graph, graph.walk()))
+    groups = ((node, inner_graph(node)) for node in graph.block.nodes)
+    return {node: group for node, group in groups if group is not None and users[group] == 1}
 
 
 def fixed_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]) -> set[Value]:

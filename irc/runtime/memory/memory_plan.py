@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.ir.functions import inner_graph
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
 from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
@@ -231,7 +232,7 @@ class Planner:
             for block in current.blocks:
                 yield from (*block.params, *block.returns)
                 pending.extend(block.nodes)
-            group = current.attributes.get("Subgraph")
+            group = inner_graph(current)
             if group is not None:
                 yield from group.inputs
                 pending.extend(group.block.nodes)

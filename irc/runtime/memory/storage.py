@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind, analyze
 from irc.alias.classes import Classes
 from irc.alias.sets import EMPTY, BigSet, LocationSet, members
+from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS
 from irc.ir.ops.scan import is_batched, scan_states
@@ -70,8 +71,8 @@ class Storage:
         if db.any_writes():
             self.written.update(v for v in values if isinstance(db.reach_set(v), BigSet) or db.has_writers(v))
         for node in db.graph.walk():
-            group = node.attributes.get("Subgraph")
-            if isinstance(group, Graph):
+            group = inner_graph(node)
+            if group is not None:
                 if group not in self._groups:  # one graph may serve several groups
                     self._groups.add(group)
                     self._add(analyze(group, noalias=group.inputs))

@@ -15,7 +15,7 @@ from os import PathLike
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.graph import Graph
+from irc.ir.functions import inner_graph
 from irc.ir.kinds import GROUP
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
@@ -374,5 +374,5 @@ def _passes_on(node: Node) -> bool:
 
 
 def _members(group: Node) -> Iterator[Node]:
-    subgraph = group.attributes.get("Subgraph")
-    return subgraph.walk() if isinstance(subgraph, Graph) else iter(())
+    subgraph = inner_graph(group)
+    return iter(()) if subgraph is None else subgraph.walk()

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irc.alias.sets import members
-from irc.ir.graph import Graph
+from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONTROL_FLOW
 from irc.ir.ops.heavy import HEAVY
 
@@ -153,8 +153,8 @@ def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int 
 
 def is_heavy(node: Node) -> bool:
     """Whether ``node`` mostly takes long."""
-    group = node.attributes.get("Subgraph")
-    if isinstance(group, Graph):
+    group = inner_graph(node)
+    if group is not None:
         return any(is_heavy(inner) for inner in group.nodes)
     return node.kind in HEAVY or (node.kind in CONTROL_FLOW and any(map(is_heavy, _inside(node))))
 
