@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
-from irc.runtime.binding import interrupts
+from irc.ir.ops.plugins import fault_of
+from irc.runtime.binding import binder_of_others, interrupts
 from irc.runtime.kernels.pointwise import ufunc_of
 from irc.runtime.operands import what_is_wrong
 from irc.runtime.values import describe
@@ -238,7 +239,9 @@ def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
     elif (wrong := what_is_wrong(node, inputs)) is not None:
         code, message = wrong.code, wrong.message
     else:
-        code, message = "IRC401", f"{type(error).__name__}: {error}"
+        binder = binder_of_others(node)
+        what = f"{type(error).__name__}: {error}" if binder is None else fault_of(error, binder)
+        code, message = "IRC401", what
     if inputs:
         message += f"; inputs: {', '.join(map(describe, inputs[:8]))}{', ...' if len(inputs) > 8 else ''}"
     return Error(code, message, label(node))

@@ -17,9 +17,10 @@ import numpy as np
 
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.plugins import fault_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
-from irc.runtime.binding import bind, interrupts, takes_out, unsupported
+from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
@@ -75,7 +76,9 @@ class Bound:
             except Exception as error:  # an attribute of a type or value that the kernel did not expect
                 if interrupts(error, node):
                     raise
-                raise Error("IRC324", f"its attributes make no sense: {nonsense(error)}", label(node)) from error
+                binder = binder_of_others(node)
+                what = nonsense(error) if binder is None else fault_of(error, binder)
+                raise Error("IRC324", f"its attributes make no sense: {what}", label(node)) from error
         return self._kernels[node]
 
     def takes_out(self, node: Node) -> bool:

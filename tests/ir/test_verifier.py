@@ -356,3 +356,11 @@ def test_a_node_that_was_never_inserted_is_named() -> None:
         graph.verify()
     node.erase()
     graph.verify()
+
+
+@pytest.mark.parametrize("type", ["Float", None, DType.FLOAT, types.ListType("Float"), types.TensorType])  # type: ignore[arg-type]
+def test_types_are_of_the_ir(type: Any) -> None:
+    graph = Graph()
+    graph.add_input(types.TENSOR, "x").type = type
+    error = refused(graph)
+    assert error.code == "IRC214" and "%x has a wrong type: a type is one of irc.ir.types, not " in error.message

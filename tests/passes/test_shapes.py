@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType, tensor
+from irc.ir.types import DType, ListType, TensorType, tensor
 from irc.passes import PassManager
 from irc.passes.shapes import Inference, context
 from tests.passes.helpers import assert_same_results
@@ -287,6 +287,63 @@ def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
         Inference(graph).run()
     assert (caught.value.code, caught.value.where) == ("IRC305", "%y = test::odd")
+
+
+ODD_TYPES = [
+    (TensorType(np.float32, (3,)), "the element type of a tensor is a DType.*, not <class 'numpy.float32'>"),
+    (ListType(TensorType("Float")), "the element type of a tensor is a DType.*, not 'Float'"),
+    (TensorType(DType.FLOAT, [3]), r"the shape of a tensor is a tuple.*, not \[3\]"),
+    (TensorType(DType.FLOAT, 3), "the shape of a tensor is a tuple.*, not 3"),
+    (ListType("Float"), ""),
+    *((TensorType(DType.FLOAT, (d,)), f"a size is a whole number.*, not {d!r}") for d in (2.5, True, b"x", np.True_)),
+]
+
+
+@pytest.mark.parametrize(("answer", "says"), ODD_TYPES)
+def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says, monkeypatch):
+    def odd(types):
+        return answer
+
+    monkeypatch.setitem(context._RULES, "test::odd", odd)
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
+    graph.set_outputs([b.op("onnx::Relu", b.op("test::odd", x, name="y"))])
+    with pytest.raises(Error, match=rf"IRC305: .*shape rule, {__name__}.*odd, must return a type .*{says}$"):
+        Inference(graph).run()
+
+
+def test_sizes_of_numpy_s_are_numbers(monkeypatch):
+    monkeypatch.setitem(context._RULES, "test::odd", lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
+    y = b.op("test::odd", x)
+    Inference(graph).run()
+    assert str(y.type) == "Tensor(6)" and y.type.shape[0].__class__ is int
+
+
+def test_where_a_rule_of_others_fails_is_told(monkeypatch):
+    def half(types):
+        return TensorType(types.dtype(0), (types.shape(0)[0] // 2,))
+
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
+    b.op("test::odd", x, name="y")
+    place = rf"\({re.escape(__file__)}:{half.__code__.co_firstlineno + 1}\)"
+    monkeypatch.setitem(context._RULES, "test::odd", half)
+    with pytest.raises(Error, match=rf"IRC305: %y = test::odd: .*half, fails: TypeError: .*{place}"):
+        Inference(graph).run()
+    monkeypatch.setitem(context._RULES, "test::odd", lambda types: nowhere)  # noqa: F821
+    with pytest.raises(Error, match=rf"IRC305: .*fails: NameError: .*\({re.escape(__file__)}:"):
+        Inference(graph).run()
+
+
+@pytest.mark.parametrize("raised", [MemoryError, TimeoutError, type("Ended", (Exception,), {})])
+def test_what_ends_a_compilation_is_not_the_rule_s(raised, monkeypatch):
+    def end(types):
+        raise raised
+
+    monkeypatch.setitem(context._RULES, "test::odd", end)
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
+    b.op("test::odd", x, name="y")
+    with pytest.raises(raised):
+        Inference(graph).run()
 
 
 def nested_loops(depth: int) -> Graph:

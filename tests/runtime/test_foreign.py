@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -209,3 +210,21 @@ def test_rows_are_cut_for_irc_s_own_kernels_only(monkeypatch: pytest.MonkeyPatch
     model = irc.compile(parse_module(text), "none", options=irc.Options(threads=2))
     assert model.run({"x": np.ones((64, 3), np.float32)})["y"].shape == (64, 3)
     assert set(shapes) == {(64, 3)}
+
+
+def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(x: Any) -> Any:
+        return nowhere(x)  # noqa: F821  # type: ignore[reportUndefinedVariable]
+
+    def binder(node: Any) -> Callable[..., Any]:
+        return 1 // len(node.attributes)
+
+    place = re.escape(__file__)
+    line = fails.__code__.co_firstlineno + 1
+    with pytest.raises(Error, match=rf"IRC401: test::other '%y0': NameError: .*\({place}:{line}\); inputs: "):
+        run(fails, "Tensor")
+    monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [binder]))
+    graph = parse_graph("graph(%x : Float(3)):\n  %y : Tensor = test::other(%x)\n  return (%y)")
+    line = binder.__code__.co_firstlineno + 1
+    with pytest.raises(Error, match=rf"IRC324: test::other '%y': .*ZeroDivisionError: .*\({place}:{line}\)$"):
+        lower(graph)

@@ -8,6 +8,8 @@ from irc.ir.types import TensorType, Type, tensor_fault
 
 def type_fault(type: Type, depth: int = 1) -> str | None:
     """What is wrong with ``type``, which lies in so many others and itself; None if nothing is."""
+    if not isinstance(type, Type):  # type: ignore[reportUnnecessaryIsInstance]
+        return f"a type is one of irc.ir.types, not {type!r}"
     if isinstance(type, TensorType):
         return tensor_fault(type)
     if depth > MAX_TYPE_DEPTH:

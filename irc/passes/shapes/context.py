@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from irc.errors import Error, nonsense
+from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.constants import constant_tensor
 from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.plugins import check_callable, check_kind, load_for
+from irc.ir.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.ir.polynomials import Polynomial, is_size, unknown_size
 from irc.ir.types import (
     NONE,
@@ -24,8 +24,10 @@ from irc.ir.types import (
     TensorType,
     Type,
     rebuilt,
+    with_plain_sizes,
     without_names,
 )
+from irc.ir.verify.type_rules import type_fault
 from irc.passes.base import describe
 
 if TYPE_CHECKING:
@@ -83,21 +85,58 @@ def find_rule(kind: str) -> Rule | None:
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
-    """What ``rule`` says; Error IRC310 if it cannot make sense of the node."""
+    """What ``rule`` says; Error IRC310 if it cannot make sense of the node, IRC305 if it is another package's."""
     try:
         return rule(types)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return types.fail(f"its operands and attributes make no sense together: {nonsense(error)}")
+    except (Error, MemoryError):
+        raise
+    except Exception as error:
+        is_nonsense = isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError | ValueError)
+        if is_foreign(rule) and (is_nonsense or not comes_from_outside(error)):
+            message = f"its shape rule, {name_of(rule)}, fails: {fault_of(error, rule)}"
+            raise Error("IRC305", message, describe(types.node)) from error
+        if is_nonsense:
+            types.fail(f"its operands and attributes make no sense together: {nonsense(error)}")
+        raise
 
 
 def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
-    """What ``rule`` says of a node's outputs; Errors IRC310 as `apply`, IRC305 if that is no sequence of types."""
+    """What ``rule`` says of a node's outputs; Errors as `apply`, IRC305 if that is no sequence of types."""
     found: Any = apply(rule, types)
     told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
-    if not all(isinstance(type, Type) for type in told):  # the rule may be another package's
-        place = describe(types.node)
-        raise Error("IRC305", f"its shape rule must return a type for each result, not {found!r}", place)
+    if is_foreign(rule):
+        try:
+            told = [_checked(type) for type in told]
+        except _NoTypeError as error:
+            message = f"its shape rule, {name_of(rule)}, must return a type for each result, not {found!r}{error}"
+            raise Error("IRC305", message, describe(types.node)) from None
     return [rebuilt(type, _possible) for type in told]
+
+
+class _NoTypeError(Exception):
+    """Something is no type: why, as the end of a message, where that is not plain."""
+
+
+def _checked(type: Any) -> Type:
+    """``type``, which anybody may have made, with NumPy's numbers as Python's; _NoTypeError if it is none."""
+    if not isinstance(type, Type):
+        raise _NoTypeError
+    if not isinstance(type, TensorType):
+        return type.of([_checked(part) for part in type.inner]) if type.inner else type
+    if not isinstance(type.shape, tuple):
+        made = plain = type
+    else:
+        made = TensorType(type.dtype, tuple(map(_python_size, type.shape)))
+        plain = with_plain_sizes(_possible(made))
+    fault = type_fault(plain)
+    if fault is not None:
+        raise _NoTypeError(f": {fault}")
+    return made
+
+
+def _python_size(size: Any) -> Any:
+    is_number, number = isinstance(size, np.integer), size
+    return int(number) if is_number else size
 
 
 def _possible(type: Type) -> Type:
