@@ -172,6 +172,16 @@ def parts(n: int, t: str) -> Lines:
     yield "  return (%b, %l)"
 
 
+def views(n: int, t: str) -> Lines:
+    """Views of one tensor, each of the last, each written."""
+    yield f"graph(%x : {t}):"
+    yield f"  %v0 : {t} = aten::neg(%x)"
+    for i in range(n // 2):
+        yield f"  %v{i + 1} : {t} = aten::t(%v{i})"
+        yield f"  %w{i} : {t} = aten::relu_(%v{i + 1})"
+    yield "  return (%v0)"
+
+
 FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "chain": chain,
     "in-place": in_place,
@@ -185,6 +195,7 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "groups": groups,
     "in-turn": in_turn,
     "parts": parts,
+    "views": views,
 }
 
 

@@ -117,6 +117,14 @@ def merges(n: int) -> Graph:
     return parse_graph("\n".join([*text, f"  return (%v{n // 3})", ""]))
 
 
+def written(n: int) -> Graph:
+    """For ``remove-mutation``: n / 2 tensors that are made and written, each by itself, all results of the graph."""
+    count = range(n // 2)
+    text = ["graph(%x : Float(2)):", *(f"  %v{i} : Float(2) = aten::neg(%x)" for i in count)]
+    text += [f"  %w{i} : Float(2) = aten::relu_(%v{i})" for i in count]
+    return parse_graph("\n".join([*text, f"  return ({', '.join(f'%v{i}' for i in count)})", ""]))
+
+
 FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "caches": caches,
     "numbers": numbers,
@@ -126,5 +134,6 @@ FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "readers": readers,
     "functions": functions,
     "merges": merges,
+    "written": written,
 }
 """Name -> what makes a graph of about so many nodes."""

@@ -20,6 +20,7 @@ COUNTED = {
     ("functions", "cse", "merged"): 3,
     ("merges", "in-place", "in_place"): 3,
     ("merges", "remove-mutation", "removed"): 3,
+    ("written", "remove-mutation", "removed"): 2,
 }
 """Family, pass and what it counts -> how many nodes there are for each."""
 

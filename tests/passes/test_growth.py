@@ -191,6 +191,91 @@ def rotating(n: int) -> str:
     return carried(n, by=1)
 
 
+def written_and_returned(n: int) -> str:
+    return join(*written(n), [f"  return ({names('r', n)})"])
+
+
+def written_and_listed(n: int) -> str:
+    return join(*written(n), [f"  %l : Tensor[] = prim::ListConstruct({names('r', n)})", "  return (%l)"])
+
+
+def written_in_branches(n: int) -> str:
+    """Each by an If of its own."""
+    made, writes = written(n)
+    ifs = (
+        ["  prim::If(%c)", "    block0():", f"    {w}", "      -> ()", "    block1():", "      -> ()"] for w in writes
+    )
+    return join(made, *ifs, [f"  return ({names('r', n)})"])
+
+
+def written_in_a_branch(n: int) -> str:
+    """All by one If, which returns them."""
+    made, writes = written(n)
+    return join(
+        made,
+        [f"  {', '.join(f'%o{i} : Float(2)' for i in range(n))} = prim::If(%c)", "    block0():"],
+        [f"    {write}" for write in writes],
+        [f"      -> ({names('w', n)})", "    block1():", f"      -> ({names('r', n)})", f"  return ({names('o', n)})"],
+    )
+
+
+def written_in_a_loop(n: int) -> str:
+    """All by one loop, which carries them."""
+    made, writes = written(n)
+    return join(
+        made,
+        [f"  {', '.join(f'%o{i} : Float(2)' for i in range(n))} = prim::Loop(%n, %c, {names('r', n)})"],
+        [f"    block0(%i : int, {', '.join(f'%p{i} : Float(2)' for i in range(n))}):"],
+        [f"    {write}".replace("%r", "%p") for write in writes],
+        [f"      -> (%c, {names('w', n)})", f"  return ({names('o', n)})"],
+    )
+
+
+def written(n: int) -> tuple[list[str], list[str]]:
+    """n tensors, and a write of each."""
+    head = ["graph(%x : Float(2), %n : int, %c : bool):"]
+    made = [f"  %r{i} : Float(2) = aten::neg(%x)" for i in range(n)]
+    return [*head, *made], [f"  %w{i} : Float(2) = aten::relu_(%r{i})" for i in range(n)]
+
+
+def read_in_branches(n: int) -> str:
+    """A view of what is written before n Ifs that read it."""
+    return join(
+        ["graph(%x : Float(2), %c : bool):", "  %a : Float(2) = aten::neg(%x)", "  %v : Float(2) = aten::t(%a)"],
+        ["  %w : Float(2) = aten::relu_(%a)"],
+        *(
+            [
+                f"  %o{i} : Float(2) = prim::If(%c)",
+                "    block0():",
+                f"      %e{i} : Float(2) = aten::exp(%v)",
+                f"      -> (%e{i})",
+                "    block1():",
+                "      -> (%x)",
+            ]
+            for i in range(n)
+        ),
+        [f"  return ({names('o', n)})"],
+    )
+
+
+def views_of_views(n: int, write: str, read: str) -> str:
+    """A chain of n views; for each a write and, perhaps, a read."""
+    return join(
+        ["graph(%x : Float(2)):", "  %v0 : Float(2) = aten::neg(%x)"],
+        [f"  %v{i + 1} : Float(2) = aten::t(%v{i})" for i in range(n)],
+        [
+            f"  %w{i} : Float(2) = {write.format(i=i, n=n)}\n  %r{i} : Float(2) = {read.format(i=i, n=n)}"
+            for i in range(n)
+        ],
+        [f"  %l : Tensor[] = prim::ListConstruct({names('r', n)})", "  return (%v0, %l)"],
+    )
+
+
+each_view_is_written = partial(views_of_views, write="aten::relu_(%v{i})", read="aten::exp(%x)")
+the_last_view_is_written = partial(views_of_views, write="aten::relu_(%v{n})", read="aten::exp(%v0)")
+the_last_view_is_read = partial(views_of_views, write="aten::relu_(%v0)", read="aten::exp(%v{n})")
+
+
 def join(*parts: list[str]) -> str:
     return "\n".join([*(line for part in parts for line in part), ""])
 
@@ -212,6 +297,15 @@ def names(prefix: str, n: int) -> str:
         ("cse", results_of_a_function),
         ("cse", chain_of_functions),
         ("remove-mutation", chain_of_functions),
+        ("remove-mutation", written_and_returned),
+        ("remove-mutation", written_and_listed),
+        ("remove-mutation", written_in_branches),
+        ("remove-mutation", written_in_a_branch),
+        ("remove-mutation", written_in_a_loop),
+        ("remove-mutation", read_in_branches),
+        ("remove-mutation", each_view_is_written),
+        ("remove-mutation", the_last_view_is_written),
+        ("remove-mutation", the_last_view_is_read),
         ("canonicalize", copies_in_a_sum),
         ("canonicalize", copies_in_a_list),
         ("cse,canonicalize", copies_in_a_list),
@@ -354,6 +448,8 @@ def family(name: str, n: int) -> Graph:
 SHARED: dict[str, Callable[[int], Graph]] = {
     "in turn": partial(family, "in-turn"),
     "parts": partial(family, "parts"),
+    "views": partial(family, "views"),
+    "written": work.written,
     "branches": branches,
     "merges": work.merges,
     "replaced": replaced,

@@ -509,12 +509,40 @@ return (%a)
     )
 
 
+def views_of_views(count: int, *body: str) -> str:
+    views = "".join(f"%v{i + 1} : Tensor = aten::t(%v{i})\n" for i in range(count))
+    return "\n".join(["%v0 : Tensor = aten::alias(%a)", views, *body])
+
+
+def test_a_write_through_very_many_views():
+    graph = removed(views_of_views(100, "%w : Tensor = aten::relu_(%v100)\nreturn (%a, %v100)"))
+    assert len(kinds(graph)) <= 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [f"%w{i} : Tensor = aten::mul_(%v{i}, %two)" for i in range(1, 101)],
+        [f"%w{i} : Tensor = aten::mul_(%v{100 * (i % 2)}, %two)" for i in range(100)],
+        [f"%w{i} : Tensor = aten::relu_(%a)\n%r{i} : Tensor = aten::neg(%v100)" for i in range(100)],
+    ],
+    ids=["each", "the first and the last", "read"],
+)
+def test_not_where_views_of_very_many_views_would_be_taken_anew_for_each_write(body):
+    stays(views_of_views(100, *body, "return (%a)"), "views of too many views")
+
+
 # -- names, functions, cost ----------------------------------------------------
 
 
 def test_outputs_keep_their_names():
     graph = removed("%w : Tensor = aten::add_(%a, %one)\n%u : Tensor = aten::relu_(%w)\nreturn (%u, %a, %w)")
     assert [v.name for v in graph.outputs] == ["u", "a", "w"]
+
+
+def test_outputs_that_are_one_value_stay_one():
+    graph = removed("%w : Tensor = aten::add_(%a, %one)\nreturn (%a, %w, %a)")
+    assert [v.name for v in graph.outputs] == ["a", "w", "a"]
 
 
 def test_functions_keep_what_their_results_share():

@@ -3,10 +3,11 @@
 ``%y = aten::add_(%x, %z)`` becomes ``%y = aten::add(%x, %z)``, and whoever sees
 %x, or a view of it, after the write uses %y, or that view of it. This is SSA
 construction with memory as the variable: ``versions.py`` says which contents
-are seen where, ``family.py`` who shows which part of the memory, ``forms.py``
-what stands for an operator and how a part is put into the whole, and
-``rewrite.py`` does it. Branches and loops pass changed memory on as values.
-Where nobody looks at the memory again, ``overwritten.py`` needs no certainty.
+are seen where, ``family.py`` who shows which part of the memory, ``origins.py``
+what is made of which value, ``forms.py`` what stands for an operator and how a
+part is put into the whole, and ``rewrite.py`` does it. Branches and loops pass
+changed memory on as values. Where nobody looks at the memory again,
+``overwritten.py`` needs no certainty.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
 from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, Refused, check_form, only_may_share
+from irc.passes.remove_mutation.origins import Origins
 from irc.passes.remove_mutation.overwritten import undo
-from irc.passes.remove_mutation.rewrite import rewrite
+from irc.passes.remove_mutation.rewrite import Returned, rewrite
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -40,8 +42,9 @@ class RemoveMutation:
 
     Writes stay, with a note, if they are to memory that the graph did not
     allocate (inputs, constants, unknown memory), if something that only *may*
-    share the memory is used before and after, or if an operator has no
-    functional form.
+    share the memory is used before and after, if an operator has no
+    functional form, or if chains of views would be taken anew so often that
+    the graph grew by far more than it has uses of the memory.
     """
 
     name: ClassVar[str] = "remove-mutation"
@@ -65,19 +68,22 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     removed = 0
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
-    holders = Holders(db, db.values_in_order())
+    holders, origins = Holders(db, db.values_in_order()), Origins()
+    returned: Returned = {}
     for location, writers in written.places.items():
         try:
             root = _root(db, location)
             written.check(location, root)
-            family = Family(root, db, holders, writers)
+            family = Family(root, db, holders, origins, writers)
         except Refused as reason:
             refused.update((node, str(reason)) for node in writers)
             continue
         if not ctx.allow(writers[0]):
             break
-        rewrite(family)
+        rewrite(family, returned)
         removed += len(writers)
+    for end, values in returned.items():
+        end.set_inputs([*end.inputs, *values])
     if removed:
         ctx.count("removed", removed)
         db.refresh()  # what shares with what has changed wherever the memory was seen

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir import Block, Node, Value
-from irc.ir.kinds import IF
-from irc.passes.remove_mutation.forms import View, can_put, functional_kind, view_of
+from irc.passes.remove_mutation.forms import View, can_put, functional_kind
+from irc.passes.remove_mutation.origins import CARRIERS
 from irc.passes.remove_mutation.versions import Version, Versions
-from irc.passes.slots import slots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from irc.alias import AliasDb
     from irc.passes.holders import Holders
+    from irc.passes.remove_mutation.origins import Origin, Origins
 
-CARRIERS = frozenset({IF, "prim::Loop", "onnx::Loop"})
-"""Nodes that can be given one more value to carry through."""
+
+_DEEPEST = 16
+"""For each use of the memory so many views of views, on average, may be taken anew or put into the whole."""
 
 
 class Refused(Exception):
@@ -33,6 +34,8 @@ class Step(NamedTuple):
     parent: Value
     view: Node | None = None
     how: View | None = None
+    depth: int = 0
+    """How many views lie between the root and it."""
 
 
 class Family:
@@ -48,27 +51,28 @@ class Family:
         root: the value.
         db: the alias analysis.
         holders: to find all values that may denote the memory of ``root`` or lead to it.
+        origins: of the values of the graph.
         writers: the nodes that write it.
 
     Attributes:
-        writes: the nodes that write it, in-place operators on members.
+        targets: the nodes that write it, in-place operators on members, and what of it they write: the root or a view.
         versions: which version of the memory is seen where.
 
     Raises:
         Refused: if some write cannot be done without.
     """
 
-    def __init__(self, root: Value, db: AliasDb, holders: Holders, writers: Sequence[Node]) -> None:
+    def __init__(self, root: Value, db: AliasDb, holders: Holders, origins: Origins, writers: Sequence[Node]) -> None:
         self.root = root
         self._db = db
         self._holders = holders
         self._memory = db.location_set(root)
         self._steps: dict[Value, Step] = {}
-        self._find_members()
-        self.writes = list(writers)
-        for node in writers:
-            self._check_write(node)
+        self._find_members(origins)
+        self.targets: dict[Node, Value] = {node: self._target(node) for node in writers}
+        self._check_puts()
         self.versions = Versions(root, writers)
+        self._check_depths()
         self._final = self.versions.at_end(self.versions.home)
         for node in self.versions.around:
             _check_carrier(node)
@@ -95,7 +99,7 @@ class Family:
         """The nodes whose results are members, as views of other members."""
         return {step.view: step for step in self._steps.values() if step.view is not None}
 
-    def _find_members(self) -> None:
+    def _find_members(self, origins: Origins) -> None:
         """Whatever a loop carries is taken to be what it is given, until that turns out to be wrong."""
         refuted: set[Value] = set()
         while True:
@@ -103,65 +107,66 @@ class Family:
             assumed: dict[Value, Value] = {}
             pending = [self.root]
             while pending:
-                for value in _made_of(pending.pop()):
+                for value, origin in origins.made_of(pending.pop()):
                     if self._is_loose(value) and value not in refuted:
-                        step = self._step_of(value, assumed)
+                        step = self._step_of(origin)
                         if step is not None:
                             self._steps[value] = step
                             pending.append(value)
+                            if origin.back is not None:
+                                assumed[value] = origin.back
             wrong = [v for v, returned in assumed.items() if self.member(returned) is not self.member(v)]
             if not wrong:
                 return
             refuted.update(wrong)
 
-    def _step_of(self, value: Value, assumed: dict[Value, Value]) -> Step | None:
-        node = value.node
-        if node is None:
-            owner = value.block.node if value.block is not None else None
-            return None if owner is None else self._carried(value, owner, assumed)
-        if node.kind == IF:
-            sides = [self.member(block.returns[value.index]) for block in node.blocks]
-            same = sides[0] is not None and all(side is sides[0] for side in sides)
-            return Step(sides[0]) if same and sides[0] is not None else None
-        if node.blocks:
-            return self._carried(value, node, assumed)
-        parent = self.member(node.inputs[0]) if node.inputs else None
-        if parent is None:
+    def _step_of(self, origin: Origin) -> Step | None:
+        parent, *others = [self.member(value) for value in origin.given]
+        if parent is None or any(other is not parent for other in others):
             return None
-        how = view_of(node)
-        if how is None:
-            return Step(parent) if functional_kind(node) is not None else None
-        return None if self._db.has_writers(node.inputs[1:]) else Step(parent, node, how)
+        if origin.view is not None and self._db.has_writers(origin.view.inputs[1:]):
+            return None
+        return Step(parent, origin.view, origin.how, self._depth(parent) + (origin.view is not None))
 
-    def _carried(self, value: Value, loop: Node, assumed: dict[Value, Value]) -> Step | None:
-        """What a loop is given, if each trip passes it on."""
-        if loop.kind not in CARRIERS:
-            return None
-        is_param = value.node is None
-        for slot in slots(loop) or ():
-            if (slot.param if is_param else slot.output) != value.index or None in (slot.input, slot.returned):
-                continue
-            assert slot.input is not None and slot.returned is not None
-            given = self.member(loop.inputs[slot.input])
-            if given is None:
-                return None
-            assumed[value] = loop.blocks[0].returns[slot.returned]
-            return Step(given)
-        return None
+    def _depth(self, member: Value) -> int:
+        return 0 if member is self.root else self._steps[member].depth
 
     # -- what may stand in the way ---------------------------------------
 
-    def _check_write(self, node: Node) -> None:
+    def _target(self, node: Node) -> Value:
         check_form(node)
         target = self.member(node.inputs[0])
         if target is None:
             raise only_may_share(node, self.root)
-        while target is not self.root:
-            step = self.step(target)
-            assert step.view is not None and step.how is not None
-            if not can_put(step.view, step.how):
-                raise Refused(f"what is written into {step.view.kind} cannot be put into the whole")
-            target = step.parent
+        return target
+
+    def _check_puts(self) -> None:
+        """Refused if what is written into a view cannot be put into the whole."""
+        seen = {self.root}
+        for part in self.targets.values():
+            while part not in seen:
+                seen.add(part)
+                step = self.step(part)
+                assert step.view is not None and step.how is not None
+                if not can_put(step.view, step.how):
+                    raise Refused(f"what is written into {step.view.kind} cannot be put into the whole")
+                part = step.parent
+
+    def _check_depths(self) -> None:
+        """Refused if the graph would grow by far more than it has uses of the memory."""
+        if all(step.depth <= _DEEPEST for step in self._steps.values()):
+            return
+        uses, depths = 0, sum(map(self._depth, self.targets.values()))
+        for value in self.members():
+            part = self.member(value)
+            assert part is not None and part.node is not None
+            made = self.versions.before(part.node)
+            for user in value.iter_users():
+                seen = self.versions.before(user)
+                there = seen is made or (isinstance(seen, Node) and self.targets.get(seen) is part)
+                uses, depths = uses + 1, depths + (0 if there else self._depth(part))
+        if depths > _DEEPEST * uses:
+            raise Refused("views of too many views would have to be taken anew")
 
     def _check_loose(self) -> None:
         """A loose value must not be used where another version is seen than where it was made.
@@ -222,16 +227,6 @@ class Family:
         block: Block | None = value.block
         assert block is not None
         return self.versions.at_start(block)
-
-
-def _made_of(value: Value) -> Iterator[Value]:
-    """What the users of ``value`` make of it or pass it on as, and more."""
-    for user in value.iter_users():
-        node = user.block.node if user.is_return and user.block is not None else user
-        if node is not None:
-            yield from node.outputs
-            for block in node.blocks:
-                yield from block.params
 
 
 def check_form(node: Node) -> None:

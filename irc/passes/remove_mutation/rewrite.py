@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
-from irc.ir import Builder, Graph, Node, Value
+from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
 from irc.ir.kinds import IF
 from irc.ir.types import TENSOR, Type
@@ -14,10 +14,16 @@ from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_f
 from irc.passes.remove_mutation.versions import Version
 from irc.passes.rewriter import IDENTITY
 
+Returned: TypeAlias = dict[Node, list[Value]]
+"""The end of a block -> what it is to return besides."""
 
-def rewrite(family: Family) -> None:
-    """Make the writes of ``family`` functional. The alias analysis is not told."""
-    _Rewrite(family).run()
+
+def rewrite(family: Family, returned: Returned) -> None:
+    """Make the writes of ``family`` functional. The alias analysis is not told.
+
+    What blocks return besides goes into ``returned``: thousands of families may be written in one.
+    """
+    _Rewrite(family).run(returned)
 
 
 class _Rewrite:
@@ -30,33 +36,38 @@ class _Rewrite:
         versions = family.versions
         self._family = family
         self._graph: Graph = family.root.graph
-        self._names = [v.name for v in self._graph.outputs]
         self._views = family.views()
-        self._targets = {node: family.member(node.inputs[0]) for node in family.writes}
-        self._users = _in_order({u for v in family.members() for u in v.iter_users()}.union(family.writes))
+        self._used: dict[Node, list[Value]] = {}
+        """User -> the members among its inputs, which may be few of very many."""
+        for member in family.members():
+            for user in member.iter_users():
+                self._used.setdefault(user, []).append(member)
+        self._users = _in_order(self._used)
+        self._names = {v: v.name for v in self._used.get(self._graph.block.return_node, ())}
         # Which version everyone sees is settled before anything moves.
         self._seen = {node: versions.before(node) for node in (*self._users, *versions.around)}
         self._ends = {block: versions.at_end(block) for node in versions.around for block in node.blocks}
         self._values: dict[Version, Value] = {None: family.root}
-        self._parts: dict[tuple[Version, Value], list[Value]] = {
-            (self._seen[view], view.output): [view.output] for view in self._views
+        self._parts: dict[tuple[Version, Value], dict[Block | None, Value]] = {
+            (self._seen[view], view.output): {view.block: view.output} for view in self._views
         }
+        """By the block where they are. Users come in order: so what was made in a block is there for the next."""
 
-    def run(self) -> None:
+    def run(self, returned: Returned) -> None:
         for node in self._family.versions.around:
             self._carry(node)
         for node in self._users:
             self._rebind(node)
-            target = self._targets.get(node)
+            target = self._family.targets.get(node)
             if target is not None:
                 self._replace(node, target)
         for node in self._family.versions.around:
             if node.kind != IF:
                 node.append_input(self._values[self._seen[node]])
             for block in node.blocks:
-                block.return_node.append_input(self._values[self._ends[block]])
+                returned.setdefault(block.return_node, []).append(self._values[self._ends[block]])
         for node in reversed(self._users):
-            if node in self._targets:
+            if node in self._family.targets:
                 node.erase()
 
     def _carry(self, node: Node) -> None:
@@ -69,14 +80,15 @@ class _Rewrite:
 
     def _rebind(self, user: Node) -> None:
         """Let ``user`` use what it sees of the memory, for each member among its inputs."""
-        for index, value in enumerate(user.inputs):
+        for value in self._used[user]:
             member = self._family.member(value)
-            part = value if member is None else self._part(member, self._seen[user], user)
+            assert member is not None
+            part = self._part(member, self._seen[user], user)
             if part is value:
                 continue
             if user is self._graph.block.return_node and _keeps_output_names(self._graph):
-                part = self._named(part, self._names[index])
-            user.replace_input(index, part)
+                part = self._named(part, self._names[value])
+            user.replace_uses(value, part)
             step = self._views.get(user)
             if step is not None and step.how is not None:
                 user.kind = step.how.again  # the new memory may be laid out in another way
@@ -84,7 +96,7 @@ class _Rewrite:
     def _named(self, part: Value, name: str) -> Value:
         """``part`` as an output of the graph that is called ``name``."""
         end = self._graph.block.return_node
-        if part.node is None or part.block is not self._graph.block or part in end.inputs:
+        if part.node is None or part.block is not self._graph.block or part.uses_by(end):
             part = Builder.before(end).op(IDENTITY, part, type=part.type)
         part.name = name
         return part
@@ -101,7 +113,7 @@ class _Rewrite:
         if not exact or (step is not None and not _settles_layout(step) and not is_laid_out_like_first(node)):
             value = emit("irc::overwrite", part, value)
             value.type = part.type
-        self._parts[node, target] = [value]
+        self._parts[node, target] = {node.block: value}
         if node.outputs:
             value.name = node.output.name
         while step is not None:
@@ -132,13 +144,14 @@ class _Rewrite:
             copy.kind = kind
             copy.insert_before(before)
             found = copy.output
-            self._parts.setdefault((version, view), []).append(found)
+            self._parts.setdefault((version, view), {})[before.block] = found
         return found
 
     def _find(self, member: Value, version: Version, before: Node) -> Value | None:
         if member is self._family.root:
             return self._values[version]
-        return next((v for v in self._parts.get((version, member), ()) if _dominates(v, before)), None)
+        parts = self._parts.get((version, member))
+        return None if parts is None else next((parts[block] for block in _around(before) if block in parts), None)
 
 
 def _settles_layout(view: Step) -> bool:
@@ -161,11 +174,12 @@ def _keeps_output_names(graph: Graph) -> bool:
     return graph.module is None or graph.module.main is graph
 
 
-def _dominates(value: Value, node: Node) -> bool:
-    """Whether ``value`` is defined wherever ``node`` runs."""
-    block = value.block
-    at = None if block is None else node.ancestor_in(block)
-    return at is not None and (value.node is None or value.node.is_before(at))
+def _around(node: Node) -> Iterator[Block]:
+    """The block of ``node`` and those around it, innermost first."""
+    block = node.block
+    while block is not None:
+        yield block
+        block = block.node.block if block.node is not None else None
 
 
 def _in_order(nodes: Iterable[Node]) -> list[Node]:
