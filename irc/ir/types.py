@@ -184,6 +184,16 @@ class Type:
         """The types that it is made of, such as that of a list's elements."""
         return ()
 
+    @property
+    def is_any(self) -> bool:
+        """Whether values of it may be anything."""
+        return False
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether values of it, or what they hold, may be anything. (Kept: a tuple may have thousands of elements.)"""
+        return self.is_any or any(part.is_open for part in self.inner)
+
     def of(self, inner: Iterable[Type]) -> Type:
         """The type of the same kind that is made of these, as many as its own (of a tuple, any number)."""
         return self
@@ -208,6 +218,10 @@ class PrimType(Type):
     """A type without parameters, known by its name: ``int``, ``str``, ``Device``..."""
 
     name: str
+
+    @property
+    def is_any(self) -> bool:
+        return self.name == "Any"
 
     def __str__(self) -> str:
         return self.name
@@ -236,6 +250,10 @@ class ListType(_OneInner):
 @dataclass(frozen=True)
 class OptionalType(_OneInner):
     """A value or None; also ONNX's optional."""
+
+    @property
+    def is_any(self) -> bool:
+        return self.elem.is_any
 
     def __str__(self) -> str:
         return f"{self.elem}?"
@@ -281,6 +299,10 @@ class UnionType(Type):
     """One of several types."""
 
     members: tuple[Type, ...]
+
+    @property
+    def is_any(self) -> bool:
+        return any(member.is_any for member in self.members)
 
     @property
     def inner(self) -> tuple[Type, ...]:

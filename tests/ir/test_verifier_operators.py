@@ -9,6 +9,7 @@ from irc.ir import parse_graph, parse_module
 from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.verify.verifier import verify
+from tests.counting import calls
 from tests.ir.helpers import body, marked, refused
 
 
@@ -333,3 +334,13 @@ def test_operator_checks_can_be_left_out() -> None:
     graph = parse_graph(body("%y : Tensor = onnx::Nothing[since_version=77]()"))
     verify(graph, operators=False)
     assert refused(graph).code == "IRC217"
+
+
+def test_types_of_very_many_parts_are_looked_into_once() -> None:
+    def work(n: int) -> int:
+        parts = f"  %t : ({', '.join(['Tensor'] * n)}) = prim::TupleConstruct({', '.join(['%x'] * n)})\n"
+        uses = "".join(f"  %y{i} : Tensor = prim::TupleIndex(%t, %i)\n" for i in range(n))
+        graph = parse_graph(f"graph(%x : Tensor, %i : int):\n{parts}{uses}  return (%y0)")
+        return calls(graph.verify)
+
+    assert work(800) < 5 * work(200)

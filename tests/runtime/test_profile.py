@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from itertools import count
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import given
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.ir.bulk import no_collection
 from irc.ir.ops import register
 from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
 from irc.runtime.fused import tiles
@@ -23,6 +21,7 @@ from irc.runtime.memory.live import LiveBytes
 from irc.runtime.plan import lower
 from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler
 from irc.runtime.profiles.trace import trace_events
+from tests.counting import calls
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
 from tests.runtime.helpers import graph_of, i64, model_of, module_of
@@ -277,25 +276,13 @@ def test_lists_that_grow_are_not_looked_into_again(carried: str, body: str, retu
     """
     model = model_of(text)
 
-    def calls(n: int) -> int:
-        found = 0
-
-        def count_call(*_: Any) -> None:
-            nonlocal found
-            found += 1
-
-        with no_collection():
-            sys.setprofile(count_call)
-            try:
-                profile = model.profile({"x": np.ones(2, np.float32), "n": n})
-            finally:
-                sys.setprofile(None)
+    def work(n: int) -> int:
+        feeds = {"x": np.ones(2, np.float32), "n": n}
+        profile = model.profile(feeds)
         assert profile.peak == 8 * n and profile.allocations == n
-        return found
+        return calls(lambda: model.profile(feeds))
 
-    for n in (10, 20):
-        calls(n)
-    assert calls(400) < 5 * calls(100)
+    assert work(400) < 5 * work(100)
 
 
 def test_arrays_in_lists_that_operators_make_count() -> None:

@@ -14,9 +14,9 @@ import irc
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module
-from irc.ir.bulk import no_collection
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State
+from tests.counting import calls
 from tests.runtime.helpers import f32, interrupted
 
 PAIR = """
@@ -126,25 +126,13 @@ def test_runs_take_no_longer_for_numbers_that_a_model_keeps(change: str) -> None
       return (%k)
     """
 
-    def calls(size: int) -> int:
+    def work(size: int) -> int:
         model = irc.compile(import_torchscript(text, {"l": list(range(size)), "m": 0}), "none")
         model.run({"x": f32(1)})
         assert model.run({"x": f32(1)})["k"] == 2 * size + bool(change)
-        found = 0
+        return calls(lambda: model.run({"x": f32(1)}))
 
-        def count(*_: Any) -> None:
-            nonlocal found
-            found += 1
-
-        with no_collection():  # what it calls is not the run's
-            sys.setprofile(count)
-            try:
-                model.run({"x": f32(1)})
-            finally:
-                sys.setprofile(None)
-        return found
-
-    assert calls(10_000) == calls(10)
+    assert work(10_000) == work(10)
 
 
 NESTED = """

@@ -32,7 +32,7 @@ def resolve(node: Node) -> Schema | None:
     settles nothing: then only one row may fit.
     """
     actual = [v.type for v in node.inputs]
-    is_open = any(map(_is_open, actual))
+    is_open = any(type.is_open for type in actual)
     loose: Schema | None = None
     for schema in schemas(node.kind):
         exact = _fits(schema, actual)
@@ -127,7 +127,7 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         return (
             have is actual or have == actual or matches(have, actual, bound) or isinstance(have, TensorType | UnionType)
         )
-    if formal == types.ANY or _is_any(actual):
+    if formal == types.ANY or actual.is_any:
         return True
     if isinstance(formal, OptionalType):
         if actual == types.NONE:
@@ -145,17 +145,3 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
     if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
         return isinstance(actual, ClassType)
     return formal == actual or (isinstance(formal, ClassType) and formal.is_interface and isinstance(actual, ClassType))
-
-
-def _is_any(type: Type) -> bool:
-    """Whether values of ``type`` may be anything."""
-    if isinstance(type, TensorType):
-        return False
-    if isinstance(type, OptionalType):
-        return _is_any(type.elem)
-    return any(map(_is_any, type.members)) if isinstance(type, UnionType) else type == types.ANY
-
-
-def _is_open(type: Type) -> bool:
-    """Whether values of ``type``, or what they hold, may be anything."""
-    return _is_any(type) if isinstance(type, UnionType) or not type.inner else any(map(_is_open, type.inner))
