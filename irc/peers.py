@@ -1,15 +1,16 @@
-"""Other ways to run an ONNX model: ONNX Runtime, and onnx.reference where it is right."""
+"""Other ways to run an ONNX model: ONNX Runtime and onnx.reference, where they are right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irc.peer_errors import reason
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
 Runner = Callable[[dict[str, Any], Sequence[str] | None], Sequence[Any]]
 """From inputs by name to the outputs of these names, or to all. Raises `Unable`."""
@@ -20,9 +21,12 @@ Peer = Callable[["ModelProto", str], Runner]
 FIRST_RIGHT_OPSET = 14
 """Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
 
-WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsembleClassifier"])
+WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"])
 """Operators that onnx.reference may compute wrong in every version: LRN sums over the batch, classifiers choose a class
-before they transform the scores."""
+before they transform the scores, TreeEnsemble does not transform them."""
+
+REGRESSORS = frozenset(["LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"])
+"""Operators whose scores ONNX Runtime does not transform where there is one target."""
 
 
 class Unable(Exception):
@@ -42,7 +46,7 @@ def read(source: ModelProto | str | Path) -> tuple[ModelProto, str]:
 
 
 def onnxruntime(proto: ModelProto, folder: str) -> Runner:
-    """ONNX Runtime, on the processor, as fast as it is."""
+    """ONNX Runtime, on the processor, as fast as it is, for models that it is known to compute right."""
     return _onnxruntime(proto, folder, optimised=True)
 
 
@@ -52,6 +56,7 @@ def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 
 def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
+    _check_onnxruntime_is_right(proto)
 
     def session() -> Any:
         import onnxruntime
@@ -67,6 +72,17 @@ def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
 
     ready = _foreign(session)
     return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
+
+
+def _check_onnxruntime_is_right(proto: ModelProto) -> None:
+    """PROBIT's quantiles are approximations, and LOGISTIC and SOFTMAX of TreeEnsemble change places."""
+    for node in _nodes_of(proto):
+        names = ("post_transform", "targets", "n_targets")
+        given: dict[str, bytes | int] = {a.name: a.s or a.i for a in node.attribute if a.name in names}
+        transform, targets = given.get("post_transform", 0), given.get("targets", given.get("n_targets", 1))
+        one_target = node.op_type in REGRESSORS and targets == 1
+        if transform not in (0, b"NONE") and (one_target or node.op_type == "TreeEnsemble" or transform == b"PROBIT"):
+            raise Unable(f"it is not known to be right for {node.op_type} that transforms scores")
 
 
 def reference(proto: ModelProto, folder: str) -> Runner:
@@ -96,9 +112,22 @@ def _check_reference_is_right(proto: ModelProto) -> None:
     opset = max(opsets.get("", 0), opsets.get("ai.onnx", 0))
     if opset < FIRST_RIGHT_OPSET:
         raise Unable(f"it is not right for opset {opset}")
-    for node in proto.graph.node:
+    for node in _nodes_of(proto):
         if node.op_type in WRONG_IN_REFERENCE or not defs.has(node.op_type, node.domain):
             raise Unable(f"it is not known to be right for {node.op_type}")
+
+
+def _nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
+    """All nodes, those of functions, branches and loops too."""
+    return _with_inner(chain(proto.graph.node, *(function.node for function in proto.functions)))
+
+
+def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _with_inner(graph.node)
 
 
 def _foreign(action: Callable[[], Any]) -> Any:

@@ -36,6 +36,26 @@ def chain(length: int = 3, wrong_at: int | None = None, opset: int = 17) -> onnx
     return model(nodes, {"x": [2, 3]}, ["y"], {"one": np.ones(1, np.float32)}, opset=opset)
 
 
+def of_rows(body: str) -> onnx.ModelProto:
+    """A model of x, [4, 1]."""
+    versions = '<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 5]>'
+    return onnx.parser.parse_model(f"{versions} g (float[4,1] x) => (float[4,m] y) {{ {body} }}")
+
+
+VECTORS = (
+    'ai.onnx.ml.SVMRegressor<coefficients=[1.0], kernel_params=[1.0, 0.0, 0.0], kernel_type="LINEAR", n_supports=1, '
+    'rho=[0.5], support_vectors=[2.0], post_transform="{}">(x)'
+)
+LINES = 'ai.onnx.ml.LinearRegressor<coefficients={}, intercepts={}, targets={}, post_transform="{}">(x)'
+TREES = (
+    "ai.onnx.ml.TreeEnsemble<n_targets=2, post_transform={}, nodes_featureids=[0], nodes_splits=float[1]{{0}}, "
+    "nodes_modes=uint8[1]{{0}}, nodes_truenodeids=[0], nodes_falsenodeids=[1], nodes_trueleafs=[1], "
+    "nodes_falseleafs=[1], tree_roots=[0], leaf_targetids=[0, 1], leaf_weights=float[2]{{0.3, 0.8}}>(x)"
+)
+BRANCHES = "c = Constant<value=bool{1}>() y = If(c) <then_branch = t () => (float[4,m] z) { z = %s }, "
+BRANCHES += "else_branch = e () => (float[4,m] z) { z = Relu(x) }>"
+
+
 @pytest.fixture
 def no_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # an import of it fails
@@ -122,6 +142,7 @@ def test_then_onnx_reference() -> None:
     [
         (chain(opset=13), "not right for opset 13"),
         (model([node("LRN", "x", "y", size=3)], {"x": [2, 4, 3]}, ["y"]), "not known to be right for LRN"),
+        (of_rows(BRANCHES % "LRN<size=1>(x)"), "not known to be right for LRN"),
     ],
 )
 def test_then_irc_itself(proto: onnx.ModelProto, why: str) -> None:
@@ -130,6 +151,35 @@ def test_then_irc_itself(proto: onnx.ModelProto, why: str) -> None:
     assert why in result.unable["onnx.reference"]
     assert str(result).startswith("agrees with irc without passes on 2 sets of inputs, off by ")
     assert "; not with ONNX Runtime: " in str(result)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"y = {VECTORS.format('LOGISTIC')}",
+        f"y = {LINES.format([1.0], [0.0], 1, 'SOFTMAX')}",
+        f"y = {LINES.format([1.0, 2.0], [0.0, 1.0], 2, 'PROBIT')}",
+        f"y = {TREES.format(1)}",
+        BRANCHES % VECTORS.format("SOFTMAX_ZERO"),
+    ],
+)
+def test_onnx_runtime_is_not_asked_for_scores_that_it_does_not_transform(body: str) -> None:
+    proto = of_rows(body)
+    result = check_model(irc.compile(proto), proto)
+    assert "that transforms scores" in result.unable["ONNX Runtime"]
+    assert result.oracle == "irc without passes"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"y = {VECTORS.format('NONE')}",
+        f"y = {LINES.format([1.0, 2.0], [0.0, 1.0], 2, 'LOGISTIC')}",
+        f"y = {TREES.format(0)}",
+    ],
+)
+def test_it_is_for_others(body: str) -> None:
+    assert check_model(irc.compile(of_rows(body)), of_rows(body)).oracle == "ONNX Runtime"
 
 
 def test_graphs_and_modules_are_compared_with_their_own_plan() -> None:

@@ -61,6 +61,11 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   end, as from version 11 on.
 - StringSplit of the empty string by a delimiter: one empty part, as in onnx.reference; none in ONNX Runtime.
 - Dropout's mask in inference, version 10: all true, as nothing is dropped; all false in ONNX Runtime.
+- Regressors of one target (LinearRegressor, SVMRegressor, TreeEnsemble, TreeEnsembleRegressor): irc transforms their
+  scores as `post_transform` says. ONNX Runtime leaves them as they are, but for PROBIT of others than SVMRegressor. Of
+  TreeEnsemble with several targets, it takes LOGISTIC and SOFTMAX for each other; PROBIT's quantiles are approximations
+  everywhere. `--check` does not ask it for any of these.
+- ReduceMean over no elements: NaN, as sums are divided by 0; 0 in ONNX Runtime.
 - Products over no elements: Gemm adds beta C nevertheless, and MatMul gives zeros; ONNX Runtime ignores beta, and gives
   what lies in memory.
 """
