@@ -28,6 +28,10 @@ before they transform the scores, TreeEnsemble does not transform them."""
 REGRESSORS = frozenset(["LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"])
 """Operators whose scores ONNX Runtime does not transform where there is one target."""
 
+ROUGH_IN_ONNXRUNTIME = frozenset(["DynamicQuantizeLSTM"])
+"""Operators of which irc quantizes the weights alone, and ONNX Runtime what they are multiplied with, too, in ranges
+that depend on how threads share the samples."""
+
 
 class Unable(Exception):
     """Another runtime cannot run a model; says why."""
@@ -52,6 +56,9 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
     """ONNX Runtime, on the processor, node by node: what it fuses of quantised models is not what the nodes say."""
+    for node in proto.graph.node:
+        if node.op_type in ROUGH_IN_ONNXRUNTIME:
+            raise Unable(f"it rounds in the midst of {node.op_type}")
     return _onnxruntime(proto, folder, optimised=False)
 
 

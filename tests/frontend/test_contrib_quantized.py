@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that compute with quantized numbers, against NumPy."""
+"""Operators of com.microsoft that compute with quantized numbers, against NumPy and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import irc
+from irc.check import check_model
+from irc.peers import onnxruntime
 from tests.frontend.contrib import check, contrib, random
 from tests.frontend.helpers import refused
 
@@ -154,6 +157,46 @@ def test_products_of_quantized_numbers(dtype: Any, zero: np.ndarray | None, has_
         }
         expected = ((codes - (at if has_zero else 0)) * step @ real + added).astype(np.float32)
         check({"y": expected}, "MatMulIntegerToFloat", arrays, **words)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_recurrent_layers(directions: int, by_column: bool, dtype: Any) -> None:
+    samples, wide, hidden = 3, 5, 4
+    parts = [directions, 4 * hidden] if by_column else [directions]
+    zeros = [np.full(parts, 120 if dtype is np.uint8 else 0, dtype) for _ in "WR"]
+    weights = [numbers(i, directions, n, 4 * hidden, dtype=dtype) for i, n in enumerate((wide, hidden))]
+    scales = [0.002 + 0.01 * np.abs(random(i, *parts)) for i in (2, 3)]
+    rest: dict[str, np.ndarray | None] = {
+        "b": random(4, directions, 8 * hidden),
+        "lens": np.array([6, 2, 4], np.int32),
+        "h": random(5, directions, samples, hidden),
+        "c": None,
+        "p": random(6, directions, 3 * hidden),
+    }
+    x = {"x": random(7, 6, samples, wide)}
+    quantized = dict(zip(("ws", "wz", "rs", "rz"), (scales[0], zeros[0], scales[1], zeros[1])))
+    words = {"hidden_size": hidden, "direction": "bidirectional" if directions > 1 else "reverse", "clip": 2.5}
+    words |= {"activations": ["HardSigmoid", "Tanh", "Tanh"] * directions, "activation_alpha": [0.3] * directions}
+    arrays = {**x, "w": weights[0], "r": weights[1], **rest, **quantized}
+
+    apart = [np.reshape(part, [directions, 1, -1]) for part in (*scales, *zeros)]
+    real = [((w - z.astype(np.float32)) * s).swapaxes(1, 2) for w, s, z in zip(weights, apart[:2], apart[2:])]
+    names = "y y_h y_c"
+    plain, feeds = contrib("LSTM", {**x, "w": real[0], "r": real[1], **rest}, names, **words)
+    plain.graph.node[0].domain = ""
+    check(irc.compile(plain, "none").run(feeds), "DynamicQuantizeLSTM", arrays, **words)
+    check({"_": x["x"], "y_h": irc.compile(plain, "none").run(feeds)["y_h"]}, "DynamicQuantizeLSTM", arrays, **words)
+
+    model, feeds = contrib("DynamicQuantizeLSTM", arrays, names, constants="w r ws wz rs rz", **words)
+    compiled = irc.compile(model)
+    assert [node.kind for node in compiled.graph.nodes if node.kind != "prim::Constant"] == ["onnx::LSTM"]
+    assert "in the midst of DynamicQuantizeLSTM" in str(check_model(compiled, model, given=feeds))
+    for output in model.graph.output:
+        output.type.tensor_type.elem_type = TensorProto.FLOAT
+    for found, expected in zip(compiled.run(feeds).values(), onnxruntime(model, "")(feeds, None)):
+        assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])

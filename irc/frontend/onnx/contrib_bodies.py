@@ -37,15 +37,17 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
     given = builder.attributes(raw, operator, plain=True)
     attributes: dict[str, Any] = {name: given.get(name, default) for name, (_, default) in row.attributes.items()}
     inputs = builder.inputs(raw, operator, scope)
-    present = {name: i for i, (name, value) in enumerate(zip(row.inputs, inputs)) if value.type is not NONE}
+    names = row.input_names(len(inputs))
+    present = {name: i for i, (name, value) in enumerate(zip(names, inputs)) if value.type is not NONE}
     outputs = {name: own for name, own in zip(row.outputs, output_names(raw, operator)) if own}
     body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw)
     for name, value in attributes.items():
         if isinstance(value, float) and not math.isfinite(value):
             body.wrong(f"attribute {name!r} is {value}")
     function = _function(builder, raw, row, body)
-    names = [raw.inputs[i] for i in present.values()]
-    call = replace(raw, inputs=names, outputs=list(outputs.values()), attributes=[], graphs={})
+    call = replace(
+        raw, inputs=[raw.inputs[i] for i in present.values()], outputs=list(outputs.values()), attributes=[], graphs={}
+    )
     types = [generalize(inputs[i].type) for i in present.values()]
     made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
     return [made[name] if name else builder.absent() for name in raw.outputs]

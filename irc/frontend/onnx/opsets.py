@@ -211,7 +211,7 @@ def _third_party(domain: str, op_type: str) -> Operator | None:
 def _of_row(row: Row) -> Operator:
     """The operator of a row that irc has: bodies decide the types of its outputs."""
     fewest = [
-        max([i + 1 for i, may_be_absent in enumerate(f.values()) if not may_be_absent])
+        max([i + 1 for i, may_be_absent in enumerate(f.values()) if not may_be_absent], default=0)
         for f in (row.inputs, row.outputs)
     ]
     return Operator(
@@ -222,7 +222,7 @@ def _of_row(row: Row) -> Operator:
         attributes={name: (type, default is None) for name, (type, default) in row.attributes.items()},
         inputs=tuple(row.inputs.values()),
         outputs=tuple([Output((), TENSOR)] * len(row.outputs)),
-        arity=(fewest[0], len(row.inputs), fewest[1], len(row.outputs)),
+        arity=(fewest[0], UNBOUNDED if row.is_variadic else len(row.inputs), fewest[1], len(row.outputs)),
     )
 
 

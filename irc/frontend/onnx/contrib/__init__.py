@@ -6,12 +6,12 @@ it: a table by topic says what there is, and writes the bodies.
 
 from __future__ import annotations
 
-from irc.frontend.onnx.contrib import attention, grouped, layers, quantized, rotary
+from irc.frontend.onnx.contrib import attention, grouped, layers, qlinear, quantized, rotary
 from irc.frontend.onnx.contrib.rows import Row
 
 __all__ = ["ROWS", "Row"]
 
-_TOPICS = (layers, rotary, grouped, attention, quantized)
+_TOPICS = (layers, rotary, grouped, attention, quantized, qlinear)
 
 ROWS: dict[tuple[str, str], Row] = {(row.domain, row.name): row for topic in _TOPICS for row in topic.ROWS}
 """(domain, name) -> the operator."""

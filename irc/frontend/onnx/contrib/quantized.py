@@ -1,8 +1,6 @@
-"""Products and sums of quantized numbers."""
+"""Products with quantized numbers, and what reads few of them."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -123,22 +121,29 @@ def _scaled(b: Body, product: str, scale: str) -> str:
     return b("Add", made, "bias") if b.has("bias") else made
 
 
-def _by_numbers(op_type: str) -> Callable[[Body], str]:
-    """A body that computes with the numbers that quantized ones stand for."""
-
-    def body(b: Body) -> str:
-        words = [[x, f"{x}_scale", *([zero] if b.has(zero := f"{x}_zero_point") else [])] for x in "AB"]
-        a, c = (b("DequantizeLinear", *operands) for operands in words)
-        made = b(op_type, a, c)
-        zero = "C_zero_point" if b.has("C_zero_point") else b("CastLike", b.integers(0, np.uint8), "A")
-        return b("QuantizeLinear", made, "C_scale", zero)
-
-    return body
+def _lstm(b: Body) -> tuple[str, ...]:
+    """An LSTM whose weights, with rows and columns exchanged, have a scale for each direction or for each column."""
+    weights = [b("Transpose", _by_direction(b, name), perm=[0, 2, 1]) for name in "WR"]
+    rest = [b.optional(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
+    words = {word: value for word, value in b.attributes.items() if value != ()}
+    return tuple(b.several(3, "LSTM", "X", *weights, *rest, **words))
 
 
-_PAIR = "A, A_scale, A_zero_point?, B, B_scale, B_zero_point?, C_scale, C_zero_point?"
+def _by_direction(b: Body, name: str) -> str:
+    """The numbers that those of a weight of three dimensions stand for, the first of which is the direction."""
+    scale, zero = f"{name}_scale", f"{name}_zero_point"
+    real = b("Sub", b.cast(name, scale), b.cast(b("Reshape", zero, [0, 1, -1]), scale))
+    return b("Mul", real, b("Reshape", scale, [0, 1, -1]))
+
 
 ROWS: list[Row] = [
+    row(
+        "DynamicQuantizeLSTM(X, W, R, B?, sequence_lens?, initial_h?, initial_c?, P?, W_scale, W_zero_point, R_scale,"
+        "R_zero_point) -> Y?, Y_h?, Y_c?",
+        _lstm,
+        "floats activation_alpha =, floats activation_beta =, strings activations =, float clip =, string direction ="
+        "forward, int hidden_size, int input_forget = 0",
+    ),
     row("DynamicQuantizeMatMul(A, B, b_scale, b_zero_point?, bias?) -> Y", _dynamic),
     row(
         "GatherBlockQuantized(data, indices, scales, zero_points?) -> output",
@@ -157,6 +162,4 @@ ROWS: list[Row] = [
         _attention,
         f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0",
     ),
-    row(f"QLinearAdd({_PAIR}) -> C", _by_numbers("Add")),
-    row(f"QLinearMul({_PAIR}) -> C", _by_numbers("Mul")),
 ]

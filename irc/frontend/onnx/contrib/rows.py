@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 MICROSOFT = "com.microsoft"
 
-Default = float | int | str | tuple[float, ...] | None
+Default = float | int | str | tuple[float, ...] | tuple[str, ...] | None
 """The value of an attribute that a node does not give; (): it has none; None: a node must give it."""
 
 _TYPES: dict[str, tuple[int, Callable[[str], Default]]] = {
@@ -20,8 +20,12 @@ _TYPES: dict[str, tuple[int, Callable[[str], Default]]] = {
     "string": (3, str),
     "floats": (6, tuple),
     "ints": (7, tuple),
+    "strings": (8, tuple),
 }
 """Type of attributes -> its number in ``AttributeProto``, and what a default means."""
+
+
+_VARIADIC = "..."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +38,7 @@ class Row:
         attributes: name -> (``AttributeProto`` type number, default).
         inputs: name -> whether it may be absent.
         outputs: likewise.
+        is_variadic: whether the last input is any number of them, which bodies know by its name and a number.
         body: appends what it computes to a body, and returns its outputs, of which none may be missing that is wanted.
         since: the first opset of the standard operators that has all that bodies use.
     """
@@ -43,8 +48,15 @@ class Row:
     attributes: dict[str, tuple[int, Default]]
     inputs: dict[str, bool]
     outputs: dict[str, bool]
+    is_variadic: bool
     body: Callable[[Body], tuple[str, ...] | str]
     since: int
+
+    def input_names(self, count: int) -> list[str]:
+        """What the inputs of a node with so many are called."""
+        *names, last = self.inputs
+        repeated = [f"{last}{i}" for i in range(count - len(names))] if self.is_variadic else [last]
+        return [*names, *repeated]
 
     @property
     def kind(self) -> str:
@@ -56,7 +68,7 @@ class Row:
             ", ".join(f"{name}{'?' if may_be_absent else ''}" for name, may_be_absent in formals.items())
             for formals in (self.inputs, self.outputs)
         )
-        return f"{self.kind}({inputs}) -> {outputs}"
+        return f"{self.kind}({inputs}{_VARIADIC if self.is_variadic else ''}) -> {outputs}"
 
 
 def row(
@@ -69,7 +81,7 @@ def row(
     """A row, as operators are written down.
 
     Args:
-        signature: ``Name(input, optional?) -> output, optional?``.
+        signature: ``Name(input, optional?) -> output, optional?``; ``inputs...``, the last, may be any number.
         body: what writes bodies.
         attributes: ``int required, float with_default = 1, float without =``.
         since: the opset of bodies.
@@ -78,7 +90,14 @@ def row(
     left, _, outputs = signature.partition("->")
     name, _, inputs = left.strip().removesuffix(")").partition("(")
     return Row(
-        name, domain, dict(map(_attribute, _words(attributes))), _formals(inputs), _formals(outputs), body, since
+        name,
+        domain,
+        dict(map(_attribute, _words(attributes))),
+        _formals(inputs.removesuffix(_VARIADIC)),
+        _formals(outputs),
+        inputs.endswith(_VARIADIC),
+        body,
+        since,
     )
 
 
