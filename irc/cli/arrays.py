@@ -12,8 +12,9 @@ import numpy as np
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
 from irc.files import open_regular, replacing
+from irc.ir.strings import is_text
 from irc.ir.types import ListType, OptionalType, PrimType
-from irc.runtime.arguments import Argument, is_text
+from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.strings import python_strings
 from irc.ir.types import DType, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -62,10 +63,22 @@ class Tensor:
     def of(value: Any, name: str = "", dtype: DType | None = None) -> Tensor:
         """A tensor with the contents of ``value`` (array or nested numbers); all-equal arrays become splats.
 
-        The array is not copied; the caller must not write to it afterwards.
+        The array is not copied unless it is converted; the caller must not write to it afterwards.
+
+        Raises:
+            Error: IRC143 if there are no tensors of such elements.
         """
         array: Array = np.asarray(value, None if dtype is None else dtype.numpy)
-        found = dtype or DType.from_numpy(array.dtype)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        try:
+            found = dtype or DType.from_numpy(array.dtype)
+            if found is DType.STRING:
+                array = python_strings(array)
+        except KeyError:
+            raise Error("IRC143", f"irc has no element type for {array.dtype}", name) from None
+        except ValueError as error:
+            raise Error("IRC143", str(error), name) from None
         if array.size > 1 and found is not DType.STRING and _all_equal(array):
             return Tensor.splat(found, array.shape, array[(0,) * array.ndim], name)
         return Tensor(found, array.shape, name=name, array=array)

@@ -8,7 +8,6 @@ Where the model takes a number that is no tensor, NumPy's scalars are numbers.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.ma import MaskedArray  # not by need: a signal handler that runs mode
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
+from irc.ir.strings import python_strings
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
@@ -174,27 +174,10 @@ def typed_array(value: Any, type: TensorType, where: str) -> Array:
 
 
 def _strings(array: Array, where: str) -> Array:
-    if array.dtype.kind == "S":
-        try:
-            decoded = [text.decode() for text in array.reshape(-1).tolist()]
-        except UnicodeDecodeError as error:
-            raise Error("IRC412", f"expected strings; these bytes are none: {error}", where) from None
-        return np.array(decoded, object).reshape(array.shape)
-    if not is_text(array):
-        raise Error("IRC412", "expected strings; these have elements that are no characters", where)
-    if array.dtype.kind in "UT":
-        return array.astype(object)
-    if array.dtype.kind != "O" or not all(isinstance(s, str) for s in array.reshape(-1)):
-        raise Error("IRC412", f"expected strings, got {describe(array)}", where)
-    return array
-
-
-def is_text(array: Array) -> bool:
-    """Whether an array of fixed-width strings (``<U3``) holds characters: NumPy lets it hold any 32 bits."""
-    if array.dtype.kind != "U":
-        return True
-    code_points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    return not (code_points > sys.maxunicode).any()
+    try:
+        return python_strings(array)
+    except ValueError as error:
+        raise Error("IRC412", str(error), where) from None
 
 
 def as_array(value: Any, where: str) -> Array:
@@ -232,6 +215,10 @@ def _from_python(value: Any, where: str) -> Array:
         raise Error("IRC415", "an integer does not fit into 64 bits", where)
     if array.dtype.kind not in "biufcU":
         raise Error("IRC415", f"expected a tensor, got {describe(value)}", where)
+    if array.dtype.kind == "U":  # NumPy writes out numbers that stand beside strings
+        for item in np.array(value, object).flat:
+            if np.asarray(item).dtype.kind != "U":
+                raise Error("IRC415", f"strings stand beside {item!r:.40}, which is none", where)
     return array
 
 

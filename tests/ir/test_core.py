@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
 from irc.ir.clone import clone_node, clone_nodes, copy_graph
 from irc.ir.node import WIDE
+from irc.ir.tensor import Tensor
 from tests.ir import strategies
 
 NESTED = """\
@@ -470,3 +474,32 @@ def test_builders_take_arrays_as_constants() -> None:
     assert str(small.type) == "Float(3)"
     assert [*graph.weights] == ["w"]
     assert large.node is not None and large.node.attributes["value"] is graph.weights["w"]
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.array([1, 2], object), "element [0] is 1"),
+        (np.array([["a", None]], object), "element [0, 1] is None"),
+        (np.array([b"ab"], object), "element [0] is b'ab'"),
+        (np.array([b"\xff"]), "these bytes are none"),
+        (np.zeros(2, np.longdouble), "no element type for"),
+        (np.zeros(2, "M8[D]"), "no element type for datetime64[D]"),
+        (np.zeros(2, "f4,i4"), "no element type for"),
+    ],
+)
+def test_arrays_that_are_no_tensors_are_no_constants(array: Any, says: str) -> None:
+    with pytest.raises(Error, match=rf"IRC143: .*{re.escape(says)}"):
+        Builder(Graph()).constant(array, name="w")
+
+
+@pytest.mark.parametrize("array", [np.array(["a", "é"]), np.array(["a", "é"], object), np.array([b"a", "é".encode()])])
+def test_constant_strings_are_python_s(array: Any) -> None:
+    tensor = Tensor.of(array)
+    assert tensor.dtype is types.DType.STRING and tensor.numpy().dtype == object
+    assert tensor.numpy().tolist() == ["a", "é"]
+
+
+def test_constants_are_in_native_byte_order() -> None:
+    tensor = Tensor.of(np.arange(3).astype(">i2"))
+    assert tensor.numpy().dtype.isnative and tensor.same_contents(Tensor.of(np.arange(3, dtype=np.int16)))
