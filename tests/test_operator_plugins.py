@@ -283,6 +283,25 @@ def test_kernels_need_the_namespace_of_their_kind() -> None:
         kernel("Scale")
 
 
+@pytest.mark.parametrize("since", ["a", 0, -5, 1.0, True, None])
+def test_kernels_are_for_versions_that_there_are(since: Any) -> None:
+    with pytest.raises(Error, match=rf"IRC304: com\.example::Refused: .*a positive integer on, not {since!r}"):
+        kernel("com.example::Refused", since=since)
+
+
+@pytest.mark.parametrize("row", [None, 1, b"com.example::Refused(Tensor x) -> Tensor"])
+def test_rows_are_text(row: Any) -> None:
+    with pytest.raises(Error, match="IRC203: schema: a row is text such as"):
+        register(row)
+
+
+@pytest.mark.parametrize("effects", ["x", None, 1])
+def test_effects_are_such_as_there_are(effects: Any) -> None:
+    with pytest.raises(Error, match=rf"IRC203: schema: effects are such as .*, not {effects!r}"):
+        register("com.example::Refused(Tensor x) -> Tensor", effects=effects)
+    assert not schemas("com.example::Refused")
+
+
 def test_alias_rules_are_checked_when_they_are_registered() -> None:
     with pytest.raises(Error, match=r"IRC304.*must be a function, not 42"):
         register_rule("com.example::Refused", 42)  # type: ignore[arg-type]

@@ -39,8 +39,10 @@ def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = Fals
     Raises:
         Error: IRC203 if a row is not well formed, or a result shares with, or an argument is stored into, a set that is
             no argument's: that would say nothing; if rows of a pointwise operator say anything but that it makes a
-            tensor of tensors; or if irc has another row for that overload. No row is added then.
+            tensor of tensors; if irc has another row for that overload; or if effects are none. No row is added then.
     """
+    if not isinstance(effects, Effects):  # type: ignore[reportUnnecessaryIsInstance]
+        raise Error("IRC203", f"effects are such as irc.ir.ops.Effects.RANDOM, not {effects!r}", "schema")
     for row in rows:
         schema = parse_schema(row)
         _check_sets(schema)

@@ -13,6 +13,7 @@ from importlib import import_module
 from inspect import currentframe
 from typing import TYPE_CHECKING, Any
 
+from irc.errors import Error
 from irc.ir.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.runtime.kernels.families import all_modules, modules_of
 
@@ -42,9 +43,12 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
 
     It serves every version up to the next registered ``since`` of that kind.
     For ONNX operators versions are ``since_version`` numbers. Of two with the same ``since`` the later
-    counts, and irc's own always come first. IRC304 if what is registered is no function, or ``kind`` no kind.
+    counts, and irc's own always come first. IRC304 if what is registered is no function, ``kind`` no kind, or ``since``
+    no positive integer.
     """
     check_kind("a kernel", kind)
+    if since.__class__ is not int or since < 1:
+        raise Error("IRC304", f"a kernel is for operator versions from a positive integer on, not {since!r}", kind)
 
     def register(binder: Binder) -> Binder:
         check_callable("a kernel's binder", kind, binder)
