@@ -30,6 +30,12 @@ def constant_tensor(value: Value) -> Tensor | None:
     return content if isinstance(content, Tensor) else None
 
 
+def one_number(value: Value) -> float | None:
+    """The one number that ``value`` always holds, in at most one axis."""
+    tensor = constant_tensor(value)
+    return float(tensor.scalar) if tensor is not None and tensor.numel == 1 and len(tensor.shape) < 2 else None
+
+
 def constant_value(value: Value) -> Any:
     """The tensor or Python value that ``value`` always is; None if it is not constant, or is the constant None."""
     return value.node.attributes.get("value") if value.node is not None and is_constant(value) else None

@@ -36,6 +36,9 @@ CALL = "prim::CallFunction"
 LAYER_NORM, RMS_NORM = "onnx::LayerNormalization", "onnx::RMSNormalization"
 """What normalisations are that exporters spell out."""
 
+GELU, SWISH = "onnx::Gelu", "onnx::Swish"
+"""What activations are that exporters spell out."""
+
 LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 """Their block runs any number of times."""
 

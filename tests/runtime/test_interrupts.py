@@ -45,7 +45,7 @@ graph(%n : Long(), %c : Bool(), %x : Float(4, 4)):
 LARGE = """
 graph(%x : Float(300, 300)):
   %a : Float(300, 300) = onnx::Add(%x, %x)
-  %b : Float(300, 300) = onnx::Sigmoid(%a)
+  %b : Float(300, 300) = onnx::Tanh(%a)
   %c : Float(300, 300) = onnx::Mul(%b, %x)
   return (%c)
 """

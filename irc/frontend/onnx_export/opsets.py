@@ -20,7 +20,7 @@ from irc.frontend.onnx_export.operators import (
     opsets_of,
     versions,
 )
-from irc.frontend.onnx_export.spelling import FIRST_OPSET, can_be_spelt
+from irc.frontend.onnx_export.spelling import can_be_spelt, first_opset
 from irc.ir.ops.onnx_defs import newest_opset, split_kind
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
     for node in nodes:
         namespace = node.kind.partition("::")[0]
         if can_be_spelt(node):
-            bounds[""].append((FIRST_OPSET[node.kind], FOREVER, node))
+            bounds[""].append((first_opset(node), FOREVER, node))
         elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
             bounds[""].append((identity_since(node.output.type), FOREVER, node))
         elif namespace != "prim":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +11,28 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
-from irc.ir.kinds import CONSTANT, LAYER_NORM, RMS_NORM
+from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, RMS_NORM, SWISH
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
+from irc.ir.value import Value
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Graph, Node
 
-FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7}
+FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7, GELU: 7, SWISH: 7}
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
+
+
+def first_opset(node: Node) -> int:
+    """The first opset that has what ``node`` is spelt with, which can be."""
+    needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
+    return min(versions("onnx::Erf")) if needs_erf else FIRST_OPSET[node.kind]
 
 
 def can_be_spelt(node: Node) -> bool:
     """Whether ``node`` can be spelt out: of ONNX's operators, what passes make of older ones."""
+    if node.kind in (GELU, SWISH):
+        return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
         return node.kind in FIRST_OPSET
     axis, scale = node.attributes.get("axis", -1), node.inputs[1].type
@@ -86,6 +96,11 @@ class _Emitter:
         tensor = Tensor.of(array)
         node = self._builder.node(CONSTANT, (), [tensor.type], names=[self._stem], attributes={"value": tensor})
         return node.output
+
+    def number(self, value: float, x: Value) -> Value:
+        """A constant of the element type of ``x``."""
+        dtype = x.type.dtype
+        return self.constant(np.array(value, np.float64 if dtype is DType.DOUBLE else np.float32))
 
     def slice(self, x: Value, shape: Sequence[int], axis: int, start: int, count: int, step: int = 1) -> Value:
         """``count`` elements of ``axis`` from ``start`` on; ``x`` itself if those are all."""
@@ -179,8 +194,29 @@ def _normalization(node: Node, emit: _Emitter) -> Value:
     return op("Add", y, *bias) if bias else y
 
 
+def _activation(node: Node, emit: _Emitter) -> Value:
+    """As exporters spell it, which other runtimes know."""
+    x = node.inputs[0]
+
+    def op(name: str, y: Value, by: Value | float | None = None) -> Value:
+        inputs = [y] if by is None else [y, by if isinstance(by, Value) else emit.number(by, x)]
+        return emit.typed(f"onnx::{name}", inputs, x.type, {})
+
+    if node.kind == SWISH:
+        alpha = float(node.attributes.get("alpha", 1.0))
+        return op("Mul", x, op("Sigmoid", x if alpha == 1 else op("Mul", x, alpha)))
+    if node.attributes.get("approximate", "none") == "tanh":
+        cubic = op("Add", op("Mul", op("Mul", x, 0.044715), x), 1.0)
+        gate = op("Tanh", op("Mul", op("Mul", x, math.sqrt(2 / math.pi)), cubic))
+        return op("Mul", op("Mul", x, 0.5), op("Add", gate, 1.0))
+    gate = op("Erf", op("Div", x, math.sqrt(2)))
+    return op("Mul", op("Mul", x, op("Add", gate, 1.0)), 0.5)
+
+
 _SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
     "irc::slice_scatter": _slice_scatter,
     LAYER_NORM: _normalization,
     RMS_NORM: _normalization,
+    GELU: _activation,
+    SWISH: _activation,
 }

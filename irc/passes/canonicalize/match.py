@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.constants import constant_tensor
@@ -107,6 +107,10 @@ class Match:
         """Whether nothing has written what any of ``earlier`` read or made when the node runs."""
         writes = self.rewriter.db.writes_between
         return not any(writes((*node.inputs, *node.outputs), node, self.node) for node in earlier)
+
+    def still_holds_here(self, earlier: Collection[Node]) -> bool:
+        """Likewise, and all of ``earlier`` are in the block of the matched node."""
+        return all(node.block is self.node.block for node in earlier) and self.still_holds(*earlier)
 
     def is_fixed(self, value: Value) -> bool:
         """Whether nothing writes into ``value``, so that looking at how it is made tells its contents."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir.constants import constant_tensor
+from irc.ir.constants import constant_tensor, one_number
 from irc.ir.kinds import LAYER_NORM, RMS_NORM
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
@@ -40,7 +40,7 @@ def normalization(m: Match) -> Value | None:
         width = m.size(found.source, -1) if found.source.type.rank else None
         if not isinstance(width, int) or not width or not m.same_shape(found.source):
             continue
-        if _still_hold(m, found.made_by):
+        if m.still_holds_here(found.made_by):
             kind = LAYER_NORM if found.centered else RMS_NORM
             ones = m.new_constant(Tensor.splat(DType.FLOAT, (width,), 1.0))
             attributes = {"axis": -1, "epsilon": found.epsilon}
@@ -78,16 +78,12 @@ def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
             continue
         shape = normal.inputs[1].type.static_shape
         fits = shape is not None and len(shape) == 1 and shape == tuple(constant.shape)
-        if fits and constant.dtype is DType.FLOAT and m.same_shape(normal.inputs[0]) and _still_hold(m, [normal]):
+        if fits and constant.dtype is DType.FLOAT and m.same_shape(normal.inputs[0]) and m.still_holds_here([normal]):
             yield normal, normal.inputs[0], m.input(1 - at)
 
 
 def _with(m: Match, normal: Node, inputs: list[Value]) -> Value:
     return m.new(normal.kind, inputs, m.output.type, dict(normal.attributes), normal.version)
-
-
-def _still_hold(m: Match, nodes: list[Node]) -> bool:
-    return all(node.block is m.node.block for node in nodes) and m.still_holds(*nodes)
 
 
 def _normals(m: Match) -> Iterator[_Normal]:
@@ -98,7 +94,7 @@ def _normals(m: Match) -> Iterator[_Normal]:
         if shifted is None or added is None:
             continue
         for square, number in (added.inputs, added.inputs[::-1]):
-            epsilon, mean = _number(number), _mean(m, square)
+            epsilon, mean = one_number(number), _mean(m, square)
             squared = None if mean is None else mean.inputs[0].made_by("onnx::Pow", "onnx::Mul")
             if epsilon is None or mean is None or squared is None or not _is_square(squared, source):
                 continue
@@ -119,7 +115,7 @@ def _quotients(node: Node) -> Iterator[tuple[Value, Value, list[Node]]]:
         return
     for x, factor in ((a, b), (b, a)):
         inverse = None if factor.use_count > 1 else factor.made_by("onnx::Reciprocal", "onnx::Div")
-        if inverse is not None and (inverse.kind == "onnx::Reciprocal" or _number(inverse.inputs[0]) == 1):
+        if inverse is not None and (inverse.kind == "onnx::Reciprocal" or one_number(inverse.inputs[0]) == 1):
             yield x, inverse.inputs[-1], [inverse]
 
 
@@ -135,10 +131,4 @@ def _mean(m: Match, value: Value) -> Node | None:
 def _is_square(node: Node, x: Value) -> bool:
     if node.kind == "onnx::Mul":
         return node.inputs[0] is x and node.inputs[1] is x
-    return node.inputs[0] is x and _number(node.inputs[1]) == 2
-
-
-def _number(value: Value) -> float | None:
-    """The one number that ``value`` holds, if it is a constant of at most one axis."""
-    tensor = constant_tensor(value)
-    return float(tensor.scalar) if tensor is not None and tensor.numel == 1 and len(tensor.shape) < 2 else None
+    return node.inputs[0] is x and one_number(node.inputs[1]) == 2

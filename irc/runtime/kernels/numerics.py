@@ -201,14 +201,15 @@ def hard_swish() -> Function:
 
 
 def swish(alpha: float) -> Function:
-    """Swish: x sigmoid(alpha x)."""
-    scale = constant(alpha)
+    """Swish: x sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `sigmoid` says."""
+    scale = constant(-alpha)
 
     def function(x: Array, out: Array) -> None:
-        gate = _like(x, "gate")
-        np.multiply(x, scale, gate)
-        sigmoid(gate, gate)
-        np.multiply(x, gate, out)
+        divisor = _like(x, "divisor")
+        np.multiply(x, scale, divisor)
+        np.exp(divisor, divisor)
+        np.add(divisor, ONE, divisor)
+        np.divide(x, divisor, out)
 
     return function
 
@@ -238,7 +239,9 @@ def _by_type(value: float) -> dict[str, Array]:
     return {"f": np.array(value, np.float32), "d": np.array(value, np.float64)}
 
 
-_ROOT_OF_HALF, _CUBE, _SLOPE = _by_type(math.sqrt(0.5)), _by_type(0.044715), _by_type(math.sqrt(2 / math.pi))
+_ROOT_OF_HALF, _LINEAR, _CUBIC = (
+    _by_type(value) for value in (math.sqrt(0.5), -math.sqrt(8 / math.pi), -math.sqrt(8 / math.pi) * 0.044715)
+)
 
 
 def gelu(x: Array, out: Array) -> None:
@@ -246,25 +249,21 @@ def gelu(x: Array, out: Array) -> None:
     gate = _like(x, "gate")
     np.multiply(x, _ROOT_OF_HALF[x.dtype.char], gate)
     erf(gate, gate)
-    _half_gate(x, gate, out)
-
-
-def gelu_tanh(x: Array, out: Array) -> None:
-    """Gelu's approximation x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
-    gate = _like(x, "gate")
-    np.multiply(x, x, gate)
-    np.multiply(gate, _CUBE[x.dtype.char], gate)
-    np.add(gate, ONE, gate)
-    np.multiply(gate, x, gate)
-    np.multiply(gate, _SLOPE[x.dtype.char], gate)
-    np.tanh(gate, gate)
-    _half_gate(x, gate, out)
-
-
-def _half_gate(x: Array, gate: Array, out: Array) -> None:
     np.add(gate, ONE, gate)
     np.multiply(gate, HALF, gate)
     np.multiply(x, gate, out)
+
+
+def gelu_tanh(x: Array, out: Array) -> None:
+    """Gelu's approximation x (1 + tanh(z)) / 2, where z = √(2/π) (x + 0.044715 x³), as x / (1 + exp(-2z))."""
+    divisor = _like(x, "divisor")
+    np.multiply(x, x, divisor)
+    np.multiply(divisor, _CUBIC[x.dtype.char], divisor)
+    np.add(divisor, _LINEAR[x.dtype.char], divisor)
+    np.multiply(divisor, x, divisor)
+    np.exp(divisor, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, out)
 
 
 def _coefficients(dtype: type[np.floating[Any]], *values: float) -> list[Array]:
