@@ -39,6 +39,9 @@ LAYER_NORM, RMS_NORM = "onnx::LayerNormalization", "onnx::RMSNormalization"
 GELU, SWISH = "onnx::Gelu", "onnx::Swish"
 """What activations are that exporters spell out."""
 
+ROTATE_HALF = "irc::rotate_half"
+"""What exporters of rotary positions spell out."""
+
 LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 """Their block runs any number of times."""
 

@@ -57,6 +57,13 @@ OPEN = (
     SHARED.replace("%x,", "%n,").replace("[1, 2, 1, 3]", "[1, 3, -1, 1]").replace("[1, 2, 2, 1, 3]", "[1, 3, 2, 1, 1]")
 )
 
+HALVES = """
+%t = onnx::Transpose(%x)
+%a = onnx::Slice[since_version=1, starts=[0], ends=[1], axes=[1]](%t)
+%b = onnx::Slice[since_version=1, starts=[-1], ends=[9], axes=[1]](%t)
+%m = onnx::Neg(%b)
+"""
+
 ROOT = """
 %two : Float() = prim::Constant[value=tensor([2.])]()
 %e : Float() = prim::Constant[value=tensor([0.5])]()
@@ -201,6 +208,7 @@ APPLIES = [
     ),
     ("normalization", f"{ROOT.format('x')}\n%y = onnx::Div(%x, %r)", "RMSNormalization"),
     ("normalization", f"{CENTERED}\n{ROOT.format('d')}\n%y = onnx::Div(%d, %r)", "LayerNormalization"),
+    ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=1](%m, %a)", "Transpose rotate_half"),
     ("activation", "%s = onnx::Sigmoid(%n)\n%y = onnx::Mul(%s, %n)", "Swish"),
     ("scale_of_normalization", f"{SCALED}\n%y = onnx::Mul(%g, %k)", "RMSNormalization"),
     (
@@ -402,6 +410,8 @@ REFUSES = [
     ("no_padding", "%s : Long(4) = prim::Constant[value=tensor([0, 0, 1, 0])]()\n%y = onnx::Pad(%x, %s)"),
     ("same_contents", "%s = onnx::Add(%i, %i)\n%m = onnx::Mul(%i, %s)\n%y = onnx::Add(%m, %s)"),
     ("normalization", f"{ROOT.format('x')}\n%y = onnx::Div(%p, %r)"),
+    ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=1](%a, %m)"),
+    ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=0](%m, %a)"),
     ("activation", "%s = onnx::Sigmoid(%x)\n%y = onnx::Mul(%s, %p)"),
     ("activation", "%s = onnx::Sigmoid(%x)\n%y = onnx::Mul(%s, %x)\n%h = onnx::Abs(%s)"),
     ("scale_of_normalization", f"{SCALED}\n%y = onnx::Mul(%g, %c)"),
@@ -602,6 +612,7 @@ FRESH = {
     "scatter_overwritten",
     "same_contents",
     "reshape_by_numbers",
+    "rotated_halves",
     "activation",
     "normalization",
     "scale_of_normalization",

@@ -11,15 +11,15 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
-from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, RMS_NORM, SWISH
+from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
 
-FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7, GELU: 7, SWISH: 7}
+FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7, GELU: 7, SWISH: 7, ROTATE_HALF: 7}
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
 
 
@@ -64,7 +64,7 @@ class _Emitter:
         self._stem = node.output.name
         self._opset = opset
 
-    def op(self, name: str, inputs: Sequence[Value], shape: Sequence[int], **attributes: Any) -> Value:
+    def op(self, name: str, inputs: Sequence[Value], shape: Sequence[Dim], **attributes: Any) -> Value:
         """The result of an operator, which has the element type of its first input."""
         return self.typed(f"onnx::{name}", inputs, TensorType(inputs[0].type.dtype, tuple(shape)), attributes)
 
@@ -102,12 +102,14 @@ class _Emitter:
         dtype = x.type.dtype
         return self.constant(np.array(value, np.float64 if dtype is DType.DOUBLE else np.float32))
 
-    def slice(self, x: Value, shape: Sequence[int], axis: int, start: int, count: int, step: int = 1) -> Value:
+    def slice(self, x: Value, shape: Sequence[Dim], axis: int, start: int, count: int, step: int = 1) -> Value:
         """``count`` elements of ``axis`` from ``start`` on; ``x`` itself if those are all."""
         if count == shape[axis]:
             return x
-        bounds = [self.numbers([n]) for n in (start, start + (count - 1) * step + 1, axis, step)]
-        return self.op("Slice", [x, *bounds], [*shape[:axis], count, *shape[axis + 1 :]])
+        part, end = [*shape[:axis], count, *shape[axis + 1 :]], start + (count - 1) * step + 1
+        if self._opset < 10 and step == 1:
+            return self.op("Slice", [x], part, starts=[start], ends=[end], axes=[axis])
+        return self.op("Slice", [x, *(self.numbers([n]) for n in (start, end, axis, step))], part)
 
 
 def _has_old_axes(node: Node, opset: int) -> bool:
@@ -213,10 +215,21 @@ def _activation(node: Node, emit: _Emitter) -> Value:
     return op("Mul", op("Mul", x, op("Add", gate, 1.0)), 0.5)
 
 
+def _rotate_half(node: Node, emit: _Emitter) -> Value:
+    x = node.inputs[0]
+    shape = x.type.shape
+    if not shape or not isinstance(width := shape[-1], int):
+        raise Error("IRC350", f"{node.kind} can be spelt out for a known last axis only", f"%{node.output.name}")
+    axis, half = len(shape) - 1, width // 2
+    first, second = (emit.slice(x, shape, axis, start, half) for start in (0, half))
+    return emit.op("Concat", [emit.op("Neg", [second], second.type.shape or ()), first], shape, axis=axis)
+
+
 _SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
     "irc::slice_scatter": _slice_scatter,
     LAYER_NORM: _normalization,
     RMS_NORM: _normalization,
+    ROTATE_HALF: _rotate_half,
     GELU: _activation,
     SWISH: _activation,
 }

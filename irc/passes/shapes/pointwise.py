@@ -9,7 +9,7 @@ from irc.passes.shapes.context import NodeTypes, shape_rule
 _SAME_AS_FIRST = (
     # along an axis, or with neighbours
     "CumProd CumSum InstanceNormalization LRN MeanVarianceNormalization GroupNormalization ReverseSequence Trilu "
-    "Identity RotaryEmbedding "
+    "Identity RotaryEmbedding irc::rotate_half "
     # updates of the first input
     "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter irc::overwrite"
 ).split()

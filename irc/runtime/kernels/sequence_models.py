@@ -1,4 +1,4 @@
-"""RotaryEmbedding, CausalConvWithState: the parts of language models that are no attention.
+"""RotaryEmbedding, what it is made of, CausalConvWithState: the parts of language models that are no attention.
 
 Their function bodies depend on ranks and sizes, which importers do not know, so irc has kernels.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.numerics import negative
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, is_half
 
@@ -63,6 +64,20 @@ def _angles(table: Array, positions: Array | None, width: int, shape: tuple[int,
     if table.ndim != 3 or table.shape[2] != width or any(n not in (1, m) for n, m in zip(table.shape[:2], shape)):
         raise Error("IRC421", f"cosines of shape {list(table.shape)}: {[*shape[:2], width]} is needed")
     return table[:, :, None, :]
+
+
+@kernel("irc::rotate_half")
+def _rotate_half(_: Node) -> Kernel:
+    def run(x: Array, out: Array | None = None) -> Array:
+        if not x.ndim or x.shape[-1] % 2:
+            raise Error("IRC421", f"the last axis of the shape {list(x.shape)} has no halves")
+        half = x.shape[-1] // 2
+        result = np.empty(x.shape, x.dtype) if out is None else out
+        negative(x[..., half:], result[..., :half])
+        result[..., half:] = x[..., :half]
+        return result
+
+    return run
 
 
 def _silu(x: Array) -> Array:
