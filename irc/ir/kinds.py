@@ -42,6 +42,9 @@ GELU, SWISH = "onnx::Gelu", "onnx::Swish"
 ROTATE_HALF = "irc::rotate_half"
 """What exporters of rotary positions spell out."""
 
+MASKED_SOFTMAX = "irc::masked_softmax"
+"""What exporters of attention with masks spell out."""
+
 LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
 """Their block runs any number of times."""
 

@@ -57,6 +57,12 @@ OPEN = (
     SHARED.replace("%x,", "%n,").replace("[1, 2, 1, 3]", "[1, 3, -1, 1]").replace("[1, 2, 2, 1, 3]", "[1, 3, 2, 1, 1]")
 )
 
+MASKED = """
+%k : Float() = prim::Constant[value=tensor([0.])]()
+%s = onnx::Softmax(%x)
+%t = onnx::IsNaN(%s)
+"""
+
 HALVES = """
 %t = onnx::Transpose(%x)
 %a = onnx::Slice[since_version=1, starts=[0], ends=[1], axes=[1]](%t)
@@ -208,6 +214,7 @@ APPLIES = [
     ),
     ("normalization", f"{ROOT.format('x')}\n%y = onnx::Div(%x, %r)", "RMSNormalization"),
     ("normalization", f"{CENTERED}\n{ROOT.format('d')}\n%y = onnx::Div(%d, %r)", "LayerNormalization"),
+    ("masked_softmax", f"{MASKED}\n%y = onnx::Where(%t, %k, %s)", "masked_softmax"),
     ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=1](%m, %a)", "Transpose rotate_half"),
     ("activation", "%s = onnx::Sigmoid(%n)\n%y = onnx::Mul(%s, %n)", "Swish"),
     ("scale_of_normalization", f"{SCALED}\n%y = onnx::Mul(%g, %k)", "RMSNormalization"),
@@ -410,6 +417,7 @@ REFUSES = [
     ("no_padding", "%s : Long(4) = prim::Constant[value=tensor([0, 0, 1, 0])]()\n%y = onnx::Pad(%x, %s)"),
     ("same_contents", "%s = onnx::Add(%i, %i)\n%m = onnx::Mul(%i, %s)\n%y = onnx::Add(%m, %s)"),
     ("normalization", f"{ROOT.format('x')}\n%y = onnx::Div(%p, %r)"),
+    ("masked_softmax", f"{MASKED}\n%y = onnx::Where(%t, %s, %k)"),
     ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=1](%a, %m)"),
     ("rotated_halves", f"{HALVES}\n%y = onnx::Concat[axis=0](%m, %a)"),
     ("activation", "%s = onnx::Sigmoid(%x)\n%y = onnx::Mul(%s, %p)"),
@@ -612,6 +620,7 @@ FRESH = {
     "scatter_overwritten",
     "same_contents",
     "reshape_by_numbers",
+    "masked_softmax",
     "rotated_halves",
     "activation",
     "normalization",

@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
-from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, RMS_NORM, ROTATE_HALF, SWISH
+from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ir.value import Value
@@ -19,7 +19,15 @@ from irc.ir.value import Value
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
 
-FIRST_OPSET = {"irc::slice_scatter": 11, LAYER_NORM: 7, RMS_NORM: 7, GELU: 7, SWISH: 7, ROTATE_HALF: 7}
+FIRST_OPSET = {
+    "irc::slice_scatter": 11,
+    LAYER_NORM: 7,
+    RMS_NORM: 7,
+    GELU: 7,
+    SWISH: 7,
+    ROTATE_HALF: 7,
+    MASKED_SOFTMAX: 13,
+}
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
 
 
@@ -225,11 +233,22 @@ def _rotate_half(node: Node, emit: _Emitter) -> Value:
     return emit.op("Concat", [emit.op("Neg", [second], second.type.shape or ()), first], shape, axis=axis)
 
 
+def _masked_softmax(node: Node, emit: _Emitter) -> Value:
+    x = node.inputs[0]
+    if x.type.dtype is None:
+        raise Error("IRC350", f"{node.kind} can be spelt out for a known element type only", f"%{node.output.name}")
+    found = emit.typed("onnx::Softmax", [x], x.type, dict(node.attributes))
+    test = emit.typed("onnx::IsNaN", [found], TensorType(DType.BOOL, x.type.shape), {})
+    zero = emit.constant(np.zeros((), x.type.dtype.numpy))
+    return emit.typed("onnx::Where", [test, zero, found], x.type, {})
+
+
 _SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
     "irc::slice_scatter": _slice_scatter,
     LAYER_NORM: _normalization,
     RMS_NORM: _normalization,
     ROTATE_HALF: _rotate_half,
+    MASKED_SOFTMAX: _masked_softmax,
     GELU: _activation,
     SWISH: _activation,
 }

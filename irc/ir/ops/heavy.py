@@ -12,6 +12,7 @@ CONTRACTING = frozenset(
 """They sum products: each element of a result takes many multiplications."""
 
 HEAVY = CONTRACTING | {
+    "irc::masked_softmax",
     *(
         f"onnx::{name}"
         for name in (

@@ -45,7 +45,9 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
 SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
     | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
-    | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::rotate_half", "irc::slice_scatter"], ())
+    | dict.fromkeys(
+        ["irc::append_", "irc::masked_softmax", "irc::overwrite", "irc::rotate_half", "irc::slice_scatter"], ()
+    )
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
 """Kind -> indexes of those operands, of all operators but the pointwise ones."""

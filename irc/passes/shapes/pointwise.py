@@ -23,7 +23,7 @@ def same_as_first(c: NodeTypes) -> Type:
     return c.type(0)
 
 
-@shape_rule("Hardmax", "LogSoftmax", "LpNormalization", "Softmax")
+@shape_rule("Hardmax", "LogSoftmax", "LpNormalization", "Softmax", "irc::masked_softmax")
 def along_axis(c: NodeTypes) -> Type:
     rank = c.tensor(0).rank
     if rank:

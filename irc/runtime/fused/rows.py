@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROWWISE = {
     "onnx::Softmax": 13,
     "onnx::LogSoftmax": 13,
+    "irc::masked_softmax": 1,
     "onnx::LayerNormalization": 17,
     "onnx::RMSNormalization": 23,
 }

@@ -68,7 +68,13 @@ NAMESPACES = {
 }
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 
-_IRC = {"append": "append", "overwrite": "aten", "rotate_half": "sequence_models", "slice_scatter": "index"}
+_IRC = {
+    "append": "append",
+    "masked_softmax": "softmax",
+    "overwrite": "aten",
+    "rotate_half": "sequence_models",
+    "slice_scatter": "index",
+}
 """irc's own operators -> their modules."""
 
 _MODULES = {f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()} | {

@@ -39,6 +39,16 @@ def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     return result
 
 
+def masked_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
+    """As `softmax`, with 0 instead of what is no number: all of a row, in which everything is masked, or nothing."""
+    result = softmax(x, axis, out)
+    firsts = result[(*(slice(None),) * axis, slice(1))]
+    highest = np.maximum.reduce(firsts, axis=None, initial=0)
+    if highest != highest:
+        np.copyto(result, 0, where=np.isnan(firsts))
+    return result
+
+
 def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
     if is_half(x.dtype):
@@ -87,6 +97,8 @@ def _register(op_type: str, compute: _Compute) -> None:
     kernel(f"onnx::{op_type}")(lambda node: _bind(node, compute, as_matrix=True))
     kernel(f"onnx::{op_type}", since=13)(lambda node: _bind(node, compute, as_matrix=False))
 
+
+kernel("irc::masked_softmax")(lambda node: _bind(node, masked_softmax, as_matrix=False))
 
 for _op_type, _compute in (("Softmax", softmax), ("LogSoftmax", log_softmax), ("Hardmax", hardmax)):
     _register(_op_type, _compute)
