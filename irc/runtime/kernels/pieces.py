@@ -19,31 +19,48 @@ if TYPE_CHECKING:
     from irc.ir import Node
 
 
-def slice_of(
-    x: Array, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
-) -> Array:
-    """The part of ``x`` that the slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select, as a view."""
+_Index = tuple[slice, ...]
+
+
+def index_of(
+    shape: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> _Index:
+    """The index of what the slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select of arrays of ``shape``."""
     if axes is None:
         axes = range(len(starts))
     if steps is None:
         steps = (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Error("IRC421", f"{len(starts)} starts, {len(ends)} ends, {len(axes)} axes and {len(steps)} steps")
-    index = [slice(None)] * x.ndim
+    index = [slice(None)] * len(shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if step == 0:
             raise Error("IRC424", "a slice has step 0")
-        along = axis_in(axis, x.ndim)
-        index[along] = bounds(start, end, step, x.shape[along])
-    return x[tuple(index)]
+        along = axis_in(axis, len(shape))
+        index[along] = bounds(start, end, step, shape[along])
+    return tuple(index)
 
 
 @kernel("onnx::Slice", since=10)
 def slice_by_inputs(node: Node) -> Kernel:
+    """To read what to cut takes longer than to cut, and mostly it is what it was the last time."""
+    last: tuple[Any, _Index] = (None, ())
+
     def run(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
-        return slice_of(
-            x, ints(starts), ints(ends), None if axes is None else ints(axes), None if steps is None else ints(steps)
-        )
+        nonlocal last
+        first = (x.ndim, starts.dtype, starts.tobytes(), ends.tobytes())  # all are of one type
+        told = (*first, axes is None or axes.tobytes(), steps is None or steps.tobytes())
+        known, index = last  # both at once: threads that run one model share them
+        if told != known:
+            others = [None if numbers is None else ints(numbers) for numbers in (axes, steps)]
+            index = index_of(x.shape, ints(starts), ints(ends), *others)
+            if all(part.step is None or part.step > 0 for part in index):  # backwards, it depends on sizes
+                last = told, index
+        return x[index]
 
     return run
 
@@ -55,7 +72,7 @@ def slice_by_attributes(node: Node) -> Kernel:
     axes: list[int] | None = node.attributes.get("axes")
 
     def run(x: Array) -> Array:
-        return slice_of(x, starts, ends, axes, None)
+        return x[index_of(x.shape, starts, ends, axes, None)]
 
     return run
 
