@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -78,13 +78,12 @@ class Exit:
 
         What is at ``path``, or in a tuple there, and kept is a view of what `keep` made of it.
         """
-        if is_array(value) and not self._kept:
-            return self._release(value)
-        if path in self._kept:
-            return self._kept[path].view()
-        if path in self._around and is_tuple(value):
-            return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
-        if CURRENT.guard is not None:
+        if self._kept:
+            if path in self._kept:
+                return self._kept[path].view()
+            if is_tuple(value) and path in self._around:
+                return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
+        if not is_array(value) and CURRENT.guard is not None:
             found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
             self._count(sum(found[key] for key in self._holders & found.keys()))
             self._holders |= found.keys()
@@ -113,7 +112,7 @@ class Exit:
     @cached_property
     def _around(self) -> frozenset[Path]:
         """Where there are tuples in which something has been kept."""
-        return frozenset(path[:end] for path in self._paths for end in range(1, len(path)))
+        return _around(tuple(self._paths))
 
     @cached_property
     def _known(self) -> frozenset[int]:
@@ -165,6 +164,12 @@ class Exit:
         if not self._left.setdefault(id(owner), _Ranges()).take(array):
             return self._copied(array)
         return array
+
+
+@lru_cache(64)
+def _around(paths: tuple[Path, ...]) -> frozenset[Path]:
+    """Where there are tuples that hold what is at ``paths``. (Of a session, these are the same in each step.)"""
+    return frozenset(path[:end] for path in paths for end in range(1, len(path)))
 
 
 class _Ranges:
