@@ -174,3 +174,29 @@ def test_bytes_are_interpolated_in_fixed_point(kind: str, size: tuple[int, int],
 @pytest.mark.parametrize("exponent", [2, 0.5, -1, -0.5, 3, 0])
 def test_powers_of_complex_numbers(exponent: float) -> None:
     compare("aten::pow", np.array([2j, -1, 1 - 1j], np.complex64), exponent)
+
+
+def either(x: int | torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if isinstance(x, int):
+        return y + x
+    return y * x
+
+
+def anything(x: Any, y: torch.Tensor) -> torch.Tensor:
+    if isinstance(x, int):
+        return y + x
+    if isinstance(x, torch.Tensor):
+        return y * x
+    return y
+
+
+class OfAnyType(torch.nn.Module):
+    def forward(self, y: torch.Tensor) -> torch.Tensor:
+        return either(2, y) + either(y, y) + anything(3, y) + anything(y, y) + anything([y], y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_branches_that_no_run_takes_may_cast_anything_to_anything() -> None:
+    x = torch.arange(4.0)
+    model = irc.compile(torch.jit.script(OfAnyType()))
+    np.testing.assert_array_equal(next(iter(model.run({"y": x.numpy()}).values())), OfAnyType()(x).numpy())
