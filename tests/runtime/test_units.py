@@ -17,13 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irc
+from irc.alias import analyze
+from irc.alias.sets import intersects
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Node, types
+from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer
 from irc.runtime.threads import blas, branches, dispatch, units
+from irc.runtime.threads.needs import find_needs
 from tests.runtime.helpers import f32, graph_of
 from tests.runtime.test_random_programs import Generator
 
@@ -161,6 +164,77 @@ def test_schedules_keep_every_need(data):
             assert before in needs[after]
             assert not any(before in needs[i] for i in range(count) if i != after)
     assert found.is_parallel == _has_two_heavy_units_apart(found)
+
+
+MANY = 20
+"""Tensors in a list: more than a small set of places holds."""
+
+READS = ("aten::neg(%r{})", "aten::neg(%e)", "aten::neg(%x)", "aten::cat(%l, %i)")
+WRITES = ("aten::relu_(%r{})", "aten::relu_(%e)")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_whoever_touches_what_another_writes_waits_for_it_or_that_one_does(data):
+    """Also where what comes out of a list may be any of many tensors, and where only a few are remembered."""
+    lines = ["graph(%x : Tensor, %i : int):", *(f"  %r{i} : Tensor = aten::neg(%x)" for i in range(MANY))]
+    lines.append(f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%r{i}' for i in range(MANY))})")
+    lines.append("  %e : Tensor = aten::__getitem__(%l, %i)")
+    for i in range(data.draw(st.integers(1, 30))):
+        call = data.draw(st.sampled_from([*READS, *WRITES, "prim::Print(%r{})"])).format(data.draw(st.integers(0, 3)))
+        lines.append(f"   = {call}" if "Print" in call else f"  %y{i} : Tensor = {call}")
+    graph = parse_graph("\n".join([*lines, "  return (%l)"]))
+    db, operators = analyze(graph), list(graph.nodes)
+    slots = {value: number for number, value in enumerate(v for node in operators for v in node.outputs)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("irc.runtime.threads.needs._MOST", data.draw(st.sampled_from([1, 2, 16])))
+        found = find_needs(
+            db,
+            operators,
+            [[slots[v] for v in node.inputs if v in slots] for node in operators],
+            [[slots[v] for v in node.outputs] for node in operators],
+            *[[()] * len(operators)] * 2,
+        )
+    before: list[set[int]] = []
+    for position, node in enumerate(operators):
+        assert all(need < position for need in found[position])
+        before.append(found[position].union(*(before[need] for need in found[position])))
+        for earlier, other in enumerate(operators[:position]):
+            if _are_in_order(db, other, node):
+                assert earlier in before[position], (other, node)
+
+
+def _are_in_order(db: Any, one: Node, other: Node) -> bool:
+    if db.has_side_effects(one) or db.has_side_effects(other) or set(one.outputs) & set(other.inputs):
+        return True
+    return any(
+        intersects(db.write_set(a), touched)
+        for a, b in ((one, other), (other, one))
+        for touched in (db.read_set(b), db.write_set(b))
+    )
+
+
+def test_of_many_tensors_in_a_list_readers_do_not_wait_for_each_other():
+    """Nor do those that write each one of them."""
+    text = ["graph(%x : Tensor, %i : int):", *(f"  %r{i} : Tensor = aten::neg(%x)" for i in range(MANY))]
+    text.append(f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%r{i}' for i in range(MANY))})")
+    text += [f"  %w{i} : Tensor = aten::relu_(%r{i})" for i in range(4)]
+    text += ["  %e : Tensor = aten::__getitem__(%l, %i)", *(f"  %y{i} : Tensor = aten::exp(%e)" for i in range(4))]
+    graph = parse_graph("\n".join([*text, "  return (%l)"]))
+    operators = list(graph.nodes)
+    found = find_needs(analyze(graph), operators, *[[()] * len(operators)] * 4)
+    position = {node.outputs[0].name: at for at, node in enumerate(operators)}
+    for i in range(4):
+        assert found[position[f"w{i}"]] == {position["l"]}
+        assert found[position[f"y{i}"]] == {position[f"w{k}"] for k in range(4)}
+
+
+def test_a_graph_without_two_heavy_operators_is_not_looked_at_further(monkeypatch):
+    monkeypatch.setattr(branches, "analyze", None)
+    monkeypatch.setattr(Lowerer, "lower_again", None)
+    assert branches.find_units(Lowerer(chain(20))) is None
+    with pytest.raises(TypeError):
+        branches.find_units(Lowerer(graph_of(BRANCHES)))
 
 
 def _has_two_heavy_units_apart(found: units.Schedule) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 from irc.alias import analyze
 from irc.runtime.plan import SPECIAL
 from irc.runtime.threads.dispatch import UnitPlan
-from irc.runtime.threads.units import find_needs, schedule
+from irc.runtime.threads.needs import find_needs
+from irc.runtime.threads.units import is_heavy, schedule
 
 if TYPE_CHECKING:
     from irc.runtime.execution import Run
@@ -57,8 +58,11 @@ def find_units(lowerer: Lowerer, always: bool = False) -> tuple[Plan, UnitPlan] 
         lowerer: of the graph.
         always: also give units that are not worth threads.
     """
+    graph = lowerer.graph
+    if not always and sum(map(is_heavy, graph.nodes)) < 2:
+        return None
     plan, lowering = lowerer.lower_again()
-    graph, code = lowerer.graph, plan.code
+    code = plan.code
     nodes = [node for node, _, _ in code.nodes]
     db = analyze(graph, noalias=graph.inputs if lowerer.guarded else ())
     needs = find_needs(

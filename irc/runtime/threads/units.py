@@ -23,13 +23,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import members
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONTROL_FLOW
 from irc.ir.ops.heavy import HEAVY
 
 if TYPE_CHECKING:
-    from irc.alias import AliasDb
     from irc.ir import Node
 
 Breaks = Mapping[str, int]
@@ -133,7 +131,7 @@ def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int 
                 refusal = "control flow"
             elif users[last] > 1:
                 refusal = "fork"
-            elif not (outside - {number}) <= unit.needs:
+            elif len(outside) > len(unit.needs) + 1 or not (outside - {number}) <= unit.needs:
                 refusal = "join"
             elif len(unit.members) == most:
                 refusal = "size"
@@ -162,63 +160,3 @@ def is_heavy(node: Node) -> bool:
 def _inside(node: Node) -> Iterable[Node]:
     for block in node.blocks:
         yield from block.nodes
-
-
-def find_needs(
-    db: AliasDb,
-    nodes: Sequence[Node],
-    reads: Sequence[Collection[int]],
-    makes: Sequence[Collection[int]],
-    touched: Sequence[Collection[int]],
-    overwritten: Sequence[Collection[int]],
-) -> list[set[int]]:
-    """For each operator of a block the positions of the earlier ones that must have run before it.
-
-    Args:
-        db: the analysis of the graph.
-        nodes: the operators, in order.
-        reads: for each the slots that it reads.
-        makes: for each the slots that it fills.
-        touched: for each the classes of memory that it reads.
-        overwritten: for each the classes of memory that it may write over because nothing needs them later, which
-            the graph does not say. Nobody may be reading them any more then.
-    """
-    needs: list[set[int]] = [set() for _ in nodes]
-    maker: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    for position in range(len(nodes)):
-        needs[position].update(maker[slot] for slot in reads[position] if slot in maker)
-        for storage in overwritten[position]:
-            needs[position].update(readers.get(storage, ()))
-        for storage in touched[position]:
-            readers.setdefault(storage, []).append(position)
-        for slot in makes[position]:
-            maker[slot] = position
-    _add_memory(db, nodes, needs)
-    return needs
-
-
-def _add_memory(db: AliasDb, nodes: Sequence[Node], needs: list[set[int]]) -> None:
-    """Whoever writes waits for who wrote or read the same before; whoever reads, for who wrote it."""
-    writers = [position for position, node in enumerate(nodes) if members(db.write_set(node))]
-    if not writers:
-        return
-    barrier: int | None = None
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    for position, node in enumerate(nodes):
-        if db.has_side_effects(node):
-            needs[position].update(range(position))
-            barrier = position
-        elif barrier is not None:
-            needs[position].add(barrier)
-        for location in members(db.read_set(node)):
-            if location in writer:
-                needs[position].add(writer[location])
-            readers.setdefault(location, []).append(position)
-        for location in members(db.write_set(node)):
-            needs[position].update(readers.pop(location, ()))
-            if location in writer:
-                needs[position].add(writer[location])
-            writer[location] = position
-        needs[position].discard(position)
