@@ -28,6 +28,6 @@ def masked_softmax(m: Match) -> Value | None:
     number = one_number(zero)
     if number is None or number or math.copysign(1, number) < 0 or not found.type.rank:
         return None  # the number may have an axis
-    if m.types_of(softmax).version < 13 or not m.still_hold([test, softmax]):
+    if m.types_of(softmax).version < 13 or not m.still_holds_here([test, softmax]):
         return None
     return m.new(MASKED_SOFTMAX, [softmax.inputs[0]], m.output.type, {"axis": softmax.attributes.get("axis", -1)})

@@ -38,7 +38,7 @@ def rotated_halves(m: Match) -> Value | None:
     half = width // 2
     if _begins(m, second, half) != 0 or _begins(m, part, half) not in (half, -half):
         return None
-    return m.new(ROTATE_HALF, [x], m.output.type) if m.still_hold([sign, second, part]) else None
+    return m.new(ROTATE_HALF, [x], m.output.type) if m.still_holds_here([sign, second, part]) else None
 
 
 def _begins(m: Match, node: Node, count: int) -> int | None:
