@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import irc
@@ -37,8 +38,6 @@ SCAN = "onnx::Scan[num_scan_inputs=1]({}, %f)\n    block0(%s : {}, %row : {}):\n
         ("%r : int = prim::ConstantChunk[chunks=1, dim=0](%x)", "Tensor cannot become %r : int"),
         ("%r : Dict(int, int) = prim::DictConstruct(%n, %x)", "%x : Tensor cannot be a value of Dict(int, int)"),
         ("%r : Dict(str, int) = prim::DictConstruct(%n, %n)", "%n : int cannot be a key of Dict(str, int)"),
-        ("%r : int = prim::unchecked_cast(%x)", "%x : Tensor cannot become output %r : int"),
-        ("%r : int = prim::unchecked_unwrap_optional(%x)", "cannot become output %r : int"),
         ("%r : int = prim::Guard(%x)", "cannot become output %r : int"),
         ("%r : int = prim::profile(%x)", "cannot become output %r : int"),
         ("%r : Tensor, %q : int, %k : bool = prim::RequiresGradCheck(%x, %f)", "cannot become output %q : int"),
@@ -78,6 +77,8 @@ def test_what_cannot_come_out_is_refused(line: str, message: str) -> None:
         "%r : Dict(int, Tensor) = prim::DictConstruct(%n, %x)",
         "%r : int = prim::unchecked_cast(%u)",
         "%r : Tensor = prim::unchecked_cast(%a)",
+        "%r : int = prim::unchecked_cast(%x)",
+        "%r : Tensor = prim::unchecked_unwrap_optional(%n)",
         "%r : Float(2, 3) = prim::profile(%x)",
         "prim::profile()",
         "%r : Tensor, %q : bool = prim::TypeCheck(%x)",
@@ -88,6 +89,26 @@ def test_what_cannot_come_out_is_refused(line: str, message: str) -> None:
 )
 def test_what_may_come_out_is_not(line: str) -> None:
     parse_graph(body(line, ITEMS)).verify()
+
+
+@pytest.mark.parametrize("kind", ["unchecked_cast", "unchecked_unwrap_optional"])
+def test_casts_to_what_has_no_memory_are_checked_by_the_run_that_comes_to_them(kind: str) -> None:
+    model = irc.compile(
+        parse_graph(f"""graph(%x : Tensor, %n : int, %c : bool):
+  %p : int = prim::If(%c)
+    block0():
+      %q : int = prim::{kind}(%x)
+      -> (%q)
+    block1():
+      %m : int = prim::{kind}(%n)
+      -> (%m)
+  return (%p)
+""")
+    )
+    x = np.ones(2, np.float32)
+    assert model.run({"x": x, "n": 3, "c": False}) == {"p": 3}
+    with pytest.raises(Error, match=r"IRC424: .*float32\[2\] is no int"):
+        model.run({"x": x, "n": 3, "c": True})
 
 
 def test_passes_are_not_misled_about_what_is_written() -> None:

@@ -35,7 +35,10 @@ def has(node: Node, *, inputs: int | None = None, outputs: int | None = None, bl
 def flows(
     node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str, of_any_shape: bool = False
 ) -> None:
-    """Check that each of ``sources`` may become that of ``targets``, of another shape if so said (IRC214)."""
+    """Check that each of ``sources`` may become the corresponding one of ``targets`` (IRC214).
+
+    What is carried ``of_any_shape`` may change that.
+    """
     for source, target in zip(sources, targets, strict=False):
         if source.type == target.type:
             continue

@@ -196,6 +196,9 @@ def _field(inputs: int, outputs: int) -> Form:
 
 _HANDING_ON = ("prim::profile", "prim::profile_ivalue", "prim::RequiresGradCheck", "prim::TypeCheck")
 
+_CASTS = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional")
+"""In branches that no run takes, torch casts anything to anything, once functions are inlined: runs check that."""
+
 _FORMS: dict[str, Form] = {
     "prim::Constant": _constant,
     "prim::If": _if,
@@ -204,8 +207,9 @@ _FORMS: dict[str, Form] = {
     "onnx::Scan": _scan,
     "prim::CallFunction": _call_function,
     **container_rules.FORMS,
-    **dict.fromkeys(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard"), handing_on(1, 1)),
+    "prim::Guard": handing_on(1, 1),
     **dict.fromkeys(_HANDING_ON, handing_on()),
+    **dict.fromkeys(_CASTS, counts(1, 1)),
     "prim::Enter": counts(1, None),
     "prim::Exit": counts(1, None),
     "prim::GetAttr": _field(1, 1),

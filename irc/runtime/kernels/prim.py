@@ -26,7 +26,7 @@ from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
-from irc.runtime.values import Instance, is_array, is_sequence, is_tuple
+from irc.runtime.values import Instance, describe, is_array, is_mapping, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -190,9 +190,17 @@ def is_instance(node: Node) -> Kernel:
     return one(lambda value: any(is_of(value, type) for type in wanted))
 
 
+@kernel("prim::unchecked_cast")
 @kernel("prim::unchecked_unwrap_optional")
-def unwrap(node: Node) -> Kernel:
-    return one(lambda value: value)
+def cast(node: Node) -> Kernel:
+    type = node.outputs[0].type
+
+    def run(value: Any) -> Any:
+        if is_array(value) or is_sequence(value) or is_mapping(value):  # which nobody may take to have no memory
+            raise Error("IRC424", f"{describe(value)} is no {type}")
+        return value
+
+    return run if type in _PYTHON else one(lambda value: value)
 
 
 # -- values --------------------------------------------------------------------
@@ -246,7 +254,6 @@ def _never(x: Array) -> bool:
 
 _PLAIN: dict[str, Kernel] = {
     "NumToTensor": one(lambda x: np.array(x)),  # floats become float64
-    "unchecked_cast": one(lambda x: x),
     "Uninitialized": lambda: None,
     "min": _extreme(min, operator.lt),
     "max": _extreme(max, operator.gt),
