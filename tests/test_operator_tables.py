@@ -70,7 +70,7 @@ TABLES = {
     "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
     "views": VIEWS,
     "anchors": ANCHORS,
-    "kernels": registered(),
+    "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "heavy": HEAVY,
     "rows": ROWWISE,
     "widened": prepared._WIDENED,

@@ -116,9 +116,8 @@ class Solver(Recorder):
         wild = self.facts.wild_types
         if isinstance(constraint, f.Unknown):
             sets = self.dag.sets
-            new = sets.difference(
-                locations, self.became_unknown
-            )  # each may be what any other is, and is looked at once
+            # Each may be what any other is, and is looked at once.
+            new = sets.difference(locations, self.became_unknown)
             self.became_unknown = sets.union(self.became_unknown, new)
             for location in members(new):
                 if location not in wild:

@@ -27,6 +27,7 @@ from irc.passes.folding import (
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
+from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -82,8 +83,9 @@ class ConstantFold:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fold everything in one walk, for constants are there before the nodes that use them.
 
-        Walks again only if a branch was dropped where something writes, or something was folded after a refusal
-        for want of room: what may not have been constant because of it may be so now.
+        Walks again only if a branch was dropped where something writes, or whose results a caller may write to, or
+        something was folded after a refusal for want of room: what may not have been constant because of it may be
+        so now.
         """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
         folder.walk(graph)
@@ -178,7 +180,7 @@ class _Folder:
             return []
         block = node.blocks[0 if condition else 1]
         taken, returns = list(block.nodes), block.returns
-        self.look_again |= self.rewriter.db.any_writes()
+        self.look_again |= self.rewriter.db.any_writes() or is_function(self.rewriter.graph)
         self.rewriter.hoist(taken, node)
         inside = set(taken)
         for old, new in zip(node.outputs, returns, strict=True):

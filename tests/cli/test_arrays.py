@@ -102,9 +102,9 @@ def test_inputs_are_made_up_in_the_sizes_of_those_given(irc: Command) -> None:
     irc.write("x.npy", np.zeros((3, 2), np.float32))
     given = ("--input", "x=x.npy")
     ran = irc("run", "m.onnx", *given, "--seed", "1")
-    assert (ran.status, ran.err) == (0, "irc: assumed m=1, 2*n=6 (--dim changes that)\n")
+    assert (ran.status, ran.err) == (0, 'irc: assumed m=1, "2*n"=6 (--dim changes that)\n')
     assert "float32 [3, 9]" in ran.out
     assert irc("bench", "m.onnx", *given, "--dim", "m=2").status == 0
     checked = irc("compile", "m.onnx", "--check", *given)
     assert checked.status == 0
-    assert "(with n=3, m=1, 2*n=6)" in " ".join(checked.err.split())
+    assert '(with n=3, m=1, "2*n"=6)' in " ".join(checked.err.split())

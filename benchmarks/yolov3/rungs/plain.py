@@ -12,7 +12,7 @@ from irc.alias import facts as f
 from irc.alias.check import compare
 from irc.alias.facts import NOTHING, Constraint, Element, Facts
 from irc.alias.recorder import Recorder
-from irc.alias.sets import members
+from irc.alias.sets import EMPTY, LocationSet, members
 from irc.alias.solver import Solver
 from irc.alias.summaries import Functions
 from irc.ir import Graph, Module, Value
@@ -29,6 +29,7 @@ class _PlainSolver(Solver):
         self.counters = counters
         self.facts = facts
         self.grown = 0
+        self.became_unknown: LocationSet = EMPTY
         self.dag = SearchingDag(facts, self.all_contents, counters)
         self.index = WriteTable(self.dag)
         self._watched: dict[Element, list[Constraint]] = {}
