@@ -31,6 +31,11 @@ FIRST_OPSET = {
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
 
 
+_ALWAYS_SPELT = frozenset([SWISH])
+"""Those that are spelt out for opsets that have them, too: ONNX Runtime (1.31) cannot run them, but what they are made
+of, which it fuses."""
+
+
 def first_opset(node: Node) -> int:
     """The first opset that has what ``node`` is spelt with, which can be."""
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
@@ -49,9 +54,9 @@ def can_be_spelt(node: Node) -> bool:
 
 
 def spell_out(graph: Graph, opset: int) -> None:
-    """Replace in ``graph`` what ``opset`` does not have, and versions before it, by its operators. Raises IRC350."""
+    """Replace in ``graph`` what ``opset`` and those before it do not have by its operators. Raises IRC350."""
     for node in list(graph.walk()):
-        is_new = min(versions(node.kind), default=FOREVER) > opset
+        is_new = node.kind in _ALWAYS_SPELT or min(versions(node.kind), default=FOREVER) > opset
         spell = _SPELLINGS.get(node.kind) if is_new and can_be_spelt(node) else None
         if spell is None and _has_old_axes(node, opset):
             spell = _axes_as_input
