@@ -100,6 +100,7 @@ ZOO: dict[str, Callable[[], Any]] = {
 
 WORDLESS = {
     **{f"scripted {name}": {"class type"} for name in ("cache", "counter", "instances", "objects", "made when called")},
+    "scripted lists that become one": {"class type"},
     "scripted texts": {"tuple or dictionary"},
 }
 """Modules that set attributes, make objects, or hold constants that have no words."""
