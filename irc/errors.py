@@ -49,7 +49,7 @@ def comes_from_outside(error: BaseException) -> bool:
 
     Its class says so: of the built-in ones, only `TimeoutError` is none of irc's own, which waits for nothing.
     """
-    return isinstance(error, TimeoutError) or type(error).__module__.partition(".")[0] not in _RAISED
+    return isinstance(error, TimeoutError) or package_of(type(error).__module__) not in _RAISED
 
 
 def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
@@ -86,6 +86,11 @@ def described(error: BaseException) -> str:
     from traceback import format_exception_only
 
     return format_exception_only(error)[0].strip()
+
+
+def package_of(module: object) -> str:
+    """The outermost package of a module, by its name."""
+    return str(module).partition(".")[0]
 
 
 def last_line(error: BaseException, counts: Callable[[FrameType], bool]) -> str:

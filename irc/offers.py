@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from irc.errors import Error, described
+from irc.errors import Error, described, package_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -34,4 +33,4 @@ def load(offer: EntryPoint, what: str) -> Any:
 
 def packages() -> set[str]:
     """The packages that offer anything."""
-    return {re.split("[.:]", offer.value)[0] for group in (OPERATORS, PASSES) for offer in offers(group)}
+    return {package_of(offer.value.partition(":")[0]) for group in (OPERATORS, PASSES) for offer in offers(group)}

@@ -56,7 +56,7 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
     """ONNX Runtime, on the processor, node by node: what it fuses of quantised models is not what the nodes say."""
-    for node in proto.graph.node:
+    for node in _nodes_of(proto):
         if node.op_type in ROUGH_IN_ONNXRUNTIME:
             raise Unable(f"it rounds in the midst of {node.op_type}")
     return _onnxruntime(proto, folder, optimised=False)

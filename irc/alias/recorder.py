@@ -21,7 +21,7 @@ from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.tensor import Tensor
-from irc.ir.types import ANY, OptionalType, PrimType, TensorType, Type, UnionType
+from irc.ir.types import OptionalType, TensorType, Type, UnionType
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -57,29 +57,21 @@ class Functional:
         count = len(inputs)
         return not count or count in self._lasts or (count <= self._most and not _may_be_tensor(inputs[-1].type))
 
-    def __call__(self, rec: Recorder, node: Node) -> Steps | None:
-        if self.fits(node) and not node.blocks:
-            return None
-        from irc.alias.rules.calls import opaque
-
-        return opaque(rec, node)
-
 
 def _may_be_tensor(type: Type) -> bool:
-    if isinstance(type, PrimType):
-        return type.name == ANY.name
     if isinstance(type, OptionalType | UnionType):
         return any(map(_may_be_tensor, type.inner))
-    return isinstance(type, TensorType)
+    return isinstance(type, TensorType) or type.is_any
 
 
-class _Rules(dict[str, "Rule | None"]):
-    """Kind of node -> its rule, found when first needed; None if all outputs are fresh and nothing is written.
+OfKind: TypeAlias = "Rule | Functional | None"
+"""The rule for nodes of a kind; None, or `Functional`, if all outputs are fresh and nothing is written."""
 
-    A `Functional` one says so for most nodes.
-    """
 
-    def __missing__(self, kind: str) -> Rule | None:
+class _Rules(dict[str, "OfKind"]):
+    """Kind of node -> its rule, found when first needed."""
+
+    def __missing__(self, kind: str) -> OfKind:
         from irc.alias.rules import find_rule
 
         rule = self[kind] = find_rule(kind)
@@ -94,7 +86,7 @@ def rule_of(node: Node) -> Rule | None:
     return rule_for(node, RULES[node.kind])
 
 
-def rule_for(node: Node, rule: Rule | None) -> Rule | None:
+def rule_for(node: Node, rule: OfKind) -> Rule | None:
     """``rule``, that of the kind of ``node``, as far as it holds for ``node``."""
     if rule is not None and not isinstance(rule, Functional):
         return rule
@@ -145,12 +137,12 @@ class Recorder(Attributes):
         rules = RULES
         for node in block.unchanging_nodes():
             rule = rules[node.kind]
-            if rule is None and node.blocks:
-                rule = rule_of(node)
-            if rule is not None:
-                nested = rule(self, node)
-                if nested is not None:
-                    yield nested
+            if rule is None and not node.blocks:
+                continue
+            rule = rule_for(node, rule)
+            nested = rule and rule(self, node)
+            if nested is not None:
+                yield nested
 
     def _run(self, steps: Steps) -> None:
         """Run ``steps`` and whatever they yield, innermost first: nesting may be deeper than Python's stack."""

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
 
-from irc.errors import Error, cannot, described, last_line
+from irc.errors import Error, cannot, described, last_line, package_of
 from irc.files import open_regular
 from irc.offers import packages
 
@@ -79,7 +79,6 @@ def _place(error: BaseException) -> str:
     offering = packages()
 
     def counts(frame: FrameType) -> bool:
-        package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        return frame.f_code.co_filename in _PATHS or package in offering
+        return frame.f_code.co_filename in _PATHS or package_of(frame.f_globals.get("__name__")) in offering
 
     return last_line(error, counts)

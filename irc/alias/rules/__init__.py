@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import wraps
 from typing import cast
 
-from irc.alias.recorder import RULES, Recorder, Rule, Steps
+from irc.alias.recorder import RULES, OfKind, Recorder, Rule, Steps
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
 from irc.alias.rules.entry import Entry, always
 from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
@@ -85,7 +85,7 @@ def has_rule(kind: str) -> bool:
     return kind in _BY_HAND or kind in _BY_KIND
 
 
-def find_rule(kind: str) -> Rule | None:
+def find_rule(kind: str) -> OfKind:
     """The rule for nodes of ``kind``; None, or `Functional`, if they write nothing and all their outputs are fresh."""
     own = own_rule(kind)
     if own is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Element, Field
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Functional, Recorder, Rule, Steps, rule_for
+from irc.alias.recorder import Functional, OfKind, Recorder, Rule, Steps, rule_for
 from irc.alias.rules.calls import opaque
 from irc.ir import types
 from irc.ir.node import Node
@@ -123,7 +123,7 @@ def _result(info: AliasInfo | None, members: dict[str, list[Part]]) -> Result:
 # -- rules ---------------------------------------------------------------
 
 
-def rule_of_schemas(rows: Sequence[Schema]) -> Rule | None:
+def rule_of_schemas(rows: Sequence[Schema]) -> OfKind:
     """One rule for all overloads of an operator."""
     programs = {compile_schema(row) for row in rows}
     if len(programs) > 1:
@@ -316,7 +316,7 @@ def _bind(rec: Recorder, output: Value, element: Element) -> None:
         rec.bind(output, element)
 
 
-def with_effects(rule: Rule | None, effects: Effects) -> Rule | None:
+def with_effects(rule: OfKind, effects: Effects) -> OfKind:
     """``rule`` for an operator that also uses the random state or acts on the world."""
     if not effects:
         return rule

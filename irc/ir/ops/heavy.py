@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from irc.ir.kinds import MASKED_SOFTMAX
+
 CONTRACTING = frozenset(
     f"onnx::{name}"
     for name in (
@@ -12,7 +14,7 @@ CONTRACTING = frozenset(
 """They sum products: each element of a result takes many multiplications."""
 
 HEAVY = CONTRACTING | {
-    "irc::masked_softmax",
+    MASKED_SOFTMAX,
     *(
         f"onnx::{name}"
         for name in (

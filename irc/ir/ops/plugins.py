@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import RLock
 
-from irc.errors import Error, described, last_line, misfit
+from irc.errors import Error, described, last_line, misfit, package_of
 from irc.ir.ops import onnx_alias
 from irc.offers import OPERATORS, load, offers
 
@@ -65,7 +65,7 @@ def check_callable(what: str, kind: str, function: object) -> None:
 
 def is_foreign(function: object) -> bool:
     """Whether ``function`` is none of irc's own."""
-    return _package(getattr(function, "__module__", "")) != _package(__name__)
+    return package_of(getattr(function, "__module__", "")) != package_of(__name__)
 
 
 def name_of(function: object) -> str:
@@ -77,13 +77,9 @@ def name_of(function: object) -> str:
 
 def fault_of(error: BaseException, function: object) -> str:
     """What ``error`` says, and the line of the package of ``function`` that was last come to before it."""
-    package = _package(getattr(function, "__module__", ""))
-    place = last_line(error, lambda frame: _package(frame.f_globals.get("__name__")) == package)
+    package = package_of(getattr(function, "__module__", ""))
+    place = last_line(error, lambda frame: package_of(frame.f_globals.get("__name__")) == package)
     return f"{described(error)}{place and f' ({place})'}"
-
-
-def _package(module: object) -> str:
-    return str(module).partition(".")[0]
 
 
 def _load(namespace: str) -> None:

@@ -7,6 +7,7 @@ and results whose size is found by looking at the data (NonZero, Unique).
 
 from __future__ import annotations
 
+from irc.ir.kinds import MASKED_SOFTMAX, ROTATE_HALF
 from irc.ir.ops.pointwise import POINTWISE
 
 _BY_SHAPES_ALONE = """
@@ -45,9 +46,7 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
 SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
     | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
-    | dict.fromkeys(
-        ["irc::append_", "irc::masked_softmax", "irc::overwrite", "irc::rotate_half", "irc::slice_scatter"], ()
-    )
+    | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::slice_scatter", MASKED_SOFTMAX, ROTATE_HALF], ())
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
 """Kind -> indexes of those operands, of all operators but the pointwise ones."""

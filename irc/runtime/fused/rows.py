@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.ir.kinds import MASKED_SOFTMAX
 from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Frame, Run, Slots, Step, kernel_step, placed_step, put
 from irc.runtime.fused import tiles
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 ROWWISE = {
     "onnx::Softmax": 13,
     "onnx::LogSoftmax": 13,
-    "irc::masked_softmax": 1,
+    MASKED_SOFTMAX: 1,
     "onnx::LayerNormalization": 17,
     "onnx::RMSNormalization": 23,
 }
