@@ -10,7 +10,7 @@ nothing; only function calls have frames of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,9 +89,9 @@ class Bound:
 class Lowering:
     """Lowers one graph; made for one use.
 
-    Slots belong to *regions*: a loop body and a fusion group are regions of
-    their own, other blocks are part of the one around them. A step may empty
-    only slots of its own region: the next trip needs a loop's captures again.
+    Slots belong to *regions*: a loop body is a region of its own, other blocks
+    are part of the one around them. A step may empty only slots of its own
+    region: the next trip needs a loop's captures again.
 
     Args:
         storage: which values of the graph are one memory.
@@ -159,14 +159,35 @@ class Lowering:
 
     def block(self, block: Block) -> Code:
         """Lower a block that runs at most once for each run of the block around it."""
+        return self._block(block, self._define(block.params, {}), {})
+
+    def inline(self, block: Block, ins: Slots, outs: Slots) -> Code:
+        """Lower a block that runs whenever the block around it does, as a part of that.
+
+        Args:
+            block: it captures nothing.
+            ins: the slots that are its parameters.
+            outs: the slots for what it returns. What it makes is made there; the slots that the code returns are
+                others where a parameter, a constant, or one value twice is returned.
+        """
+        self._slots.update(zip(block.params, ins))
+        returns = reversed([*zip(block.returns, outs)])  # so that the first slot counts of what is returned twice
+        made = {v: s for v, s in returns if v.node is not None and v.node.kind != CONSTANT}
+        code = self._block(block, (), made)
+        code.params = ins
+        return code
+
+    def _block(self, block: Block, params: Slots, given: Mapping[Value, int]) -> Code:
+        """Lower ``block``, whose parameters have slots, and of what it makes the values in ``given``."""
         code = Code()
-        code.params = self._define(block.params)
-        own = set(code.params)
+        code.params = params
+        own = set(params)
         for node in block.nodes:
             if node.kind == CONSTANT:
                 self._place(node)
             else:
-                own.update(self._define(node.outputs))
+                own.update(self._define(node.outputs, given))
+        own.difference_update(given.values())
         code.returns = self.slots(block.returns)
         code.owned = tuple(own.intersection(code.returns))
         live = _Live(self._storages)
@@ -175,7 +196,7 @@ class Lowering:
         for node in reversed(block.nodes):
             if node.kind != CONSTANT:
                 self._lower(node, code)
-        unused = tuple(set(code.params) - live.slots)
+        unused = tuple(own.intersection(code.params) - live.slots)
         code.units, code.breaks = bulks_in_order([node for node, _, _ in reversed(code.nodes)], self._bulk)
         if unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
@@ -198,20 +219,23 @@ class Lowering:
         except KeyError as error:
             raise Error("IRC212", f"%{error.args[0].name} is used where it is not defined") from None
 
-    def _define(self, values: Iterable[Value], region: int | None = None) -> Slots:
-        slots: list[int] = []
-        for value in values:
-            self._slots[value] = len(self.template)
-            slots.append(len(self.template))
-            self.template.append(None)
-            self._regions.append(self._region if region is None else region)
-            self._storages.append(self._storage.of(value))
+    def _define(self, values: Sequence[Value], given: Mapping[Value, int]) -> Slots:
+        """Slots for ``values``, in this region; those in ``given`` have some."""
+        slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
+        for value, slot in zip(values, slots):
+            self._slots[value] = slot
             if value in self._places:
-                self.place_slots[slots[-1]] = self._places[value]
-        return tuple(slots)
+                self.place_slots[slot] = self._places[value]
+        return slots
+
+    def _new_slot(self, value: Value, region: int) -> int:
+        self.template.append(None)
+        self._regions.append(region)
+        self._storages.append(self._storage.of(value))
+        return len(self.template) - 1
 
     def _place(self, node: Node) -> None:
-        (slot,) = self._define(node.outputs, _NOWHERE)
+        slot = self._slots[node.output] = self._new_slot(node.output, _NOWHERE)
         if node.outputs[0].type == FUNCTION:
             if node.outputs[0].uses:  # inlining leaves functions behind that nothing calls
                 self.template[slot] = self._function(node.attributes.get("name", ""))
@@ -227,7 +251,7 @@ class Lowering:
     def _lower(self, node: Node, code: Code) -> None:
         live = self._live[-1]
         ins, outs = self.slots(node.inputs), self.slots(node.outputs)
-        dead = [s for s in outs if s not in live.slots]
+        dead = self.dead(outs)
         live.difference_update(outs)
         self._captured.append(set())
         special = self._specials.get(node.kind)
@@ -237,13 +261,9 @@ class Lowering:
             self.reads.append(frozenset(reads))
             self.overwritten.append(frozenset(self._free))
             self._free.clear()
-        for slot in reads:
-            if slot not in live.slots:
-                if self._regions[slot] == self._region and not any(slot in outer.slots for outer in self._live):
-                    dead.append(slot)
-                if self._regions[slot] != _NOWHERE:
-                    live.update((slot,))
-        code.steps.append(fill_in(tuple([s for s in dead if s not in self.place_slots])))
+        dead += self.dead(reads)
+        live.update([slot for slot in reads if self._regions[slot] != _NOWHERE])
+        code.steps.append(fill_in(tuple(dead)))
         code.nodes.append((node, ins, outs))
         code.kernels += special is None
 
@@ -256,6 +276,16 @@ class Lowering:
         step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
         step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
+
+    def dead(self, slots: Iterable[int]) -> list[int]:
+        """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""
+        return [
+            slot
+            for slot in slots
+            if self._regions[slot] == self._region
+            and slot not in self.place_slots
+            and not any(slot in live.slots for live in self._live)
+        ]
 
     def free(self, ins: Slots, count: int) -> tuple[int, ...]:
         """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.

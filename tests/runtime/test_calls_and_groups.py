@@ -266,7 +266,9 @@ def test_what_a_tail_cannot_allocate_is_not_blamed_on_the_operator_before_it(mon
 
     plan = lower(graph_of(GROUP))
     monkeypatch.setattr(Tail, "run", fail)
-    with pytest.raises(Error, match=r"no such array; inputs: float32\[2, 3\], float32\[3, 3\]") as caught:
+    with pytest.raises(
+        Error, match=r"no such array; inputs: float32\[3\], float32\[2, 3\], float32\[\], float32\[2, 3\]$"
+    ) as caught:
         plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(3, np.float32)])
     assert (caught.value.code, caught.value.where) == ("IRC403", "prim::FusionGroup '%y'")
 

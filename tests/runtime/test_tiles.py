@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from itertools import count
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from irc.ir import Builder, DType, Graph, Tensor, Value, types
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.fused import tiles
 from irc.runtime.plan import Plan, lower
+from irc.runtime.threads import workers
 from tests.runtime.helpers import f32, graph_of
 
 TENSOR = types.tensor(DType.FLOAT)
@@ -215,18 +218,26 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     expected = run(plan, x, x, threads=threads)[0][0]
     (tiling,) = [t for t in _tilings(plan) if t is not None]
     calls: list[int] = []
-    kernel = tiling.operations[2].kernel
+    number, known = count(1), Event()
+    kernel, fail = tiling.operations[2].kernel, workers.Crew.fail
 
     def failing(*inputs: Any, **out: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 5:
+        calls.append(call := next(number))
+        if call == 5:
             raise ValueError("the fifth block")
+        if call > 5:
+            assert known.wait(60)  # on another thread, which began before it could know
         return kernel(*inputs, **out)
+
+    def noted(crew: workers.Crew, error: BaseException) -> None:
+        fail(crew, error)
+        known.set()
 
     operations = list(tiling.operations)
     operations[2] = operations[2]._replace(kernel=failing)
     with monkeypatch.context() as patch:
         patch.setitem(vars(tiling), "operations", operations)
+        patch.setattr(workers.Crew, "fail", noted)
         _fails_in_the_fifth_block(plan, x, threads, calls)
     for _ in range(3):
         same(run(plan, x, x, threads=threads)[0][0], expected)
@@ -283,7 +294,7 @@ with prim::FusionGroup_0 = graph(%p : Tensor, %q : Tensor):
         ("", "%x", "", "", 1),
         ("", "%x", "%z : Tensor = onnx::IsNaN(%a)", ", %z", 0),
         ("", "%x", "", ", %a", 0),
-        ("", "%a", "", "", 0),
+        ("", "%a", "", "", 1),
         ("%b : Tensor = onnx::Transpose(%a)", "%b", "", "", 0),
         ("%b : Tensor = onnx::Transpose(%a)", "%x", "%z : Tensor = onnx::IsNaN(%b)", ", %z", 0),
         ("%b : Tensor = onnx::Transpose(%a)\n%z : Tensor = onnx::Exp(%b)", "%x", "", ", %z", 1),

@@ -8,11 +8,13 @@ from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
-from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, is_located, label, put
+from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
 from irc.runtime.foreign import on_blocks
 from irc.runtime.fused.tiles import Operation, Tail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from irc.ir import Node
     from irc.runtime.lowering import Bound, FillIn, Lowering
     from irc.runtime.prepared import Kept
@@ -25,31 +27,35 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
         raise Error("IRC215", "a fusion group needs its graph as the attribute Subgraph", label(node))
     if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
-    code = lowering.region(subgraph.block)
+    code = lowering.inline(subgraph.block, ins, outs)
     code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
     run = _run_whole(code)
     start = tail_start(lowering.bound, code)
     if start < len(code.steps):
-        run = _run_in_tiles(code, start, find_tail(lowering, code, start))
-
-    given, made = tuple(zip(code.params, ins)), tuple(zip(outs, code.returns))
+        tail = find_tail(lowering, code, start)
+        run = _run_in_tiles(node, code, start, tail, tuple(set(lowering.dead(tail.slots)).difference(code.returns)))
+    moved = [(out, result) for out, result in zip(outs, code.returns) if out != result]
     kept = lowering.bound.prepared.group(node)
 
     def fill_in(dead: Slots) -> Step:
-        emptied = (*code.owned, *dead)
-
-        def step(frame: Frame) -> None:
-            for param, outer in given:
-                frame[param] = frame[outer]
-            run(frame)
-            for outer, result in made:
-                frame[outer] = frame[result]
-            for s in emptied:
-                frame[s] = None
-
+        left = tuple([s for s in dead if s in code.returns or s not in code.captured])  # by the steps inside
+        step = _moving(run, moved, left) if moved or left else run
         return step if kept is None or not set(outs).isdisjoint(dead) else _once(step, kept, outs, dead)
 
     return fill_in
+
+
+def _moving(run: Step, moved: Sequence[tuple[int, int]], dead: Slots) -> Step:
+    """``run``, then what is in the second slot of each pair is put into the first, and ``dead`` are emptied."""
+
+    def step(frame: Frame) -> None:
+        run(frame)
+        for out, result in moved:
+            frame[out] = frame[result]
+        for s in dead:
+            frame[s] = None
+
+    return step
 
 
 def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
@@ -73,13 +79,12 @@ def _run_whole(code: Code) -> Step:
     return lambda frame: execute(code, frame)
 
 
-def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
+def _run_in_tiles(node: Node, code: Code, start: int, tail: Tail, dead: Slots) -> Step:
+    """The steps of ``code``, or from ``start`` on ``tail``, where it can run, which then empties ``dead``."""
     head, rest = _part(code, 0, start), _part(code, start, len(code.steps))
     rest.kernels = len(rest.steps)
     head.kernels = code.kernels - rest.kernels
     results = tuple([code.nodes[start + r - len(tail.slots)][2][0] for r in tail.outputs])
-    own = {*code.params, *(slot for _, _, outs in head.nodes for slot in outs)}
-    dead = tuple(own.intersection(tail.slots).difference(code.returns))
 
     def watched(frame: Frame, watch: Watch) -> None:
         if not watch.in_blocks:
@@ -95,11 +100,11 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
 
     def step(frame: Frame) -> None:
         run: Run = frame[0]
-        if run.watch is not None:
-            watched(frame, run.watch)
-            return
         kernels, member = code.kernels, None
         try:  # as `execute` would, without calls of it: small groups are half as fast with them
+            if run.watch is not None:
+                watched(frame, run.watch)
+                return
             for member in head.steps:
                 member(frame)
             member = None
@@ -111,8 +116,10 @@ def _run_in_tiles(code: Code, start: int, tail: Tail) -> Step:
                 put(frame, results, found, dead)
                 kernels = head.kernels  # the others are counted
         except Exception as error:
-            if member is None or is_located(error):
+            if is_located(error):
                 raise
+            if member is None:  # what the group has read before is gone
+                fail(error, node, [frame[s] for s in tail.slots])
             code.fail(error, member, frame)
         run.counters.kernels += kernels
 
