@@ -7,8 +7,8 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, parse_graph, types
-from irc.runtime.execution import Counters
+from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
+from irc.runtime.execution import Counters, Frame, Slots, Watch
 from irc.runtime.fused.tiles import Tail
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32, graph_of, i64, run
@@ -271,6 +271,44 @@ def test_what_a_tail_cannot_allocate_is_not_blamed_on_the_operator_before_it(mon
     ) as caught:
         plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(3, np.float32)])
     assert (caught.value.code, caught.value.where) == ("IRC403", "prim::FusionGroup '%y'")
+
+
+RETURNS = """
+graph(%x : Float(2), %z : Float(2), %unread : Float(2)):
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2), %c : Float(2), %d : Float(2), %e : Float(2), %f : Float(2) = prim::FusionGroup_0(%a, %z, %z, %unread)
+  %g : Float(2) = onnx::Add(%b, %e)
+  return (%b, %c, %d, %g)
+with prim::FusionGroup_0 = graph(%p : Float(2), %q : Float(2), %r : Float(2), %s : Float(2)):
+  %two : Float(2) = prim::Constant[value=tensor<Float(2)>([2, 2])]()
+  %m : Float(2) = onnx::Mul(%p, %q)
+  %n : Float(2) = onnx::Add(%m, %r)
+  return (%n, %n, %q, %p, %two)
+"""
+
+
+def test_a_group_makes_what_it_returns_where_the_graph_around_it_wants_it():
+    """Nothing is put from slot to slot but what it does not make itself, or returns twice."""
+    plan = lower(graph_of(RETURNS))
+    assert len(plan.template) == len(["run", *"xzu", *"abcdef", *"g", "two", "m"])
+    for _ in range(2):
+        results = plan.run([f32(1, -1), f32(3, 4), f32(0, 0)])
+        assert [r.tolist() for r in results] == [[0, 8], [0, 8], [3, 4], [-1, 9]]
+
+
+class _Seen(Watch):
+    def __init__(self) -> None:
+        self.left: list[int] = []
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        if node.kind == "prim::FusionGroup":
+            self.left.append(sum(value is not None for value in frame[1:]))
+
+
+def test_a_group_leaves_nothing_behind_that_nobody_reads():
+    plan, seen = lower(graph_of(RETURNS)), _Seen()
+    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], watch=seen)
+    assert seen.left == [len(["b", "c", "d", "e", "two"])]
 
 
 def test_one_subgraph_may_serve_two_groups():
