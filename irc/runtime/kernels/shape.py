@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,12 +44,13 @@ def size(node: Node) -> Kernel:
     return run
 
 
-def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
-    """``x`` with shape ``target``: 0 copies a dimension (unless ``allowzero``), -1 is inferred.
+def _sizes(shape: tuple[int, ...], target: list[int], allowzero: bool = False) -> list[int]:
+    """What ``target`` means for arrays of ``shape``: 0 copies a dimension (unless ``allowzero``), -1 is inferred.
 
     Where a copied dimension is 0, anything would do for the -1: it is what it is if that dimension has another size.
+    Otherwise it is left to NumPy.
     """
-    sizes, shape = target, x.shape
+    sizes = target
     if target and min(target) < -1:
         raise Error("IRC421", f"sizes must be at least -1, not {target}")
     if 0 in target and not allowzero:
@@ -62,18 +63,30 @@ def reshape(x: Array, target: list[int], allowzero: bool = False) -> Array:
             own = [d for i, d in enumerate(shape) if i >= len(target) or target[i]]
             rest, left = divmod(math.prod(own), math.prod(d for d in target if d > 0))
             sizes[sizes.index(-1)] = -1 if left else rest
-    try:
-        return x.reshape(sizes)
-    except ValueError:
-        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {target}") from None
+    return sizes
+
+
+def _unfit(x: Array, target: list[int]) -> Error:
+    return Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {target}")
 
 
 @kernel("onnx::Reshape", since=5)
 def reshape_to_input(node: Node) -> Kernel:
+    """To find out which shape is meant takes longer than the rest, and mostly it is what it was the last time."""
     allowzero = bool(node.attributes.get("allowzero", 0))
+    last: tuple[Any, list[int]] = (None, [])
 
     def run(x: Array, target: Array) -> Array:
-        return reshape(x, ints(target), allowzero)
+        nonlocal last
+        told = (x.shape, target.dtype, target.tobytes())
+        known, sizes = last  # both at once: threads that run one model share them
+        if told != known:
+            sizes = _sizes(x.shape, ints(target), allowzero)
+            last = told, sizes
+        try:
+            return x.reshape(sizes)
+        except ValueError:
+            raise _unfit(x, ints(target)) from None
 
     return run
 
@@ -83,7 +96,10 @@ def reshape_to_attribute(node: Node) -> Kernel:
     target: list[int] = list(node.attributes.get("shape", ()))
 
     def run(x: Array) -> Array:
-        return reshape(x, target)
+        try:
+            return x.reshape(_sizes(x.shape, target))
+        except ValueError:
+            raise _unfit(x, target) from None
 
     return run
 
