@@ -41,12 +41,19 @@ def analyze(
 
     Raises:
         TypeError: if ``graph`` is something else, such as a module, or ``noalias`` is one name.
-        Error: IRC341 if something in ``noalias`` is not an input of the graph, nor the name of one.
+        Error: IRC341 if something in ``noalias`` is not an input of the graph, nor the name of one; what `Graph.verify`
+            says of a graph that is so far from well-formed that it cannot be analysed.
     """
     if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         hint = "; give module.main" if isinstance(graph, Module) else ""
         raise TypeError(f"a Graph is analysed, not a {type(graph).__name__}{hint}")
     with no_collection():
         builder = AliasDbBuilder(graph, module, noalias, functions)
-        builder.record()
-        return builder.freeze()
+        try:
+            builder.record()
+            return builder.freeze()
+        except (IndexError, KeyError, TypeError, ValueError):
+            module = module or graph.module
+            for each in (graph, *(module.graphs.values() if module else ())):
+                each.verify()
+            raise

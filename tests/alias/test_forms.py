@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -10,7 +11,8 @@ from irc.alias import analyze, register_rule
 from irc.alias.recorder import Recorder
 from irc.alias.rules import calls, control, objects, tensors
 from irc.errors import Error
-from irc.ir import Node, parse_graph
+from irc.ir import Graph, Node, parse_graph
+from irc.ir.ops.registry import kinds
 
 KINDS = sorted({**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES})
 TYPES = ("Tensor", "int", "(Tensor, Tensor)", "Tensor[]", "Dict(str, Tensor)", "__torch__.M")
@@ -31,10 +33,29 @@ def test_rules_meet_no_form_that_they_cannot_read(kind: str, attributes: str) ->
             try:
                 graph.verify()
             except Error:
+                _analyze_or_say_why_not(graph)
                 continue
             db = analyze(graph)
             for a, b in product(db.values_in_order(), repeat=2):
                 db.may_alias(a, b)
+
+
+def _analyze_or_say_why_not(graph: Graph) -> None:
+    try:
+        analyze(graph)
+    except Error as error:
+        with pytest.raises(Error, match=re.escape(str(error))):
+            graph.verify()
+
+
+@pytest.mark.parametrize("inputs", ["", "%x", "%i, %x", "%x, %x, %x, %x, %x, %x, %x"])
+@pytest.mark.parametrize("outputs", ["", "%a : Tensor = ", "%a : Tensor, %b : Tensor[] = "])
+def test_operators_with_whatever_is_given_and_taken(inputs: str, outputs: str) -> None:
+    """Torch's, that is: what fits none of their rows is unknown code."""
+    for kind in sorted(kind for kind in kinds() if kind.startswith("aten::")):
+        _analyze_or_say_why_not(
+            parse_graph(f"graph(%x : Tensor, %i : int):\n  {outputs}{kind}({inputs})\n  return (%x)\n")
+        )
 
 
 @pytest.mark.parametrize("kind", sorted(tensors.STATISTICS))

@@ -277,9 +277,10 @@ def _view(argument: int, most: int) -> Rule:
     """The only result may share with one argument, of at most so many: by far the most frequent rule."""
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
-        if len(node.inputs) > most:
+        outputs = node.outputs
+        if len(node.inputs) > most or len(outputs) != 1:
             return opaque(rec, node)
-        (output,) = node.outputs
+        output = outputs[0]
         # As `_bind` of `_given`, without two calls: views are what graphs consist of, and it is a tenth of building.
         element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
         if element == NOTHING:
