@@ -23,7 +23,8 @@ from irc.oracles import oracles
 from irc.passes.base import PassContext
 from irc.peers import exact_onnxruntime
 from irc.runtime.arguments import Argument
-from irc.seeded import MAX_ELEMENTS, assumed_sizes, seeded_inputs
+from irc.runtime.values import is_array
+from irc.seeded import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from tests.cli.helpers import model, node, small_model
 
 EXACT = Tolerance(0.0, 0.0)
@@ -467,9 +468,44 @@ def test_numbers_that_are_no_tensors_are_made_up() -> None:
     assert {type(value) for feeds in made for value in feeds.values()} == {int, float, bool}
     assert {feeds["b"] for feeds in made} == {True, False} and len({feeds["f"] for feeds in made}) == 20
     assert len({compiled.run(feeds)["n"] for feeds in made}) > 3
-    for what in ("str", "int[]", "ComplexFloat(2)", "Tensor"):
-        with pytest.raises(Error, match=r"IRC102: input 'x': only real numbers"):
-            seeded_inputs([Argument("x", parse_graph(f"graph(%x : {what}):\n  return (%x)\n").inputs[0].type)], 0)
+
+
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        ("str", "str"),
+        ("String(2, n)", "String(2, 3)"),
+        ("complex", "complex"),
+        ("ComplexFloat(2)", "ComplexFloat(2)"),
+        ("int[]", "[int, int]"),
+        ("Float(n, 2)[]", "[Float(3, 2), Float(3, 2)]"),
+        ("String()[][]", "[[String()], [String()]]"),
+        ("Float(*)[][]?", "[[Float(1)], [Float(1)]]"),
+        ("(Long(n), float[], Bool()?)", "(Long(3), [float], Bool())"),
+    ],
+)
+def test_whatever_holds_numbers_and_strings_is_made_up(what: str, shown: str) -> None:
+    compiled = irc.compile(parse_graph(f"graph(%x : {what}):\n  return (%x)\n"))
+    made = [seeded_inputs(compiled.inputs, seed, {"n": 3}) for seed in range(20)]
+    assert {_form(feeds["x"]) for feeds in made} == {shown}
+    assert len({repr(feeds["x"]) for feeds in made}) > 5
+    assert _form(compiled.run(made[0])["x"]) == shown
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_form, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_form, value))})"
+    return str(TensorType(DType.from_numpy(value.dtype), value.shape)) if is_array(value) else type(value).__name__
+
+
+@pytest.mark.parametrize("what", ["Tensor", "Tensor[]", "Dict(str, Float(2))", "(int, Tensor)", "Device"])
+def test_what_cannot_be_made_up_is_refused(what: str) -> None:
+    arguments = [Argument("x", parse_graph(f"graph(%x : {what}):\n  return (%x)\n").inputs[0].type)]
+    assert not can_be_made_up(arguments[0].type)
+    with pytest.raises(Error, match=r"IRC102: input 'x': only numbers, strings, tensors of them.*: not "):
+        seeded_inputs(arguments, 0)
 
 
 def test_powers_of_two_that_are_made_up_are_numbers() -> None:

@@ -91,7 +91,6 @@ def test_inputs_fit_their_declared_types() -> None:
         assert len(np.unique(x)) > 1
 
 
-@pytest.mark.parametrize(("elem_type", "shape"), [(TensorProto.STRING, [2]), (TensorProto.FLOAT, None)])
-def test_an_input_that_cannot_be_made_up_is_an_error_that_names_it(elem_type: int, shape: list[int] | None) -> None:
+def test_an_input_that_cannot_be_made_up_is_an_error_that_names_it() -> None:
     with pytest.raises(Error, match="input 'x'"):
-        seeded_inputs(model_with_input(elem_type, shape), 0)
+        seeded_inputs(model_with_input(TensorProto.FLOAT, None), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
 from irc.files import open_regular, replacing
 from irc.ir.strings import is_text
-from irc.ir.types import ListType, OptionalType, PrimType
+from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
 MAX_NAME = 2**16 - 1 - len(".npy")
@@ -24,16 +24,17 @@ MAX_NAME = 2**16 - 1 - len(".npy")
 
 
 def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
-    """The values in the files ``given`` as ``NAME=FILE``, by the names of the inputs that they are for."""
+    """The values in the files ``given`` as ``NAME=FILE``, by the names of the inputs that they are for.
+
+    An input that is a list or tuple of tensors is given once for each of them.
+    """
     arguments = {argument.name: argument for argument in model.inputs}
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, list[Array]] = {}
     for name, path in (_name_and_path(text, arguments) for text in given):
-        if name in arrays:
-            raise Error("IRC410", "this input is given twice", f"input {name!r}")
         if name not in arguments:
             raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, arguments)}")
-        arrays[name] = _as_stated(_read(path), arguments[name])
-    return arrays
+        arrays.setdefault(name, []).append(_read(path))
+    return {name: _as_stated(files, arguments[name]) for name, files in arrays.items()}
 
 
 def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
@@ -105,18 +106,28 @@ def _read(path: str) -> Array:
     raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
 
 
-def _as_stated(array: Array, argument: Argument) -> Any:
-    """What ``array`` is as a value of the input: files hold arrays only.
+def _as_stated(arrays: Sequence[Array], argument: Argument) -> Any:
+    """What ``arrays`` are as a value of the input: files hold arrays only.
 
     An array without dimensions is a number or string, one with one dimension a list of them, where the input is one.
     Element types that .npy files have no name for, such as bfloat16, are taken to be those of the input.
     """
     type = argument.type.elem if isinstance(argument.type, OptionalType) else argument.type
+    if isinstance(type, ListType) and not isinstance(type.elem, PrimType):
+        return [_one(array, type.elem) for array in arrays]
+    if isinstance(type, TupleType) and len(arrays) == len(type.elems):
+        return tuple(map(_one, arrays, type.elems))
+    if len(arrays) > 1:
+        raise Error("IRC410", f"this input is given {len(arrays)} times; it is {type}", argument.where)
+    return _one(arrays[0], type)
+
+
+def _one(array: Array, type: Type) -> Any:
     if isinstance(type, PrimType) and array.ndim == 0:
         return array[()]
     if isinstance(type, ListType) and isinstance(type.elem, PrimType) and array.ndim == 1:
         return list(array)
-    stated, found = argument.dtype, array.dtype
+    stated, found = type.dtype and type.dtype.numpy, array.dtype
     is_nameless = found.kind == "V" and found.names is None
     if is_nameless and stated is not None and stated.isbuiltin != 1 and stated.itemsize == found.itemsize:
         return array.view(stated)
@@ -124,23 +135,39 @@ def _as_stated(array: Array, argument: Argument) -> Any:
 
 
 def write_outputs(path: str, results: Mapping[str, Any]) -> None:
-    """Write tensors to a ``.npz`` file, one entry an output.
+    """Write tensors, numbers and strings to a ``.npz`` file: output ``y`` as ``y``, the elements of a list ``y[0]``...
 
     Raises:
         Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
             cannot be written.
     """
     arrays: dict[str, Array] = {}
-    for name, value in results.items():
-        if not is_array(value):
-            raise Error("IRC503", "only tensors can be written to .npz, and this is none", f"output {name!r}")
-        arrays[name] = _storable(value, f"output {name!r}")
+    for name, value in (entry for output in results.items() for entry in _entries(*output)):
+        where = f"output {name!r:.99}"
+        if name in arrays:
+            raise Error("IRC503", "this is the name of two entries", where)
+        if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex | str):
+            what = f"only tensors, numbers, strings and lists of them can be written to .npz, not {describe(value)}"
+            raise Error("IRC503", what, where)
+        arrays[name] = _storable(_as_array(value), where)
         if why := _not_an_entry(name):
-            raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", f"output {name!r:.99}")
+            raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """``value``, or what it holds if it is a list or tuple, with names."""
+    if is_sequence(value):
+        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
+    else:
+        yield name, value
+
+
+def _as_array(value: Any) -> Array:
+    return np.array(value, object) if isinstance(value, str) else np.asarray(value)
 
 
 def _storable(array: Array, where: str) -> Array:

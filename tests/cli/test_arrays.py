@@ -25,9 +25,53 @@ def test_numbers_that_are_no_tensors(irc: Command) -> None:
     assert "IRC412: input 'n': expected a Python int, got float 3.0" in irc("run", "g.ir", *given).err
     result = irc("run", "g.ir", *given[1:])
     assert result.err.endswith("no value for 'n' (int): give --input NAME=FILE.npy, or --seed 0 to make values up\n")
-    result = irc("run", "g.ir", *given[:3])
-    assert result.err.endswith("give --input NAME=FILE.npy\n"), "as --seed makes up no strings"
     assert irc("run", "g.ir", "--seed", "0", *given[2:]).status == 0
+
+
+LISTS = """graph(%l : Float(n)[], %t : (Long(), str[])):
+  %i : Long(), %s : str[] = prim::TupleUnpack(%t)
+  return (%l, %i, %s)
+"""
+
+
+def test_lists_of_tensors_are_given_and_written_one_by_one(irc: Command) -> None:
+    irc.write("g.ir", LISTS)
+    for name, value in {"a": [1, 2], "b": [3, 4, 5]}.items():
+        irc.write(f"{name}.npy", np.array(value, np.float32))
+    irc.write("i.npy", np.array(7))
+    irc.write("s.npy", np.array(["x", "yz"]))
+    given = ["-i", "l=a.npy", "-i", "t=i.npy", "-i", "l=b.npy", "-i", "t=s.npy"]
+    result = irc("run", "g.ir", *given, "-o", "y.npz")
+    assert result.status == 0, result.err
+    with np.load("y.npz") as found:
+        assert {name: found[name].tolist() for name in found.files} == {
+            "l[0]": [1, 2],
+            "l[1]": [3, 4, 5],
+            "i": 7,
+            "s[0]": "x",
+            "s[1]": "yz",
+        }
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["t=i.npy"], "IRC412: input 't': expected a tuple"),
+        (["t=i.npy"] * 3, r"IRC410: input 't': this input is given 3 times; it is \(Long\(\), str\[\]\)"),
+        (["t=i.npy", "t=i.npy", "l=i.npy"], "IRC412: input 'l', element 0: expected elements of type float32"),
+    ],
+)
+def test_lists_that_are_not_what_the_input_is(irc: Command, given: list[str], says: str) -> None:
+    irc.write("g.ir", LISTS)
+    irc.write("i.npy", np.array(7))
+    result = irc("run", "g.ir", "--seed", "0", *[f"-i{text}" for text in given])
+    assert result.status == 1 and re.search(f"^irc: {says}", result.err, re.MULTILINE), result.err
+
+
+def test_entries_of_one_name_are_refused(irc: Command) -> None:
+    irc.write("g.ir", 'graph(%l : Float(2)[], %"l[0]" : Float(2)):\n  return (%l, %"l[0]")\n')
+    result = irc("run", "g.ir", "--seed", "0", "-o", "y.npz")
+    assert "IRC503: output 'l[0]': this is the name of two entries" in result.err and not os.path.exists("y.npz")
 
 
 def test_lists_that_hold_each_other_are_shown_down_to_a_level(irc: Command) -> None:

@@ -168,7 +168,7 @@ def an_unknown_input(irc: Command):
     return [*run(irc, "z", np.zeros((1, 3), np.float32)), "--seed", "0"]
 
 
-@case("given twice")
+@case(r"input 'x': this input is given 2 times; it is Float\(batch, 3\)")
 def an_input_given_twice(irc: Command):
     argv = run(irc, "x", np.zeros((1, 3), np.float32))
     return [*argv, *argv[2:4]]
