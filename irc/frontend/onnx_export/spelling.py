@@ -38,6 +38,8 @@ of, which it fuses."""
 
 def first_opset(node: Node) -> int:
     """The first opset that has what ``node`` is spelt with, which can be."""
+    if node.attributes.get("interleaved"):
+        return 10  # slices with steps
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
     return min(versions("onnx::Erf")) if needs_erf else FIRST_OPSET[node.kind]
 
@@ -94,6 +96,13 @@ class _Emitter:
     def numbers(self, values: Any) -> Value:
         """A constant of integers."""
         return self.constant(np.array(values, np.int64))
+
+    def column(self, x: Value) -> Value:
+        """``x``, whose rank is known, with another axis, of size 1, at its end."""
+        shape = [*(x.type.shape or ()), 1]
+        if self._opset >= AXES_BECAME_INPUT["onnx::Unsqueeze"]:
+            return self.op("Unsqueeze", [x, self.numbers([len(shape) - 1])], shape)
+        return self.op("Unsqueeze", [x], shape, axes=[len(shape) - 1])
 
     def mean(self, x: Value) -> Value:
         """The mean of each row."""
@@ -234,8 +243,14 @@ def _rotate_half(node: Node, emit: _Emitter) -> Value:
     if not shape or not isinstance(width := shape[-1], int):
         raise Error("IRC350", f"{node.kind} can be spelt out for a known last axis only", f"%{node.output.name}")
     axis, half = len(shape) - 1, width // 2
-    first, second = (emit.slice(x, shape, axis, start, half) for start in (0, half))
-    return emit.op("Concat", [emit.op("Neg", [second], second.type.shape or ()), first], shape, axis=axis)
+    interleaved = bool(node.attributes.get("interleaved", 0))
+    starts, step = ((0, 1), 2) if interleaved else ((0, half), 1)
+    first, second = (emit.slice(x, shape, axis, start, half, step) for start in starts)
+    parts = [emit.op("Neg", [second], second.type.shape or ()), first]
+    if not interleaved:
+        return emit.op("Concat", parts, shape, axis=axis)
+    pairs = emit.op("Concat", [emit.column(part) for part in parts], [*shape[:-1], half, 2], axis=axis + 1)
+    return emit.op("Reshape", [pairs, emit.numbers([0] * axis + [width])], shape)
 
 
 def _masked_softmax(node: Node, emit: _Emitter) -> Value:

@@ -12,7 +12,8 @@ ROWS = (
     irc::slice_scatter_(Tensor(a!) self, Tensor src) -> Tensor(a!)
     # Softmax along the attribute axis, and 0 where that is not a number.
     irc::masked_softmax(Tensor self) -> Tensor
-    # The second half of the last axis, which has an even size, with the other sign, before the first.
+    # The second half of the last axis, which has an even size, with the other sign, before the first; with the
+    # attribute interleaved = 1, likewise of each two neighbours.
     irc::rotate_half(Tensor self) -> Tensor
     # A copy of self overwritten by src of the same shape, which torch's in-place operators could write there: no float
     # into integers. With the attribute same_type, both must have one element type.

@@ -1,7 +1,8 @@
-"""Rotary positions as PyTorch's exporters write them: ``cat((-x[..., n // 2:], x[..., :n // 2]), -1)``.
+"""Rotary positions as PyTorch's exporters write them.
 
-Two slices, a sign and Concat are one copy, `irc::rotate_half`, twice in each layer of many decoders. Written as ONNX it
-is spelt out again (`irc.frontend.onnx_export.spelling`).
+``cat((-x[..., n // 2:], x[..., :n // 2]), -1)`` is four operators, and seven are
+``stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)``: each is one copy, `irc::rotate_half`, twice in each layer of
+many decoders. Written as ONNX it is spelt out again (`irc.frontend.onnx_export.spelling`).
 """
 
 from __future__ import annotations
@@ -12,41 +13,65 @@ from irc.ir.kinds import ROTATE_HALF
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from irc.ir import Node, Value
 
 
 @rewrite("Concat")
 def rotated_halves(m: Match) -> Value | None:
     """The second half of the last axis, with the other sign, before the first."""
-    if len(m.node.inputs) != 2:
+    rank = m.output.type.rank
+    if len(m.node.inputs) != 2 or not rank or m.types.attr("axis", 1) not in (-1, rank - 1):
         return None
-    first, last = m.node.inputs
-    sign, second = first.made_by("onnx::Neg"), last.made_by("onnx::Slice")
-    part = None if sign is None else sign.inputs[0].made_by("onnx::Slice")
-    if sign is None or second is None or part is None or part.inputs[0] is not second.inputs[0]:
+    return _rotated(m, m.node.inputs, [], interleaved=False)
+
+
+@rewrite("Reshape")
+def rotated_pairs(m: Match) -> Value | None:
+    """Of each two neighbours on the last axis the second, with the other sign, before the first."""
+    concat = m.producer(0, "Concat")
+    rank = m.output.type.rank
+    if concat is None or len(concat.inputs) != 2 or not rank or m.types_of(concat).attr("axis", 1) not in (-1, rank):
         return None
-    x = part.inputs[0]
-    rank, width = x.type.rank, m.size(x, -1) if x.type.rank else None
-    if (
-        not rank
-        or not isinstance(width, int)
-        or width < 2
-        or width % 2
-        or m.types.attr("axis", 1) not in (-1, rank - 1)
-    ):
+    columns = [value.made_by("onnx::Unsqueeze") for value in concat.inputs]
+    found = [node for node in columns if node is not None and _axes(m, node) in ([-1], [rank])]
+    if len(found) != 2 or not m.is_fixed(m.output):  # which shares with what Concat makes
         return None
+    return _rotated(m, [node.inputs[0] for node in found], [concat, *found], interleaved=True)
+
+
+def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, interleaved: bool) -> Value | None:
+    """The operator, if both parts are cut out of one value, the first of them with another sign."""
+    sign, first = parts[0].made_by("onnx::Neg"), parts[1].made_by("onnx::Slice")
+    second = None if sign is None else sign.inputs[0].made_by("onnx::Slice")
+    if sign is None or first is None or second is None or second.inputs[0] is not first.inputs[0]:
+        return None
+    x = first.inputs[0]
+    width = m.size(x, -1) if x.type.rank else None
+    if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_shape(x)):
+        return None  # the parts of Concat are as large as it is, but for its axis
     half = width // 2
-    if _begins(m, second, half) != 0 or _begins(m, part, half) not in (half, -half):
+    begin, step = (1, 2) if interleaved else (half, 1)
+    if _begins(m, first, half, step) not in (0, -width) or _begins(m, second, half, step) not in (begin, begin - width):
         return None
-    return m.new(ROTATE_HALF, [x], m.output.type) if m.still_holds_here([sign, second, part]) else None
+    earlier = [sign, first, second, *between]
+    attributes = {"interleaved": 1} if interleaved else {}
+    return m.new(ROTATE_HALF, [x], m.output.type, attributes) if m.still_holds_here(earlier) else None
 
 
-def _begins(m: Match, node: Node, count: int) -> int | None:
-    """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one."""
+def _axes(m: Match, node: Node) -> list[int] | None:
+    """The axes that an Unsqueeze is told."""
+    types = m.types_of(node)
+    return types.ints(1) if types.version >= 13 else types.attr("axes")
+
+
+def _begins(m: Match, node: Node, count: int, step: int) -> int | None:
+    """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step."""
     types, rank = m.types_of(node), node.inputs[0].type.rank
     by_inputs = types.version >= 10
     starts, axes = (types.ints(1), types.ints(3)) if by_inputs else (types.attr("starts"), types.attr("axes"))
     steps = types.ints(4) if by_inputs and types.has(4) else [1]
-    if starts is None or len(starts) != 1 or not rank or axes not in ([-1], [rank - 1]) or steps != [1]:
+    if starts is None or len(starts) != 1 or not rank or axes not in ([-1], [rank - 1]) or steps != [step]:
         return None
     return starts[0] if m.size(node.output, -1) == count else None

@@ -66,15 +66,21 @@ def _angles(table: Array, positions: Array | None, width: int, shape: tuple[int,
     return table[:, :, None, :]
 
 
+_EVEN, _ODD = slice(None, None, 2), slice(1, None, 2)
+
+
 @kernel("irc::rotate_half")
-def _rotate_half(_: Node) -> Kernel:
+def _rotate_half(node: Node) -> Kernel:
+    interleaved = bool(node.attributes.get("interleaved", 0))
+
     def run(x: Array, out: Array | None = None) -> Array:
         if not x.ndim or x.shape[-1] % 2:
             raise Error("IRC421", f"the last axis of the shape {list(x.shape)} has no halves")
         half = x.shape[-1] // 2
         result = np.empty(x.shape, x.dtype) if out is None else out
-        negative(x[..., half:], result[..., :half])
-        result[..., half:] = x[..., :half]
+        first, second = (_EVEN, _ODD) if interleaved else (slice(half), slice(half, None))
+        negative(x[..., second], result[..., first])
+        result[..., second] = x[..., first]
         return result
 
     return run
