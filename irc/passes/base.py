@@ -102,11 +102,9 @@ class PassContext:
         return lent
 
     def _analyze(self, graph: Graph, module: Module | None) -> AliasDb:
-        from irc.alias import AliasDbBuilder  # not needed by pipelines that never ask
+        from irc.alias import analyze  # not needed by pipelines that never ask
 
-        builder = AliasDbBuilder(graph, module, functions=self._known_functions(graph))
-        builder.record()
-        return builder.freeze()
+        return analyze(graph, module, functions=self._known_functions(graph))
 
     def _known_functions(self, graph: Graph) -> Functions | None:
         """What all analyses share of functions; None where some may be changing."""

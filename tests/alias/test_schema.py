@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
-from irc.ir.ops import Effects, effects_of, resolve, schema_of, schemas
+from irc.ir.ops import Effects, effects_of, register, resolve, schema_of, schemas
 from irc.ir.ops.registry import kinds
 from irc.ir.schema import AliasInfo, Schema
 from irc.ir.schema_parser import parse_schema
@@ -176,6 +176,23 @@ T, INT, F = types.TENSOR, types.INT, types.FLOAT
 )
 def test_overloads(kind: str, inputs: tuple[types.Type, ...], expected: str | None) -> None:
     assert overload(kind, *inputs) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        (T, True),
+        (INT, True),
+        (types.UnionType((T, INT)), True),
+        (types.UnionType((INT, T)), True),
+        (types.UnionType((T, INT, types.STR)), False),
+        (types.STR, False),
+        (types.ANY, True),
+    ],
+)
+def test_a_union_takes_unions_of_its_members(given: types.Type, fits: bool) -> None:
+    register("my::union(Union(Tensor, int) x) -> Tensor")
+    assert overload("my::union", given) == ("" if fits else None)
 
 
 def test_effects_depend_on_the_arguments() -> None:

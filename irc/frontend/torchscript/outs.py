@@ -10,7 +10,7 @@ from __future__ import annotations
 from irc.ir import Builder, Graph, Module, Node
 from irc.ir.constants import is_none
 from irc.ir.ops import resolve, schemas
-from irc.ir.ops.resolution import accepts
+from irc.ir.ops.resolution import takes
 from irc.ir.schema import Schema
 from irc.ir.types import INT, TENSOR, TensorType
 
@@ -78,9 +78,9 @@ def _has_out(node: Node) -> bool:
     if not node.kind.startswith("aten::") or len(node.inputs) < 2 or len(node.outputs) != 1:
         return False
     kinds = [v.type for v in node.inputs]
-    if not isinstance(kinds[-1], TensorType) or accepts(node.kind, kinds):
+    if not isinstance(kinds[-1], TensorType) or takes(node.kind, kinds):
         return False
-    return may_have_out(node.kind) and accepts(node.kind, kinds[:-1])
+    return may_have_out(node.kind) and takes(node.kind, kinds[:-1])
 
 
 def may_have_out(kind: str) -> bool:

@@ -46,7 +46,7 @@ def resolve(node: Node) -> Schema | None:
     return loose
 
 
-def accepts(kind: str, actual: list[Type]) -> bool:
+def takes(kind: str, actual: list[Type]) -> bool:
     """Whether an overload of the operator ``kind`` takes arguments of these types."""
     return any(_fits(schema, actual) is not None for schema in schemas(kind))
 
@@ -121,7 +121,10 @@ def _argument_fits(formal: Argument, actual: Type, bound: dict[str, Type]) -> bo
 
 
 def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
-    """Whether a value of type ``actual`` may be given for ``formal``; binds type variables."""
+    """Whether every value of type ``actual`` may be given for ``formal``; binds type variables.
+
+    (What is verified is less: that types do not contradict each other, `irc.ir.verify.type_relation.accepts`.)
+    """
     if isinstance(formal, TypeVar):
         have = bound.setdefault(formal.name, actual)
         return (
@@ -136,7 +139,8 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
     if isinstance(formal, TensorType):
         return isinstance(actual, TensorType)
     if isinstance(formal, UnionType):
-        return any(matches(f, actual, bound) for f in formal.members)
+        given = actual.members if isinstance(actual, UnionType) else (actual,)
+        return all(any(matches(f, a, bound) for f in formal.members) for a in given)
     if formal.inner:
         fits = formal.__class__ is actual.__class__ and len(formal.inner) == len(actual.inner)
         return fits and all(matches(f, a, bound) for f, a in zip(formal.inner, actual.inner))
