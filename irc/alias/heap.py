@@ -71,9 +71,14 @@ class Heap(ABC):
         if base in facts.unknown_atoms or base in facts.wild_types:
             self.escape(source)
         elif self._is_location(base):
-            self.point(self.content(base, field, type), source)
+            self.put(base, field, source, type)
         else:
             self.constrain(f.Store(base, field, facts.same(source), type))
+
+    def put(self, location: Element, field: Field, source: Element, type: Type) -> None:
+        """Store into the object at ``location``, which is known. Tensors, which unions may be, too, hold nothing."""
+        if self.facts.type_of(location).__class__ is not TensorType:
+            self.point(self.content(location, field, type), source)
 
     def _is_location(self, base: Element) -> bool:
         """Whether ``base`` is one known location, which may be unknown memory besides.

@@ -131,7 +131,7 @@ class Solver(Recorder):
                 if location in wild:
                     self.escape(constraint.source)
                 else:
-                    self.point(self.content(location, constraint.field, constraint.type), constraint.source)
+                    self.put(location, constraint.field, constraint.source, constraint.type)
 
     def _postpone(self, element: Element, more: LocationSet) -> None:
         """``element``, which is known, grows by ``more`` when its turn comes."""

@@ -423,3 +423,27 @@ def test_what_is_loaded_from_an_element_is_loaded_from_another_now() -> None:
     replace(c, "v", "l")
     assert c.db.may_alias(c["b"], c["w"])
     c.db.check()
+
+
+UNION = """
+graph(%x : Tensor, %no : bool, %z : int):
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %u : Union(Tensor, Tensor[]) = prim::If(%no)
+    block0():
+      -> (%l)
+    block1():
+      -> (%a)
+  %m : Tensor[] = prim::unchecked_cast(%u)
+  %e : Tensor = aten::__getitem__(%m, %z)
+  %q : Tensor[] = aten::append(%m, %e)
+  return (%e, %l)
+"""
+
+
+def test_what_is_stored_through_a_union_is_stored_in_no_tensor() -> None:
+    c = Case(UNION)
+    assert c.alias("a", "e")
+    replace(c, "u", "a")
+    assert not c.alias("a", "e")
+    c.db.check()
