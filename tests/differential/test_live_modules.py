@@ -454,6 +454,21 @@ def test_saved_and_frozen_modules(tmp_path: Path) -> None:
     check(torch.jit.freeze(script), inputs, "default", calls=1)
 
 
+def test_lists_of_tensors_that_freezing_folds() -> None:
+    """Indices, which text shows as torch displays tensors, or not at all."""
+
+    class Indices(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            y = x.clone()
+            y[torch.tensor([0, 2]), :, torch.tensor([1, 1])] = torch.tensor([[1.5, 2, 3], [4, 5, 6]])
+            chosen = y[torch.tensor([True, False, True, False])]
+            return y, chosen, x[:, torch.tensor([2, 0])], x[torch.arange(0)], x[torch.arange(50) % 4]
+
+    traced = torch.jit.freeze(torch.jit.trace(Indices().eval(), torch.randn(4, 3, 5)))
+    assert "annotate(List[Optional[Tensor]], [None,  2  0 [ CPULongType{2} ]])" in str(traced.graph)
+    check(traced, [torch.randn(4, 3, 5)], "default", calls=1)
+
+
 def test_submodules_and_methods() -> None:
     class Two(torch.nn.Module):
         def __init__(self) -> None:

@@ -78,6 +78,13 @@ def test_tensors_that_torchscript_writes_exactly(text: str, of_type: str, elemen
     assert of_type.startswith(("Tensor", found.dtype.label))
 
 
+def test_lists_of_tensors_as_torch_displays_them() -> None:
+    items = "<Tensor>, None,  0  2 [ CPULongType{2} ], [ CPULongType{0} ],  0.25 [ CPUFloatType{1} ]"
+    absent, none, two, empty, rounded = constant(f"annotate(List[Optional[Tensor]], [{items}])", "Tensor?[]")
+    assert (none, two.numpy().tolist(), empty.type) == (None, [0, 2], types.tensor(DType.INT64, (0,)))
+    assert rounded.is_absent and isinstance(absent, Opaque)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -66,7 +66,7 @@ class AttributeParser:
             scan.fail(f"values nest deeper than {MAX_LITERAL_DEPTH} levels", code="IRC113")
         if (tensor := self._tensors.parse(declared)) is not None:
             return tensor
-        if depth == 1 and (tensor := self._tensors.parse_display()) is not None:
+        if (tensor := self._tensors.parse_display()) is not None:
             return tensor
         if scan.accept("["):
             return self._items("]", depth)
