@@ -18,7 +18,7 @@ LAYERS: dict[str, set[str]] = {
     "alias": set(),
     "passes": set(),
     "fuser": set(),
-    "runtime": {"passes"},
+    "runtime": {"passes", "fuser"},
     "frontend": {"fuser", "runtime"},
 }
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it

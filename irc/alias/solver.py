@@ -201,6 +201,9 @@ class Solver(Recorder):
         False if that is too much to follow.
         That is where loads and stores were resolved through ``old``, or where
         it escaped or was declared unknown: all of that would have to be taken back.
+
+        (What is taken back by `Region` is followed value by value: for a chain of 2,000 reshapes, each of them twice,
+        cse, dce and fuse took 56 s with that alone, and take 0.3 with this.)
         """
         facts, dag = self.facts, self.dag
         if old == new:
