@@ -15,7 +15,7 @@ from irc.ir.fixed_sizes import sizes_text
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, ListType, OptionalType, Shape, TensorType, TupleType, Type
 from irc.runtime.arguments import Argument
-from irc.runtime.values import is_array
+from irc.runtime.values import is_array, is_sequence
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,8 +83,20 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
 
 def given_sizes(arguments: Iterable[Argument], given: Mapping[str, Any]) -> dict[str, int]:
     """The named dimensions of those of ``arguments`` that ``given`` has arrays for, with the sizes that these have."""
-    arrays = ((a.shape or (), given[a.name]) for a in arguments if is_array(given.get(a.name)))
-    return {name: n for shape, array in arrays for name, n in zip(shape, array.shape) if isinstance(name, str)}
+    found = (size for a in arguments if a.name in given for size in _sizes_of(given[a.name], a.type))
+    return dict(found)
+
+
+def _sizes_of(value: Any, type: Type) -> Iterator[tuple[str, int]]:
+    """The named dimensions of what ``value``, which may not be of ``type``, holds, with their sizes."""
+    if isinstance(type, OptionalType):
+        yield from _sizes_of(value, type.elem)
+    elif isinstance(type, ListType | TupleType) and is_sequence(value):
+        types = type.inner * len(value) if isinstance(type, ListType) else type.inner
+        for part, of in zip(value, types):
+            yield from _sizes_of(part, of)
+    elif is_array(value):
+        yield from ((name, n) for name, n in zip(type.shape or (), value.shape) if isinstance(name, str))
 
 
 def assumption(sizes: Mapping[str, int]) -> str:

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import irc
 from irc.alias import analyze, register_rule
 from irc.catalog import place
 from irc.errors import Error, misfit
@@ -370,6 +371,22 @@ def test_rows_of_pointwise_operators_say_what_such_do(row: str) -> None:
         register(row, pointwise=True)
     with pytest.raises(Error, match=r"IRC203.*a pointwise operator makes one tensor of tensors"):
         register(row.replace("com.example::Refused", "onnx::Relu"))
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_operands_of_pointwise_operators_may_be_absent(passes: str) -> None:
+    register("com.example::Twice(Tensor x, Tensor? by) -> Tensor", pointwise=True)
+    twice = kernel("com.example::Twice")
+    twice(lambda node: lambda x, by=None, out=None: np.multiply(x, 2 if by is None else by, out=out))
+    text = """graph(%x : Float(3, 2)):
+      %none : NoneType = prim::Constant()
+      %n : Float(3, 2) = onnx::Neg(%x)
+      %y : Float(3, 2) = com.example::Twice(%n, %none)
+      %z : Float(3, 2) = com.example::Twice(%y, %x)
+      return (%z)
+    """
+    model = irc.compile(parse_graph(text), passes)
+    assert model.run({"x": np.full((3, 2), 3, np.float32)})["z"].tolist() == [[-18, -18]] * 3
 
 
 def test_pointwise_operators_have_no_effects() -> None:

@@ -15,6 +15,7 @@ from irc.alias.locations import Kind, Location
 from irc.alias.memory_types import overlap
 from irc.alias.rules import register as register_rule
 from irc.alias.summaries import Functions
+from irc.errors import Error
 from irc.ir.bulk import no_collection
 from irc.ir.graph import Graph, Module
 from irc.ir.value import Value
@@ -52,7 +53,7 @@ def analyze(
         try:
             builder.record()
             return builder.freeze()
-        except (IndexError, KeyError, TypeError, ValueError):
+        except (Error, IndexError, KeyError, TypeError, ValueError):
             module = module or graph.module
             for each in (graph, *(module.graphs.values() if module else ())):
                 each.verify()

@@ -163,6 +163,8 @@ class Recorder(Attributes):
 
     def bind(self, value: Value, element: Element) -> None:
         """``value`` denotes what ``element`` does."""
+        if element.__class__ is not int:  # anybody may have written the rule
+            raise Error("IRC305", f"an alias rule binds it to {element!r}, which is no element", f"%{value.name}")
         self.facts.elements[value] = self.facts.same(element)
 
     def own(self, value: Value, element: Element) -> None:

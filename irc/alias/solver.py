@@ -77,12 +77,9 @@ class Solver(Recorder):
                 if not before:
                     self.analyse_node(node)
                     if v not in elements:
-                        raise Error(
-                            "IRC213",
-                            f"the alias rule of {node.kind} says nothing of this output: verify the graph; if it "
-                            "keeps the rules of the IR, it is the alias rule that must bind every output",
-                            f"%{v.name}",
-                        )
+                        node.graph.verify()  # which says what is wrong with a node that its rule could not read
+                        message = f"the alias rule of {node.kind} says nothing of this output: it must bind every one"
+                        raise Error("IRC305", message, f"%{v.name}")
         return elements[value]
 
     def point(self, source: Element, target: Element) -> None:

@@ -141,6 +141,9 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
         Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
             cannot be written.
     """
+    for name, value in results.items():
+        if is_sequence(value) and not value:
+            say(f"output {name!r} is an empty list: {path} has no entry for it")
     arrays: dict[str, Array] = {}
     for name, value in (entry for output in results.items() for entry in _entries(*output)):
         where = f"output {name!r:.99}"

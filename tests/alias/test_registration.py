@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from irc.alias import AliasDb, analyze, register_rule
-from irc.alias.recorder import Recorder
+from irc.alias import AliasDb, analyze, register_rule, rules
+from irc.alias.recorder import Recorder, Rule
 from irc.alias.rules import schema_rule
 from irc.errors import Error
-from irc.ir import Builder, Graph, Node, Value, types
+from irc.ir import Block, Builder, Graph, Node, Value, types
 from irc.ir.ops import Effects, schema_of
 from irc.ir.ops import register as register_schema
 from irc.ir.types import ListType
@@ -149,6 +151,34 @@ def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> N
     assert message in caught.value.message
     db, a, _, node = graph_of("third::wrong")
     assert db.may_alias(node.output, a), "opaque, for nothing is known"
+
+
+def _fails(rec: Recorder, node: Node) -> None:
+    raise ValueError("boo")
+
+
+def _fails_later(rec: Recorder, node: Node) -> Iterator[Block]:
+    yield from ()
+    raise ValueError("boo")
+
+
+def _binds_none(rec: Recorder, node: Node) -> None:
+    rec.bind(node.output, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (_fails, r"its alias rule, .*_fails, fails: ValueError: boo \(.*test_registration.py:\d+\)"),
+        (_fails_later, r"its alias rule, .*_fails_later, fails: ValueError: boo \(.*test_registration.py:\d+\)"),
+        (_binds_none, "an alias rule binds it to None, which is no element"),
+    ],
+)
+def test_rules_that_fail_are_blamed(rule: Rule, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_BY_HAND", dict(rules._BY_HAND))
+    register_rule("third::fails", rule)
+    with pytest.raises(Error, match=f"^IRC305: .*: {says}"):
+        graph_of("third::fails")
 
 
 @pytest.mark.parametrize("noalias", [(), ("x",)])

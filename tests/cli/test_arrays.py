@@ -53,6 +53,25 @@ def test_lists_of_tensors_are_given_and_written_one_by_one(irc: Command) -> None
         }
 
 
+def test_sizes_of_lists_are_those_of_what_is_made_up(irc: Command) -> None:
+    lines = ["graph(%y : Float(n, 3)[], %z : Float(n, m)):", "  %i : int = prim::Constant[value=0]()"]
+    lines += ["  %h : Tensor = aten::__getitem__(%y, %i)", "  %c : Tensor = onnx::Concat[axis=1](%z, %h)"]
+    irc.write("g.ir", "\n".join([*lines, "  return (%c)"]))
+    irc.write("y.npy", np.ones((2, 3), np.float32))
+    given = ["-i", "y=y.npy", "-i", "y=y.npy"]
+    result = irc("run", "g.ir", "--seed", "0", *given)
+    assert (result.out[:18], result.err) == ("c: float32 [2, 4] ", "irc: assumed m=1 (--dim changes that)\n")
+    assert irc("compile", "g.ir", "--check", *given).status == 0
+
+
+def test_an_empty_list_is_missed_in_an_archive(irc: Command) -> None:
+    irc.write("g.ir", "graph(%y : int[], %b : bool):\n  return (%y, %b)\n")
+    irc.write("y.npy", np.zeros(0, np.int64))
+    result = irc("run", "g.ir", "--seed", "0", "-i", "y=y.npy", "-o", "y.npz")
+    assert (result.status, result.err) == (0, "irc: output 'y' is an empty list: y.npz has no entry for it\n")
+    assert np.load("y.npz").files == ["b"]
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -289,6 +289,15 @@ def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
     assert (caught.value.code, caught.value.where) == ("IRC305", "%y = test::odd")
 
 
+@pytest.mark.parametrize("answer", [[], [TensorType(), TensorType()]])
+def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer, monkeypatch):
+    monkeypatch.setitem(context._RULES, "test::odd", lambda types: answer)
+    graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
+    graph.set_outputs([b.op("test::odd", x, name="y")])
+    with pytest.raises(Error, match=r"IRC305.*must return a type for each result, not \[.*\]: 1 result$"):
+        Inference(graph).run()
+
+
 ODD_TYPES = [
     (TensorType(np.float32, (3,)), "the element type of a tensor is a DType.*, not <class 'numpy.float32'>"),
     (ListType(TensorType("Float")), "the element type of a tensor is a DType.*, not 'Float'"),

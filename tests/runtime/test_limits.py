@@ -69,6 +69,13 @@ def refused(compiled: Any, feeds: dict[str, Any], code: str, *words: str, **limi
     assert CURRENT.guard is None
 
 
+def test_what_an_operator_was_given_is_not_called_absent() -> None:
+    compiled = node_model("Exp", {"x": ONE})
+    with pytest.raises(irc.Error, match=r"^IRC442: onnx::Exp '%?\w+': .*in use") as caught:
+        compiled.run({"x": ONE}, limits=Limits(bytes=10))
+    assert "absent" not in caught.value.message
+
+
 FOREVER = np.array(2**62)
 ONE = np.ones(4, np.float32)
 

@@ -8,7 +8,8 @@ that none of these knows is opaque.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import cast
 
@@ -20,7 +21,7 @@ from irc.errors import Error
 from irc.ir import ops
 from irc.ir.block import Block
 from irc.ir.node import Node
-from irc.ir.ops.plugins import check_callable, check_kind, load_for
+from irc.ir.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
 from irc.ir.ops.registry import on_change
 
 _BY_KIND: dict[str, Entry] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
@@ -42,21 +43,33 @@ def register(kind: str, rule: Rule | None) -> None:
 
 
 def _checked(kind: str, rule: Rule) -> Rule:
-    """``rule``, which raises IRC305 where it yields anything but blocks."""
+    """``rule``, which raises IRC305 where it fails or yields anything but blocks."""
 
     @wraps(rule)
     def checked(rec: Recorder, node: Node) -> Steps | None:
-        steps = rule(rec, node)
-        return None if steps is None else _blocks(kind, steps)
+        with _blamed(kind, rule):
+            steps = rule(rec, node)
+        return None if steps is None else _blocks(kind, rule, steps)
 
     return checked
 
 
-def _blocks(kind: str, steps: object) -> Steps:
-    for step in cast("Iterable[object]", steps) if isinstance(steps, Iterable) else (steps,):
-        if not isinstance(step, Block | Iterator):
-            raise Error("IRC305", f"its alias rule must yield the blocks that run, not {step!r}", kind)
-        yield step if isinstance(step, Block) else _blocks(kind, cast("object", step))
+@contextmanager
+def _blamed(kind: str, rule: Rule) -> Generator[None]:
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        raise Error("IRC305", f"its alias rule, {name_of(rule)}, fails: {fault_of(error, rule)}", kind) from error
+
+
+def _blocks(kind: str, rule: Rule, steps: object) -> Steps:
+    with _blamed(kind, rule):
+        for step in cast("Iterable[object]", steps) if isinstance(steps, Iterable) else (steps,):
+            if not isinstance(step, Block | Iterator):
+                raise Error("IRC305", f"its alias rule must yield the blocks that run, not {step!r}", kind)
+            yield step if isinstance(step, Block) else _blocks(kind, rule, cast("object", step))
 
 
 def _forget(kind: str) -> None:

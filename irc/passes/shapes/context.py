@@ -29,6 +29,7 @@ from irc.ir.types import (
 )
 from irc.ir.verify.type_rules import type_fault
 from irc.passes.base import describe
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -107,6 +108,8 @@ def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
     if is_foreign(rule):
         try:
             told = [_checked(type) for type in told]
+            if len(told) != len(types.node.outputs):
+                raise _NoTypeError(f": {count(len(types.node.outputs), 'result')}")
         except _NoTypeError as error:
             message = f"its shape rule, {name_of(rule)}, must return a type for each result, not {found!r}{error}"
             raise Error("IRC305", message, describe(types.node)) from None

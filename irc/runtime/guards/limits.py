@@ -19,7 +19,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.runtime.execution import Watch
+from irc.runtime.execution import Watch, label
 from irc.runtime.guards.growth import expected_bytes
 from irc.runtime.memory.held import HeldBytes
 from irc.runtime.memory.live import LiveBytes
@@ -129,7 +129,8 @@ class Warden(Watch):
         del changing, made
         in_use = self._in_use(0)
         if in_use > self.most_bytes:
-            raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use")
+            error = self._too_large(f"its results are alive, {count(in_use, 'byte')} in use")
+            raise Error(error.code, error.message, label(node))  # what it was given may be gone
 
     def leave(self, made: Any) -> None:
         """Count that no more."""

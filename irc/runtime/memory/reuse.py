@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.types import TensorType
 from irc.runtime.binding import can_overwrite, fits, takes_out
 from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
@@ -48,7 +49,8 @@ def reusing_step(
         if not candidates:
             return kernel_step(kernel, ins, outs, dead)
         step = _any_arity(kernel, ins, outs[0], dead, candidates, like, 1 if scatters else len(ins))
-        if like == 0 and candidates[0] == 0 and len(ins) <= 2:
+        is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
+        if like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
             return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
 
