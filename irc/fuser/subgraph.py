@@ -45,7 +45,10 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     group = outer.create(GROUP, attributes={"Subgraph": graph}).insert_after(nodes[-1])
     inputs = _Inputs(graph)
     inside = set(nodes)
-    operators = [node for node in nodes if node.kind != CONSTANT or not inputs.take_constant(node, db)]
+    operators = [node for node in nodes if node.kind != CONSTANT]
+    for node in nodes:
+        if node.kind == CONSTANT:
+            inputs.take_constant(node, db)
     for node in operators:
         if not inside.issuperset([value.node for value in node.inputs]):
             node.set_inputs([v if v.node in inside else inputs.stand_in(v) for v in node.inputs])
@@ -106,16 +109,15 @@ class _Inputs:
             self._stand_ins[value] = found
         return found
 
-    def take_constant(self, node: Node, db: AliasDb) -> bool:
+    def take_constant(self, node: Node, db: AliasDb) -> None:
         """Move a constant that only members of the group use to the front of the group."""
         known = self._constants.setdefault(_constant_key(node), node.output)
         if known is node.output:
             transfer_node(node, self.graph.block.return_node)
-            return True
-        node.output.replace_all_uses_with(known)
-        db.erase_value(node.output)
-        node.erase()
-        return True
+        else:
+            node.output.replace_all_uses_with(known)
+            db.erase_value(node.output)
+            node.erase()
 
     def _constant(self, source: Node) -> Value:
         key = _constant_key(source)

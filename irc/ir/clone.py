@@ -61,12 +61,10 @@ def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = Tr
     return pairs
 
 
-def copy_graph(
-    graph: Graph, weights: WeightTable | None = None, module: Module | None = None, name: str | None = None
-) -> Graph:
+def copy_graph(graph: Graph, weights: WeightTable | None = None, module: Module | None = None) -> Graph:
     """A structurally equal copy, with a weight table of its own unless one is given."""
     weights = WeightTable(graph.weights) if weights is None else weights
-    copy = Graph(graph.name if name is None else name, weights, module or graph.module)
+    copy = Graph(graph.name, weights, module or graph.module)
     mapping: ValueMap = {}
     clone_nodes(graph.block, copy.block, mapping)
     copy.set_outputs([mapping[v] for v in graph.outputs])

@@ -45,4 +45,4 @@ def export_model(module: Module, metadata: Mapping[str, str] | None = None) -> M
     from irc.frontend.onnx_export.model import write_model
     from irc.frontend.onnx_export.weights import InMessage
 
-    return write_model(module, InMessage(), metadata or {})
+    return write_model(module, InMessage(), metadata)

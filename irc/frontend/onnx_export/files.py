@@ -12,17 +12,10 @@ from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from irc.ir import Module
 
 
-def save_model(
-    module: Module,
-    path: str | os.PathLike[str],
-    external_threshold: int | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> int:
+def save_model(module: Module, path: str | os.PathLike[str], external_threshold: int | None = None) -> int:
     """Write ``module``, which is not changed, to ``path`` as an ONNX model.
 
     Weights that go into a file of their own go into ``<path>.data``. Both files appear when they are complete, the
@@ -33,7 +26,6 @@ def save_model(
         path: where to.
         external_threshold: weights of that many bytes or more go into the other file; None: all from 1 KB on, but only
             if the model would be too large for one file.
-        metadata: as for `export_model`.
 
     Returns:
         How many bytes the files have together.
@@ -49,7 +41,7 @@ def save_model(
     target = real_path(where)
     beside = f"{target}.data"
     weights = InFile(os.path.basename(beside), external_threshold)
-    proto = write_model(module, weights, metadata or {})
+    proto = write_model(module, weights)
     try:
         weights.place(proto.ByteSize())
         message = proto.SerializeToString()

@@ -39,14 +39,14 @@ _DTYPE_IR_VERSIONS = {
 """IR version -> the element types that came with it."""
 
 
-def write_model(module: Module, weights: Weights, metadata: Mapping[str, str]) -> ModelProto:
+def write_model(module: Module, weights: Weights, metadata: Mapping[str, str] | None = None) -> ModelProto:
     """The model of ``module``, which is not changed, with its tensors as ``weights`` writes them.
 
     Raises:
         Error: IRC350, IRC351; others as of ``weights``.
     """
     try:
-        return _write(module, weights, metadata)
+        return _write(module, weights, metadata or {})
     except UnicodeEncodeError as error:
         raise Error("IRC350", f"names and strings of ONNX are UTF-8, but this cannot be: {error.object!r}") from None
 
