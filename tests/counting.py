@@ -1,11 +1,14 @@
-"""How much work something is, exactly: by the calls of functions that it takes."""
+"""How much work something is, exactly: by the calls of functions, or the alias analyses, that it takes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
+from unittest.mock import patch
 
+from irc.alias import AliasDb
 from irc.ir.bulk import no_collection
 
 
@@ -24,3 +27,8 @@ def calls(action: Callable[[], Any]) -> int:
         finally:
             sys.setprofile(None)
     return found
+
+
+def analyses() -> AbstractContextManager[Any]:
+    """Gives a mock whose ``call_count`` is how many alias analyses have been built since."""
+    return patch.object(AliasDb, "__init__", autospec=True, side_effect=AliasDb.__init__)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from irc.alias import draw
-from irc.alias.builder import AliasDbBuilder
 from irc.alias.explain import Fact, why
 from irc.alias.motion import move, plan_move
 from irc.alias.updates import Updates
@@ -24,14 +23,7 @@ class AliasDb(Updates):
 
     Attributes:
         graph: the graph it is about.
-        builds: how many databases were ever built; a pass that keeps one right builds none.
     """
-
-    builds: ClassVar[int] = 0
-
-    def __init__(self, builder: AliasDbBuilder) -> None:
-        AliasDb.builds += 1
-        super().__init__(builder)
 
     # -- explaining ------------------------------------------------------
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irc.alias import AliasDb, analyze
+from irc.alias import analyze
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir import parse_graph, structurally_equal
 from irc.runtime.plan import lower
+from tests.counting import analyses
 from tests.fuser.helpers import fuse, kinds, the_group
 
 T = "Float(2, 3)"
@@ -151,12 +152,12 @@ def test_results_nobody_uses_do_not_start_a_group() -> None:
 
 def test_one_analysis_serves_the_whole_pass() -> None:
     lines = [f"%v{i + 1} = aten::{'neg_' if i % 5 == 4 else 'relu'}(%v{i})" for i in range(200)]
-    before = AliasDb.builds
     g = parse_graph(graph("\n".join([*lines, "%v200"]), f"%v0 : {T}"))
     from irc.passes import PassManager
 
-    report = PassManager("fuse").run(g)
-    assert AliasDb.builds - before == report.stats["alias.built"] == 1
+    with analyses() as built:
+        report = PassManager("fuse").run(g)
+    assert built.call_count == report.stats["alias.built"] == 1
     assert sum(map(is_group, g.nodes)) == 40
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.alias import AliasDb
 from irc.fuser.policy import ANCHORS, is_fusible, operators
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node
 from irc.passes import PassManager
+from tests.counting import analyses
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples, expected, run
 
@@ -40,9 +40,9 @@ def test_groups(program: Program, size: int) -> None:
     wanted = expected(program)
     graph = program.module.copy().main
     computed = Counter(op.kind for op in _operators(graph))
-    built = AliasDb.builds
-    report = PassManager(f"fuse{{max-size={size}}}").run(graph)
-    assert AliasDb.builds == built + 1, "one analysis serves the whole pass"
+    with analyses() as built:
+        report = PassManager(f"fuse{{max-size={size}}}").run(graph)
+    assert built.call_count == 1, "one analysis serves the whole pass"
     graph.verify()
     assert Counter(op.kind for op in _operators(graph)) == computed, "nothing is computed twice, nothing is lost"
     groups = [node for node in graph.walk() if is_group(node)]
