@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from irc.errors import comes_from_outside
 from irc.ir import Graph, Node, Tensor
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import CONSTANT, IF
@@ -17,6 +16,7 @@ from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
     Refused,
     argument,
+    computed,
     evaluation_bytes,
     multiplications,
     output_types,
@@ -217,13 +217,7 @@ class _Folder:
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.ctx.memory[self.work_key] -= multiplications(node, size)
-        try:
-            with np.errstate(all="ignore"):
-                results = self.ctx.evaluate(node, [argument(v) for v in node.inputs])
-        except Exception as e:  # whatever a kernel raises: the run will raise it again
-            if comes_from_outside(e):
-                raise
-            raise Refused(f"it fails when computed ({e})") from None
+        results = computed(self.ctx.evaluate, node, [argument(v) for v in node.inputs])
         if results is None:
             return None
         largest = max(map(tensor_bytes, node.inputs), default=0)

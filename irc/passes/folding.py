@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,6 +160,17 @@ def argument(value: Value) -> Any:
     return content.numpy() if isinstance(content, Tensor) else content
 
 
+def computed(evaluate: Evaluate, node: Node, arguments: Sequence[Any]) -> list[Any] | None:
+    """The results of ``node``; None if there is no kernel. Refused if it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return evaluate(node, arguments)
+    except Exception as e:  # whatever a kernel raises: the run will raise it again
+        if comes_from_outside(e):
+            raise
+        raise Refused(f"it fails when computed ({e})") from None
+
+
 def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any] | None:
     """The results if all elements of each are equal and that shows without computing them; None if it does not.
 
@@ -187,13 +198,7 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
         arguments = [_one_element(v) for v in node.inputs]
         if any(a is None and constant_value(v) is not None for a, v in zip(arguments, node.inputs)):
             return None
-        try:
-            with np.errstate(all="ignore"):
-                results = evaluate(node, arguments)
-        except Exception as e:  # whatever a kernel raises: the run will raise it again
-            if comes_from_outside(e):
-                raise
-            raise Refused(f"it fails when computed ({e})") from None
+        results = computed(evaluate, node, arguments)
         return None if results is None else np.asarray(results[0]).reshape(())
     if node.kind in MOVERS or node.kind == "onnx::Concat":
         tensors = [constant_tensor(v) for v in (node.inputs if node.kind == "onnx::Concat" else node.inputs[:1])]

@@ -228,11 +228,6 @@ def extreme_and_where(c: Call) -> Type | tuple[Type, ...]:
     return TensorType(x.dtype, reduced(c))
 
 
-@torch_rule("argmax", "argmin")
-def where_extreme(c: Call) -> Type:
-    return TensorType(DType.INT64, reduced(c))
-
-
 @torch_rule("cummax", "cummin")
 def cumulative_extreme(c: Call) -> tuple[Type, ...]:
     x = c.tensor(0)

@@ -76,8 +76,8 @@ def transpose(c: Call) -> Type:
     return TensorType(x.dtype, tuple(out))
 
 
-@torch_rule("t")
-def t(c: Call) -> Type:
+@torch_rule("t", "numpy_T")
+def reversed_axes(c: Call) -> Type:
     x = c.tensor(0)
     return TensorType(x.dtype, None if x.shape is None else x.shape[::-1])
 

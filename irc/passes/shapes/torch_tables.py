@@ -111,8 +111,8 @@ def some(c: Call) -> Type | tuple[Type, ...]:
     return TensorType(kept, None if is_whole else reduced(c))
 
 
-@torch_rule("count_nonzero")
-def count_nonzero(c: Call) -> Type:
+@torch_rule("count_nonzero", "argmax", "argmin")
+def reduced_to_int(c: Call) -> Type:
     return TensorType(DType.INT64, reduced(c))
 
 
@@ -220,12 +220,6 @@ def _turned(c: Call) -> Type:
 
 
 torch_rule("mT", "mH", "matrix_H")(_turned)
-
-
-@torch_rule("numpy_T")
-def reversed_axes(c: Call) -> Type:
-    x = c.tensor(0)
-    return TensorType(x.dtype, None if x.shape is None else x.shape[::-1])
 
 
 @torch_rule("ravel")
