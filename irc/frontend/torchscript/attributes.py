@@ -135,7 +135,7 @@ class _Reader:
         """``value`` as an attribute holds it, with slots for tensors."""
         if isinstance(value, Tensor):
             value = value.numpy()
-        if value is None or isinstance(value, bool | int | float | complex | str):
+        if is_plain(value):
             return value
         if isinstance(value, np.generic):
             return cast("Any", value).item()
@@ -150,6 +150,11 @@ class _Reader:
             entries = cast("Mapping[Any, Any]", value).items()
             return {k: self._value(v, elem, f"{path}.{k}") for k, v in entries}
         raise Error("IRC142", f"irc cannot hold an attribute of {value.__class__}", f"attribute {path!r}")
+
+
+def is_plain(value: Any) -> bool:
+    """Whether ``value`` is a number, a string or None."""
+    return value is None or isinstance(value, bool | int | float | complex | str)
 
 
 def _name(node: Node) -> str:

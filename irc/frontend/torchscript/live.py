@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.torchscript.attributes import Read
+from irc.frontend.torchscript.attributes import Read, is_plain
 from irc.frontend.torchscript.numbers import use_numbers
 from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Node
@@ -108,13 +108,13 @@ def defaults_of(source: Any) -> dict[int, Any]:
         return {}
     given = enumerate(_function(source).schema.arguments)
     defaults = {i: argument.default_value for i, argument in given if argument.has_default_value()}
-    return {i: value for i, value in defaults.items() if _is_plain(value)}
+    return {i: value for i, value in defaults.items() if _holds_plain(value)}
 
 
-def _is_plain(value: Any) -> bool:
+def _holds_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
-    return value is None or isinstance(value, bool | int | float | complex | str)
+        return all(map(_holds_plain, value))  # pyright: ignore[reportUnknownArgumentType]
+    return is_plain(value)
 
 
 def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:
@@ -313,9 +313,7 @@ def _with_tensors(node: Node, value: Any) -> Any:
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return _constant(node, value)
-    if value is None or isinstance(value, bool | int | float | complex | str):
-        return value
-    return None
+    return value if is_plain(value) else None
 
 
 def _constant(node: Node, tensor: Any) -> Tensor:
