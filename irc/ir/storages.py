@@ -57,7 +57,7 @@ def _views(arrays: dict[str, Array], key: str) -> dict[str, Strided]:
     for name, array in arrays.items():
         start, _ = _bounds(array)
         steps = tuple(s // item for s in array.strides)
-        offset = (_address(array) - low) // item
+        offset = (address(array) - low) // item
         if (start - low) % item or any(s % item or s < 0 for s in array.strides):
             raise Error("IRC143", "its elements lie at odd places in memory; copy it first", f"attribute {name!r}")
         views[name] = Strided(tensor, array.shape, steps, offset)
@@ -98,12 +98,13 @@ def _bounds(array: Array) -> tuple[int, int]:
     return low, high
 
 
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
+def address(array: Array) -> int:
+    """Where in memory the first element lies."""
+    return array.__array_interface__["data"][0]
 
 
 def _view(array: Array) -> Any:
-    return _address(array), array.shape, array.strides, array.dtype
+    return address(array), array.shape, array.strides, array.dtype
 
 
 def is_dense(array: Array) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.storages import address
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh
 
@@ -102,13 +103,9 @@ def _begun(x: Array, out: Array | None) -> Array:
     """The elements of ``x``, to write others among them: in ``out`` if given, which may be that memory itself."""
     if out is None:
         return np.array(x, order="C")
-    if out is not x and (_place(out) != _place(x) or out.strides != x.strides):
+    if out is not x and (address(out) != address(x) or out.strides != x.strides):
         np.copyto(out, x)
     return out
-
-
-def _place(array: Array) -> int:
-    return array.__array_interface__["data"][0]
 
 
 def _reduction(node: Node) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.storages import address
 from irc.runtime.kernels.support import AnyDType, Array, check_size
 from irc.runtime.values import is_array
 
@@ -177,7 +178,7 @@ def storage_of(x: Array) -> Array:
 
 def offset_of(x: Array) -> int:
     """How many elements lie between the beginning of the storage and the first of ``x``."""
-    return (_address(x) - _address(storage_of(x))) // x.itemsize
+    return (address(x) - address(storage_of(x))) // x.itemsize
 
 
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Array:
@@ -216,10 +217,6 @@ def _flat(owner: Array) -> Array:
 
 def _may_write(x: Array) -> bool:
     return bool(x.flags.writeable)
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def paired(x: Array) -> Array:
