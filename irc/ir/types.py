@@ -395,6 +395,11 @@ def without_names(type: TensorType) -> TensorType:
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
+def without_shapes(type: Type) -> Type:
+    """``type`` with no shape, of itself or in it: what stays true of values that may change theirs."""
+    return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
+
+
 def with_plain_sizes(type: Type) -> Type:
     """``type`` with no sizes but numbers and names, as types of values have them."""
     return rebuilt(type, _with_plain_sizes)

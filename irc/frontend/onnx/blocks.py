@@ -11,9 +11,9 @@ from irc.frontend.onnx.attributes import Environment, substitute
 from irc.frontend.onnx.names import Namer
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
-from irc.frontend.onnx.types import from_proto, generalize, settle
+from irc.frontend.onnx.types import from_proto, settle
 from irc.ir.kinds import CONSTANT
-from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type
+from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ir.verify.onnx_rules import misfit, onnx_name
 
 if TYPE_CHECKING:
@@ -299,4 +299,4 @@ def _surely(type: Type) -> str | None:
 
 def _element(proto: TypeProto, where: str) -> Type:
     """A declared type without its shapes: passes would trust them, and irc infers those that are true."""
-    return generalize(from_proto(proto, where))
+    return without_shapes(from_proto(proto, where))

@@ -17,9 +17,9 @@ from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
-from irc.frontend.onnx.types import generalize, to_proto
+from irc.frontend.onnx.types import to_proto
 from irc.ir.ops.onnx_defs import find
-from irc.ir.types import NONE, DType, TensorType
+from irc.ir.types import NONE, DType, TensorType, without_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
     outputs = [name for name in output_names(raw, operator) if name]
     attributes = [a for a in raw.attributes if a.name not in raw.graphs]
     call = replace(raw, inputs=raw.inputs[: len(inputs)], outputs=outputs, attributes=attributes, graphs={})
-    types = [generalize(v.type) for v in inputs]
+    types = [without_shapes(v.type) for v in inputs]
     made = dict(zip(outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
     return [made[name] if name else builder.absent() for name in raw.outputs]
 
@@ -88,7 +88,7 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     of_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if of_node else schema.function_opset_versions
     version = max((v for v in versions if v <= builder.imports.get(domain, v)), default=min(versions))
-    types = [generalize(value.type) for value in inputs]
+    types = [without_shapes(value.type) for value in inputs]
     taken = _taken(operator.kind, types)
     proto = _of_node(builder, raw, schema, version, taken) if of_node else _of_operator(schema, version)
     if not proto.node:

@@ -12,8 +12,7 @@ from irc.frontend.onnx.contrib.body import Body
 from irc.frontend.onnx.opsets import is_standard
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
-from irc.frontend.onnx.types import generalize
-from irc.ir.types import NONE
+from irc.ir.types import NONE, without_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +47,7 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
     call = replace(
         raw, inputs=[raw.inputs[i] for i in present.values()], outputs=list(outputs.values()), attributes=[], graphs={}
     )
-    types = [generalize(inputs[i].type) for i in present.values()]
+    types = [without_shapes(inputs[i].type) for i in present.values()]
     made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
     return [made[name] if name else builder.absent() for name in raw.outputs]
 

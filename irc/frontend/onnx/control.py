@@ -20,9 +20,8 @@ from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib_bodies import expand_row
 from irc.frontend.onnx.opsets import Operator, bind
 from irc.frontend.onnx.rows import keep_inputs, keep_rows
-from irc.frontend.onnx.types import generalize
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType, ListType, TensorType, Type, join
+from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -49,7 +48,7 @@ def _if(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, s
 def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     inputs = builder.inputs(raw, operator, scope, keep=2)
     attributes = builder.attributes(raw, operator)
-    initial = [generalize(v.type) for v in inputs[2:]]
+    initial = [without_shapes(v.type) for v in inputs[2:]]
     node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
     body = raw.graphs["body"]
     leading = [_of_one(t, declared) for t, declared in zip((_ITERATION, _CONDITION), body.inputs.values())]
@@ -72,7 +71,7 @@ def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
     states = len(inputs) - first - scanned
     if scanned < 1 or states < 0:
         _fail(f"attribute 'num_scan_inputs' is {scanned}, but the node has {len(inputs) - first} inputs", raw)
-    types = [generalize(v.type) for v in inputs[first:]]
+    types = [without_shapes(v.type) for v in inputs[first:]]
     node = builder.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
     body = raw.graphs["body"]
     returns = builder.body(body, node.add_block(), scope, types)
@@ -88,14 +87,14 @@ def _iterated(initial: Sequence[Type], returns: Sequence[Value], first: int, raw
     if len(returns) < end:
         _fail(f"its body must give at least {end} values, but gives {len(returns)}", raw)
     carried = [
-        _joined(before, generalize(after.type), f"carried value {i}", raw)
+        _joined(before, without_shapes(after.type), f"carried value {i}", raw)
         for i, (before, after) in enumerate(zip(initial, returns[first:end]))
     ]
     scanned: list[Type] = []
     for value in returns[end:]:
         if not isinstance(value.type, TensorType):
             _fail(f"scan outputs must be tensors, but {value.name!r} is {value.type}", raw)
-        scanned.append(generalize(value.type))
+        scanned.append(without_shapes(value.type))
     return carried + scanned
 
 
@@ -143,7 +142,7 @@ def _sequence_map(
         is_sequence = number == 0 or isinstance(value.type, ListType)
         elem = value.type.elem if isinstance(value.type, ListType) else TensorType()
         bindings.values[name] = (
-            emit(inner, "SequenceAt", (value, iteration), generalize(elem), {}).output if is_sequence else value
+            emit(inner, "SequenceAt", (value, iteration), without_shapes(elem), {}).output if is_sequence else value
         )
     results = builder.fill(body, inner, bindings)
     grown: list[Value] = []
@@ -151,7 +150,7 @@ def _sequence_map(
         if result.type.dtype is None:
             _fail(f"the element type of what its body gives as {result.name!r} is not known", raw)
         empty.attributes["dtype"] = result.type.dtype.onnx
-        type = ListType(generalize(result.type))
+        type = ListType(without_shapes(result.type))
         empty.output.type = sequence.type = type
         grown.append(emit(inner, "SequenceInsert", (sequence, result), type, {}).output)
     inner.set_returns([condition, *grown])

@@ -15,8 +15,7 @@ from irc.errors import Error
 from irc.frontend.onnx.attributes import GRAPH, Environment, substitute
 from irc.frontend.onnx.blocks import GraphBuilder, Scope
 from irc.frontend.onnx.scan import RawFunction, RawNode
-from irc.frontend.onnx.types import generalize
-from irc.ir.types import TENSOR, ListType, OptionalType, TensorType, Type
+from irc.ir.types import TENSOR, ListType, OptionalType, TensorType, Type, without_shapes
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.importer import Importer
@@ -82,7 +81,7 @@ class FunctionImporter:
         kinds = [_kind(v.type) for v in inputs]
         kinds[: len(types or ())] = types or ()
         graph = self._instance(function, environment, tuple(kinds), builder.depth)
-        results = [generalize(v.type) for v in graph.outputs]
+        results = [without_shapes(v.type) for v in graph.outputs]
         callee = builder.function(graph.name)
         return builder.create(
             block, "prim::CallFunction", [callee, *inputs], results, raw.outputs, None, None, raw.name

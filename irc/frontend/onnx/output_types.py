@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irc.frontend.onnx.types import generalize
-from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type, without_shapes
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.opsets import Operator
@@ -20,20 +19,20 @@ Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
 
 
 def _optional(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return OptionalType(generalize(inputs[0] if inputs else attributes.get("type", TENSOR)))
+    return OptionalType(without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR)))
 
 
 def _optional_get_element(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
     (type,) = inputs  # from version 18 on it may also be no optional, and is the result then
-    return generalize(type.elem if isinstance(type, OptionalType) else type)
+    return without_shapes(type.elem if isinstance(type, OptionalType) else type)
 
 
 def _sequence_at(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return generalize(inputs[0].elem) if isinstance(inputs[0], ListType) else TENSOR
+    return without_shapes(inputs[0].elem) if isinstance(inputs[0], ListType) else TENSOR
 
 
 def _split_to_sequence(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return ListType(generalize(inputs[0]))
+    return ListType(without_shapes(inputs[0]))
 
 
 def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
@@ -50,7 +49,7 @@ _RULES: dict[str, Rule] = {
     "onnx::Optional": _optional,
     "onnx::OptionalGetElement": _optional_get_element,
     "onnx::SequenceAt": _sequence_at,
-    "onnx::SequenceConstruct": lambda inputs, attributes: ListType(generalize(inputs[0])),
+    "onnx::SequenceConstruct": lambda inputs, attributes: ListType(without_shapes(inputs[0])),
     "onnx::SequenceEmpty": _sequence_empty,
     "onnx::SplitToSequence": _split_to_sequence,
 }
@@ -70,7 +69,7 @@ def output_types(operator: Operator, inputs: Sequence[Type], attributes: dict[st
         for position in output.like:
             # An absent input has no type to share, and one of unknown element type says too little.
             if position < len(inputs) and _says_something(inputs[position]):
-                type = generalize(inputs[position])
+                type = without_shapes(inputs[position])
                 break
         found.append(type)
     return found

@@ -31,7 +31,6 @@ from irc.ir.types import (
     TensorType,
     Type,
     merged,
-    rebuilt,
 )
 
 if TYPE_CHECKING:
@@ -144,11 +143,6 @@ def from_schema(text: str) -> Type:
         key, _, value = inner.partition(",")
         return DictType(STR if key.strip() == "string" else INT, from_schema(value))
     return TensorType(_BY_NAME.get(head))  # a bare element type: the values of a map
-
-
-def generalize(type: Type) -> Type:
-    """``type`` without shapes: what surely stays true of a value of the same ONNX type."""
-    return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
 
 
 def settle(inferred: Type | None, declared: Type | None) -> Type:

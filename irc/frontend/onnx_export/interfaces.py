@@ -6,10 +6,10 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx.types import generalize, settle, to_proto
+from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared import completed, declared_type
 from irc.ir.ops.scan import DECLARED_INPUTS, declared_types, scan_states, scanned_rows
-from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names
+from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names, without_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,12 +50,12 @@ def parameter_types(block: Block) -> list[Type]:
     if node is not None and node.kind == SCAN:
         return list(map(_of_one_rank, types, chain(declared_types(node, DECLARED_INPUTS), repeat(None))))
     made = _OF_THE_LOOP if node is not None and node.kind == LOOP else 0
-    return [_ranked(type) for type in types[:made]] + [generalize(type) for type in types[made:]]
+    return [_ranked(type) for type in types[:made]] + [without_shapes(type) for type in types[made:]]
 
 
 def returned_types(block: Block) -> list[Type]:
     """The types of what a nested block returns."""
-    types, node = [generalize(result_type(value)) for value in block.returns], block.node
+    types, node = [without_shapes(result_type(value)) for value in block.returns], block.node
     if node is None:
         return types
     rows = scanned_rows(node)
@@ -68,7 +68,7 @@ def _of_one_rank(type: Type, declared: Type | None) -> Type:
     """What may be said of ``type`` if its rank is the same in all trips; it may be known as ``declared`` only."""
     found = settle(type, declared)
     if found.shape is None:
-        return generalize(found)
+        return without_shapes(found)
     return TensorType(found.dtype, (None,) * len(found.shape))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irc.ir.node import Node
-from irc.ir.types import TensorType, Type, rebuilt
+from irc.ir.types import Type, without_shapes
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
@@ -42,14 +42,10 @@ def flows(
     for source, target in zip(sources, targets, strict=False):
         if source.type == target.type:
             continue
-        formal, actual = map(_of_any_shape, (target.type, source.type)) if of_any_shape else (target.type, source.type)
+        formal, actual = map(without_shapes, (target.type, source.type)) if of_any_shape else (target.type, source.type)
         if not accepts(formal, actual):
             message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
             raise node_error("IRC214", message, node)
-
-
-def _of_any_shape(type: Type) -> Type:
-    return rebuilt(type, lambda t: TensorType(t.dtype) if isinstance(t, TensorType) else t)
 
 
 def gives(node: Node, sources: Sequence[Type]) -> None:
