@@ -18,6 +18,7 @@ from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, me
 from irc.alias.solver import Solver
 from irc.errors import Error
 from irc.ir.block import Block
+from irc.ir.kinds import IF
 from irc.ir.node import Node
 from irc.ir.objects import Object
 from irc.ir.types import TensorType
@@ -384,7 +385,7 @@ def _read_by(node: Node) -> Sequence[Value]:
     ONNX loops stack what their bodies return.
     """
     if node.is_return and node.block is not None and node.block.node is not None:
-        if node.block.node.kind == "prim::If":
+        if node.block.node.kind == IF:
             return ()
         if node.block.node.kind == "prim::Loop":
             return node.inputs[:1]  # whether to go on

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
 from irc.ir.functions import function_name, inner_graph
+from irc.ir.kinds import IF
 from irc.ir.ops.plugins import is_foreign
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.runtime import kernels
@@ -141,7 +142,7 @@ def may_stay_out(node: Node) -> bool:
         return False
     around = node.block
     while around is not None and around.node is not None:
-        if around.node.kind == "prim::If":
+        if around.node.kind == IF:
             return True
         around = around.node.block
     return False

@@ -11,6 +11,7 @@ import numpy as np
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
@@ -27,17 +28,17 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
 
 SPECIAL: dict[str, Special] = {
-    "prim::If": lower_if,
+    IF: lower_if,
     "prim::Loop": lower_prim_loop,
     "onnx::Loop": lower_onnx_loop,
     "onnx::Scan": lower_scan,
-    "prim::CallFunction": lower_call,
-    "prim::FusionGroup": lower_group,
+    CALL: lower_call,
+    GROUP: lower_group,
     "irc::append_": lower_append,
 }
 """How nodes that are no kernel calls are lowered."""
 
-_PROVIDED = frozenset(SPECIAL) | {"prim::Constant"}
+_PROVIDED = frozenset(SPECIAL) | {CONSTANT}
 
 
 class Plan:

@@ -8,6 +8,7 @@ from irc.alias.recorder import Recorder
 from irc.alias.rules.entry import Entry, always
 from irc.ir import types
 from irc.ir.constants import constant_value
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 
 
@@ -117,7 +118,7 @@ def _constant(node: Node, index: int) -> object:
 
 
 RULES: dict[str, Entry] = {
-    "prim::Constant": Entry(None),
+    CONSTANT: Entry(None),
     "prim::Uninitialized": Entry(_uninitialized),
     "prim::CreateObject": Entry(_create_object),
     "prim::ListConstruct": Entry(_list_construct),

@@ -9,7 +9,7 @@ from irc.errors import Error
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.functions import callee, inner_graph
-from irc.ir.kinds import DIFFERENTIABLE, SUBGRAPHS
+from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, SUBGRAPHS
 from irc.ir.node import Node
 from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
 from irc.ir.text.type_parser import parse_type
@@ -200,12 +200,12 @@ _CASTS = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional")
 """In branches that no run takes, torch casts anything to anything, once functions are inlined: runs check that."""
 
 _FORMS: dict[str, Form] = {
-    "prim::Constant": _constant,
-    "prim::If": _if,
+    CONSTANT: _constant,
+    IF: _if,
     "prim::Loop": _prim_loop,
     "onnx::Loop": _onnx_loop,
     "onnx::Scan": _scan,
-    "prim::CallFunction": _call_function,
+    CALL: _call_function,
     **container_rules.FORMS,
     "prim::Guard": handing_on(1, 1),
     **dict.fromkeys(_HANDING_ON, handing_on()),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.ir.ops.scan import is_batched, scan_states
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
@@ -280,11 +280,11 @@ class Inference:
 
 
 _CONTROL = {
-    "prim::If": Inference._if,  # type: ignore[reportPrivateUsage]
+    IF: Inference._if,  # type: ignore[reportPrivateUsage]
     "prim::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
     "onnx::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
     "onnx::Scan": Inference._scan,  # type: ignore[reportPrivateUsage]
-    "prim::FusionGroup": Inference._group,  # type: ignore[reportPrivateUsage]
+    GROUP: Inference._group,  # type: ignore[reportPrivateUsage]
 }
 
 
@@ -293,7 +293,7 @@ def inferred_by(kind: str) -> Callable[..., object] | None:
     return _CONTROL.get(kind) or find_rule(kind)
 
 
-_OWN = frozenset({"prim::Constant", "prim::If", "prim::Loop", "prim::FusionGroup"})
+_OWN = frozenset({CONSTANT, IF, "prim::Loop", GROUP})
 
 
 def surely_writes_nothing(node: Node) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.ir.functions import inner_graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
 from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
@@ -208,7 +209,7 @@ class Planner:
         for node in graph.block.nodes:
             group = self._groups.get(node)
             if group is not None:
-                inner = [n for n in group.block.nodes if n.kind != "prim::Constant"]
+                inner = [n for n in group.block.nodes if n.kind != CONSTANT]
                 head = len(inner)
                 while head and self._is_tail(inner[head - 1]):
                     head -= 1
