@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.alias.facts import Facts, Site
@@ -13,6 +13,7 @@ from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
 from irc.ir.graph import Graph, Module
+from irc.ir.objects import Object
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ class AliasDbBuilder(Noting):
 
     def record(self) -> None:
         """Record the whole graph."""
-        is_main = self.module is not None and self.module.main is self.graph
-        objects = self.module.objects if self.module is not None and is_main else {}
+        objects: Mapping[str, Object] = {} if self.module is None else self.module.objects_of(self.graph)
         for value in self.graph.inputs:
             if value.name in objects:
                 self.bind(value, self.object(objects[value.name], value))

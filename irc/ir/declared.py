@@ -31,7 +31,7 @@ def change_declared(metadata: dict[str, str], change: Callable[[Type], Type]) ->
 def told_type(value: Value) -> Type:
     """The type of ``value``, with what its module declares of it if it is an output of the main graph."""
     module = value.graph.module
-    if module is None or module.main is not value.graph or value not in value.graph.outputs:
+    if module is None or not value.graph.is_main or value not in value.graph.outputs:
         return value.type
     return completed(value.type, declared_type(value, module.metadata))
 

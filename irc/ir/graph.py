@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from irc.errors import Error, did_you_mean
@@ -42,6 +42,17 @@ class Graph:
         self.block = Block(self, None)
 
     # -- structure -------------------------------------------------------
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is the main graph of its module."""
+        return self.module is not None and self.module.main is self
+
+    @property
+    def is_function(self) -> bool:
+        """Whether other graphs of its module may call it: then callers see what it returns, and may write into it."""
+        module = self.module
+        return module is not None and module.main is not self and module.graphs.get(self.name) is self
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -240,6 +251,10 @@ class Module:
         graph = Graph(name, self.weights, self)
         self.graphs[name] = graph
         return graph
+
+    def objects_of(self, graph: Graph) -> Mapping[str, Object]:
+        """What is known of the inputs of ``graph`` that are objects, by name: nothing unless it is the main graph."""
+        return self.objects if graph is self.main else {}
 
     def verify(self) -> None:
         """Verify every graph."""

@@ -27,7 +27,6 @@ from irc.passes.folding import (
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
-from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -180,7 +179,7 @@ class _Folder:
             return []
         block = node.blocks[0 if condition else 1]
         taken, returns = list(block.nodes), block.returns
-        self.look_again |= self.rewriter.db.any_writes() or is_function(self.rewriter.graph)
+        self.look_again |= self.rewriter.db.any_writes() or self.rewriter.graph.is_function
         self.rewriter.hoist(taken, node)
         inside = set(taken)
         for old, new in zip(node.outputs, returns, strict=True):

@@ -9,7 +9,7 @@ from irc.ir import Graph, Node, Tensor
 from irc.passes.liveness import Liveness
 from irc.passes.registry import register
 from irc.passes.slots import Slot, bodies, cut_slots
-from irc.passes.walking import is_function, with_subgraphs
+from irc.passes.walking import with_subgraphs
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -102,7 +102,7 @@ def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
 
 def _drop_weights(graph: Graph) -> None:
     """Drop the weights that no graph of the module refers to. (The text of a graph does not show them.)"""
-    if is_function(graph):
+    if graph.is_function:
         return  # once a module is enough
     module = graph.module
     graphs = [graph] if module is None or module.weights is not graph.weights else module.graphs.values()

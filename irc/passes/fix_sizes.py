@@ -14,7 +14,6 @@ from irc.ir.declared import change_declared
 from irc.ir.fixed_sizes import FIXED_SIZES, fixed_sizes, read_sizes, sizes_text
 from irc.ir.types import DictType, ListType, TensorType, Type
 from irc.passes.registry import register
-from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -50,9 +49,9 @@ class FixSizes:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Give the values of ``graph`` other types. IRC311 if no input has a dimension of one of the names."""
         sizes = read_sizes(self.sizes)
-        if not sizes or is_function(graph):
+        if not sizes or graph.is_function:
             return False
-        main = graph.module if graph.module is not None and graph.module.main is graph else None
+        main = graph.module if graph.is_main else None
         # A graph alone has no metadata: what is said of it is remembered until the pipeline ends.
         alone: dict[str, str] = ctx.memory.setdefault((FIXED_SIZES, graph), {})
         metadata = alone if main is None else main.metadata

@@ -37,7 +37,7 @@ class Freeze:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Freeze what can be; branches that constants decide are dropped by ``constant-fold``, after which more can."""
         module = graph.module
-        if module is None or module.main is not graph or not module.objects:
+        if module is None or not module.objects_of(graph):
             return False
         rewriter = ctx.rewriter(graph)
         reads = [node for node in graph.walk() if node.kind == GET_ATTR]

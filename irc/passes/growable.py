@@ -12,7 +12,6 @@ from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
 from irc.passes.registry import register
 from irc.passes.shapes.torch_pointwise import keeps_metadata
-from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,7 +69,7 @@ class Growable:
             shared = first, node.output
             if node.kind != CONCAT and not _means_concat(node):
                 ctx.note(node, "copies: element types and ranks of what it joins are not known to be equal")
-            elif is_function(graph):
+            elif graph.is_function:
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
             elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
                 ctx.note(node, f"copies: %{first.name} or the result is written in place")

@@ -54,7 +54,7 @@ class Inline:
             sizes = _inlined_sizes(module)
             self._check_size(graph, calls, sizes)
             changed = _inline_all(graph, module, calls, sizes, ctx)
-        if changed or graph is module.main:
+        if changed or graph.is_main:
             changed |= _drop_unused(module, ctx)
         return changed
 

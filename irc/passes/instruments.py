@@ -216,8 +216,7 @@ def create_instruments(names: Sequence[str]) -> list[Instrument]:
 
 def _text(graph: Graph) -> str:
     """All that a pass on ``graph`` may change: a module's functions too, if it is the main graph."""
-    module = graph.module
-    return str(module) if module is not None and module.main is graph else str(graph)
+    return str(graph.module if graph.is_main else graph)
 
 
 def _diff(before: str, after: str) -> list[str]:

@@ -16,7 +16,6 @@ from irc.passes.base import Analyze, Evaluate, Pass, PassContext
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
-from irc.passes.walking import is_function
 
 
 @dataclass
@@ -172,7 +171,7 @@ class _Run:
             _check_names(p, names, _names(whole))
         if changed:
             self.version += 1
-            if is_function(graph):
+            if graph.is_function:
                 ctx.function_changed(graph)
         self.settled[graph, p] = self.version
         return changed

@@ -9,7 +9,6 @@ from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TENSOR, Type, refined
-from irc.passes.walking import is_function
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -30,7 +29,7 @@ class Rewriter:
     def __init__(self, graph: Graph, ctx: PassContext) -> None:
         self.graph = graph
         self.ctx = ctx
-        self._is_function = is_function(graph)
+        self._is_function = graph.is_function
 
     @property
     def db(self) -> AliasDb:

@@ -40,9 +40,3 @@ def with_subgraphs(graph: Graph) -> Iterator[Node]:
         for node in pending.pop().walk():
             yield node
             pending.extend(a for a in node.attributes.values() if isinstance(a, Graph))
-
-
-def is_function(graph: Graph) -> bool:
-    """Whether other graphs of a module may call ``graph``: then callers see what it returns, and may write into it."""
-    module = graph.module
-    return module is not None and module.main is not graph and module.graphs.get(graph.name) is graph

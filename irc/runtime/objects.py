@@ -46,7 +46,7 @@ class State:
     """
 
     def __init__(self, module: Module, graph: Graph) -> None:
-        known = module.objects if graph is module.main else {}
+        known = module.objects_of(graph)
         writes = _writes(module, graph) if known else None
         self.changes = writes is not None
         self._changing, written = writes or (frozenset[str](), frozenset[str]())
@@ -161,7 +161,7 @@ def _same(array: Array) -> Array:
 
 def check_known(module: Module, graph: Graph) -> None:
     """Error IRC141 if an input is an object of unknown attributes, IRC142 if it is a member of an enumeration."""
-    known = module.objects if graph is module.main else {}
+    known = module.objects_of(graph)
     for value in graph.inputs:
         if isinstance(value.type, ClassType) and value.name not in known:
             if is_enumeration(value.type):

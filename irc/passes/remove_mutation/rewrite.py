@@ -86,7 +86,7 @@ class _Rewrite:
             part = self._part(member, self._seen[user], user)
             if part is value:
                 continue
-            if user is self._graph.block.return_node and _keeps_output_names(self._graph):
+            if user is self._graph.block.return_node and not self._graph.is_function:
                 part = self._named(part, self._names[value])
             user.replace_uses(value, part)
             step = self._views.get(user)
@@ -168,10 +168,6 @@ def _emitter(before: Node) -> Callable[..., Value]:
         return builder.op(kind, *values)
 
     return emit
-
-
-def _keeps_output_names(graph: Graph) -> bool:
-    return graph.module is None or graph.module.main is graph
 
 
 def _around(node: Node) -> Iterator[Block]:

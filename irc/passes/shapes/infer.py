@@ -48,7 +48,7 @@ class Inference:
         self._pure = all(surely_writes_nothing(node) for node in graph.walk())
         self._declared: dict[Value, Type] = {}  # what types said before
         self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
-        self._surely_runs = graph.module is None or graph is graph.module.main
+        self._surely_runs = graph.module is None or graph.is_main
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
 
