@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
+
 from tests.cli.helpers import Command
 
 Case = Callable[[Command], list[str]]
@@ -42,3 +44,14 @@ def assert_refused(command: Command, argv: list[str], says: str) -> None:
     assert "Traceback" not in result.err
     assert re.search(says, result.err, re.DOTALL), f"{result.err!r} does not say {says!r}"
     assert listing(command) == before
+
+
+def refusals(cases: Cases) -> Callable[[str, Command], None]:
+    """The test that all of ``cases``, which are complete, are refused."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name: str, irc: Command) -> None:
+        says, make = cases[name]
+        assert_refused(irc, make(irc), says)
+
+    return test

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.cli.helpers import GRAPH, Command, model, node, small_model
-from tests.cli.refusals import Cases, assert_refused, case_of
+from tests.cli.refusals import Cases, case_of, refusals
 
 CASES: Cases = {}
 case = case_of(CASES)
@@ -276,10 +276,7 @@ def another_runtime_on_ir_text(irc: Command):
     return ["bench", irc.write("x.ir", GRAPH), "--against", "onnxruntime"]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_bad_input(name: str, irc: Command) -> None:
-    says, make = CASES[name]
-    assert_refused(irc, make(irc), says)
+test_bad_input = refusals(CASES)
 
 
 @pytest.mark.parametrize(

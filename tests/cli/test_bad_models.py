@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.cli.helpers import GRAPH, Command, model, node, small_model
-from tests.cli.refusals import Cases, assert_refused, case_of
+from tests.cli.refusals import Cases, assert_refused, case_of, refusals
 
 CASES: Cases = {}
 case = case_of(CASES)
@@ -275,10 +275,7 @@ def compiling_what_is_compiled(irc: Command):
     return ["compile", irc.write("x.irc", compiled(irc)), "-o", "y.irc"]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_bad_models(name: str, irc: Command) -> None:
-    says, make = CASES[name]
-    assert_refused(irc, make(irc), says)
+test_bad_models = refusals(CASES)
 
 
 @pytest.mark.parametrize("cut", range(12))

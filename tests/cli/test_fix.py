@@ -8,7 +8,7 @@ import pytest
 
 import irc as package
 from tests.cli.helpers import Command, model, node, small_model, small_result
-from tests.cli.refusals import Cases, assert_refused, case_of
+from tests.cli.refusals import Cases, case_of, refusals
 
 DECODER = """graph(%ids : Float(batch, new), %mask : Float(batch, "past + new"), %past : Float(batch, past)):
   %all : Tensor = onnx::Concat[axis=1](%past, %ids)
@@ -125,7 +125,4 @@ def sizes_that_do_not_fit_together(irc: Command):
     return ["compile", irc.write("m.onnx", rows), "--fix", "m=2", "--fix", "n=3"]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_refusals(name: str, irc: Command) -> None:
-    says, make = CASES[name]
-    assert_refused(irc, make(irc), says)
+test_refusals = refusals(CASES)

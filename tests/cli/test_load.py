@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from irc.ir.ops.pointwise import POINTWISE
 from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
-from tests.cli.refusals import Cases, assert_refused, case_of
+from tests.cli.refusals import Cases, case_of, refusals
 
 DOCS = Path(__file__).parents[2] / "docs"
 SQUARED = """graph(%x : Float(3)):
@@ -330,10 +330,7 @@ def an_alias_rule_that_yields_no_blocks(irc: Command):
     return registering(irc, "F", "register_rule(KIND, lambda rec, node: iter([3]))\nkernel(KIND)(lambda node: abs)")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_refusals(name: str, irc: Command) -> None:
-    says, make = CASES[name]
-    assert_refused(irc, make(irc), says)
+test_refusals = refusals(CASES)
 
 
 def test_a_file_that_failed_is_run_again(irc: Command) -> None:
