@@ -13,9 +13,9 @@ import numpy as np
 import irc
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Counters, Run
 from irc.runtime.model import CompiledModel
-from irc.runtime.plan import lower
+from irc.runtime.plan import Plan, lower
 
 PACKAGE = str(Path(irc.__file__).parent)
 
@@ -38,6 +38,12 @@ def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
 def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool = True) -> list[Any]:
     """The outputs of the graph in ``text``, by its plan alone: no checks of inputs, no boundary."""
     return lower(graph_of(text, verify=verify)).run(list(inputs), counters)
+
+
+def run_plan(plan: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
+    counters = Counters()
+    with np.errstate(all="ignore"):
+        return plan.call(inputs, Run(counters, threads=threads)), counters
 
 
 def ctrl_c() -> None:

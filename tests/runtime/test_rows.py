@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.execution import Counters, Run
+from irc.runtime.execution import Counters
 from irc.runtime.fused import rows, tiles
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Plan, lower
-from tests.runtime.helpers import graph_of
+from tests.runtime.helpers import graph_of, run_plan
 
 SHAPES = [(40, 24), (2, 3, 40, 8), (1, 1, 64), (64, 1), (7, 100), (5, 0, 4), (0, 40), (960,), (3, 4, 5, 6, 2)]
 
@@ -36,25 +36,19 @@ def plan(operator: str, parameters: str = "%x : Tensor", outputs: str = "%y") ->
     )
 
 
-def run(found: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
-    counters = Counters()
-    with np.errstate(all="ignore"):
-        return found.call(inputs, Run(counters, threads=threads)), counters
-
-
 def whole(found: Plan, *inputs: Any) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "WORTH_BYTES", 1 << 60)
-        results, counters = run(found, *inputs)
+        results, counters = run_plan(found, *inputs)
     assert counters.tiles == 0
     return results
 
 
 def check(found: Plan, *inputs: Any) -> Counters:
     expected = whole(found, *inputs)
-    assert run(found, *inputs)[1].tiles == 0
+    assert run_plan(found, *inputs)[1].tiles == 0
     for threads in (2, 4):
-        results, counters = run(found, *inputs, threads=threads)
+        results, counters = run_plan(found, *inputs, threads=threads)
         for got, want in zip(results, expected, strict=True):
             assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
     return counters
@@ -105,10 +99,10 @@ def test_a_scale_that_differs_from_row_to_row_is_not_cut():
 def test_failures_are_those_of_the_whole(threads):
     found = plan("LayerNormalization", "%x : Tensor, %s : Tensor")
     with pytest.raises(Error, match=r"do not broadcast.*inputs: float32\[40, 24\], float32\[7\]") as caught:
-        run(found, np.ones((40, 24), np.float32), np.ones(7, np.float32), threads=threads)
+        run_plan(found, np.ones((40, 24), np.float32), np.ones(7, np.float32), threads=threads)
     assert caught.value.where == "onnx::LayerNormalization '%y'"
     with pytest.raises(Error, match="axis"):
-        run(plan("Softmax[axis=5]"), np.ones((40, 24), np.float32), threads=threads)
+        run_plan(plan("Softmax[axis=5]"), np.ones((40, 24), np.float32), threads=threads)
 
 
 @pytest.mark.parametrize("axis", [-1, 1, 2])

@@ -19,7 +19,7 @@ from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.fused import tiles
 from irc.runtime.plan import Plan, lower
 from irc.runtime.threads import workers
-from tests.runtime.helpers import f32, graph_of
+from tests.runtime.helpers import f32, graph_of, run_plan
 
 TENSOR = types.tensor(DType.FLOAT)
 
@@ -49,12 +49,6 @@ def group(text: str, parameters: str = "%x : Tensor, %c : Tensor", returns: str 
     )
 
 
-def run(plan: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
-    counters = Counters()
-    with np.errstate(all="ignore"):
-        return plan.call(inputs, Run(counters, threads=threads)), counters
-
-
 def whole(plan: Plan, *inputs: Any) -> list[Any]:
     """The same operator by operator: whoever watches a run sees each of them."""
     with np.errstate(all="ignore"):
@@ -78,7 +72,7 @@ CHAIN = """
 def test_a_chain_runs_in_blocks(threads):
     x, c = np.random.default_rng(0).standard_normal((2, 40, 24), np.float32)
     plan = group(CHAIN)
-    (y,), counters = run(plan, x, c, threads=threads)
+    (y,), counters = run_plan(plan, x, c, threads=threads)
     same(y, whole(plan, x, c)[0])
     assert (counters.tiled_groups, counters.tiles) == (1, 15)  # of 64 elements, 256 bytes
     assert (counters.units, counters.kernels) == (1, 4)
@@ -89,10 +83,10 @@ def test_what_lies_between_operators_never_has_full_size():
     x, c = np.ones((2, 400, 300), np.float32)
     plan = group(CHAIN)
     tiles.TILE_BYTES = 1 << 14
-    run(plan, x, c)
+    run_plan(plan, x, c)
     tracemalloc.start()
     try:
-        (y,), counters = run(plan, x, c)
+        (y,), counters = run_plan(plan, x, c)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -112,7 +106,7 @@ def test_results_of_several_sizes():
         returns="%y, %e, %a",
     )
     x, c = np.random.default_rng(1).standard_normal((30, 20)).astype(np.float32), f32(*range(20))
-    results, counters = run(plan, x, c)
+    results, counters = run_plan(plan, x, c)
     for got, want in zip(results, whole(plan, x, c), strict=True):
         same(got, want)
     assert counters.tiled_groups == 1 and counters.kernels == 4
@@ -133,14 +127,14 @@ def test_results_of_several_sizes():
 def test_what_is_small_or_scattered_runs_whole(x):
     plan = group(CHAIN)
     c = f32(2)
-    (y,), counters = run(plan, x, c)
+    (y,), counters = run_plan(plan, x, c)
     same(y, whole(plan, x, c)[0])
     assert counters.tiled_groups == counters.tiles == 0 and counters.kernels == 4
 
 
 def test_an_empty_result_of_large_inputs():
     plan = group("%y : Tensor = onnx::Add(%x, %c)")
-    assert run(plan, np.zeros((0, 1), np.float32), np.ones(1000, np.float32), threads=2)[0][0].shape == (0, 1000)
+    assert run_plan(plan, np.zeros((0, 1), np.float32), np.ones(1000, np.float32), threads=2)[0][0].shape == (0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +150,7 @@ def test_an_empty_result_of_large_inputs():
 def test_views_are_read_where_they_are(x):
     plan = group(CHAIN)
     c = np.random.default_rng(2).standard_normal((40, 30)).astype(np.float32)
-    (y,), counters = run(plan, x, c)
+    (y,), counters = run_plan(plan, x, c)
     same(y, whole(plan, x, c)[0])
     assert counters.tiled_groups == 1
 
@@ -173,7 +167,7 @@ def test_powers_are_the_same_in_blocks(text, c):
     x = x if c.shape == (2, 1) else x[0]
     c = c[:, :, None] if c.shape == (2, 1) else c
     plan = group(text + "\n%w : Tensor = onnx::Exp(%y)", returns="%y, %w")
-    for got, want in zip(run(plan, x, c)[0], whole(plan, x, c), strict=True):
+    for got, want in zip(run_plan(plan, x, c)[0], whole(plan, x, c), strict=True):
         same(got, want)
 
 
@@ -186,7 +180,7 @@ def test_what_is_repeated_is_computed_for_each_repetition(kind, dtype):
     one = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32).astype(dtype)
     for x in (np.broadcast_to(one, (8, 3, 112, 112)), np.broadcast_to(one[:, :1], one.shape)):
         for _ in range(2):
-            same(run(plan, x)[0][0], whole(plan, x)[0])
+            same(run_plan(plan, x)[0][0], whole(plan, x)[0])
 
 
 def test_strings_run_whole():
@@ -195,7 +189,7 @@ def test_strings_run_whole():
         returns="%z",
     )
     x = np.arange(1000, dtype=np.float32).reshape(50, 20)
-    (z,), counters = run(plan, x, f32(2))
+    (z,), counters = run_plan(plan, x, f32(2))
     same(z, 2 * x)
     assert counters.tiled_groups == 0
 
@@ -205,17 +199,17 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_whole():
     x = np.ones((40, 30), np.float32)
     for threads in (1, 2):
         with pytest.raises(Error) as caught:
-            run(plan, x, np.ones((40, 31), np.float32), threads=threads)
+            run_plan(plan, x, np.ones((40, 31), np.float32), threads=threads)
         assert caught.value.where == "onnx::Mul '%b'"
         assert "float32[40, 30], float32[40, 31]" in caught.value.message
-    assert run(plan, x, x)[1].tiled_groups == 1
+    assert run_plan(plan, x, x)[1].tiled_groups == 1
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
-    expected = run(plan, x, x, threads=threads)[0][0]
+    expected = run_plan(plan, x, x, threads=threads)[0][0]
     (tiling,) = [t for t in _tilings(plan) if t is not None]
     calls: list[int] = []
     number, known = count(1), Event()
@@ -240,12 +234,12 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
         patch.setattr(workers.Crew, "fail", noted)
         _fails_in_the_fifth_block(plan, x, threads, calls)
     for _ in range(3):
-        same(run(plan, x, x, threads=threads)[0][0], expected)
+        same(run_plan(plan, x, x, threads=threads)[0][0], expected)
 
 
 def _fails_in_the_fifth_block(plan: Plan, x: np.ndarray, threads: int, calls: list[int]) -> None:
     with pytest.raises(Error, match="the fifth block; inputs: float32\\[40, 24\\]") as caught:
-        run(plan, x, x, threads=threads)
+        run_plan(plan, x, x, threads=threads)
     assert (caught.value.code, caught.value.where) == ("IRC401", "onnx::Sigmoid '%s'")
     assert len(calls) < 5 + threads  # the others were not begun any more
 
@@ -267,7 +261,7 @@ def _tilings(plan: Plan) -> list[Any]:
 def test_tilings_are_kept_for_few_kinds_of_inputs():
     plan = group(CHAIN)
     for n in range(100, 100 + 3 * tiles.KEPT):
-        assert run(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
+        assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
     assert len(_tilings(plan)) == tiles.KEPT
 
 
@@ -306,7 +300,7 @@ def test_a_result_takes_the_memory_of_an_operand_that_nothing_needs(before, seco
     x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
     x.flags.writeable = False
     for _ in range(2):
-        results, counters = run(plan, x, threads=2)
+        results, counters = run_plan(plan, x, threads=2)
         if second != "%b":
             assert (counters.tiled_groups, counters.in_place) == (1, taken)
         for got, want in zip(results, whole(plan, x), strict=True):
@@ -328,7 +322,7 @@ def test_an_operand_is_not_taken_before_its_last_reader():
         """)
     )
     x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
-    results, counters = run(plan, x)
+    results, counters = run_plan(plan, x)
     assert counters.in_place == counters.tiled_groups == 1
     for got, want in zip(results, whole(plan, x), strict=True):
         same(got, want)
@@ -427,7 +421,7 @@ def test_random_groups_are_the_same_in_blocks(data):
         x.flags.writeable = False
     expected = _outcome(lambda: whole(plan, *arguments))
     for threads in (1, 2, 4):
-        assert _outcome(lambda: run(plan, *arguments, threads=threads)[0]) == expected  # noqa: B023  called at once
+        assert _outcome(lambda: run_plan(plan, *arguments, threads=threads)[0]) == expected  # noqa: B023  called at once
 
 
 def _outcome(attempt: Callable[[], list[np.ndarray]]) -> Any:
