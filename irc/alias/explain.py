@@ -160,9 +160,7 @@ class _Paths:
             return Fact(self._name(x), self._name(y), None, 4 if differs else self._case_of_escape(y))
         if subject is None:
             return Fact(self._name(x), self._name(y))
-        node = subject.node
-        if node is None and subject.block is not None:
-            node = subject.block.node
+        node = subject.definer
         case = _case(subject, node, target)
         if y in self.holder_of:  # taken out of a container
             if node is not None and _is_missed(node):

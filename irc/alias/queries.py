@@ -384,10 +384,11 @@ def _read_by(node: Node) -> Sequence[Value]:
 
     ONNX loops stack what their bodies return.
     """
-    if node.is_return and node.block is not None and node.block.node is not None:
-        if node.block.node.kind == IF:
+    outer = node.outer if node.is_return else None
+    if outer is not None:
+        if outer.kind == IF:
             return ()
-        if node.block.node.kind == "prim::Loop":
+        if outer.kind == "prim::Loop":
             return node.inputs[:1]  # whether to go on
     return node.inputs
 

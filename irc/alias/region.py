@@ -49,8 +49,8 @@ class Region:
 
     def in_order(self) -> list[Node]:
         """The nodes that are in no other, in the order of the program."""
-        outermost = [n for n in self.nodes if not any(outer in self.nodes for outer in _around(n))]
-        return sorted(outermost, key=_position)
+        outermost = [n for n in self.nodes if self.nodes.keys().isdisjoint(n.around())]
+        return sorted(outermost, key=Node.place)
 
     def _close(self) -> bool:
         while self._pending:
@@ -92,14 +92,14 @@ class Region:
         block = value.block
         if not self._is_inside(value) or block is None:
             return False
-        maker = value.node or block.node
+        maker = value.definer
         if maker is None:
             return False  # an input: not the graph made it
         self._enter(maker)
         was_nothing = self._elements.get(value) == NOTHING  # who only read it made memory of their own for that
         for user in value.iter_users():
             if user.is_return:
-                around = user.block.node if user.block is not None else None
+                around = user.outer
                 if around is not None:
                     self._enter(around)
             elif was_nothing or not self._only_reads(user):
@@ -151,22 +151,3 @@ def any_escaped(solver: Solver, values: Iterable[Value]) -> bool:
     known = [facts.elements[v] for v in values if v in facts.elements]
     reached: list[LocationSet] = [dag.closure(dag.locations(element)) for element in known]
     return any(x in facts.escaped for locations in reached for x in members(locations))
-
-
-def _around(node: Node) -> Iterable[Node]:
-    outer = node.block.node if node.block is not None else None
-    while outer is not None:
-        yield outer
-        outer = outer.block.node if outer.block is not None else None
-
-
-def _position(node: Node) -> list[tuple[int, int]]:
-    """Where ``node`` stands: from the outside in, the number of the block and the order in it."""
-    path: list[tuple[int, int]] = []
-    at: Node | None = node
-    while at is not None and at.block is not None:
-        outer = at.block.node
-        number = outer.blocks.index(at.block) if outer is not None else 0
-        path.append((number, at.order))
-        at = outer
-    return path[::-1]

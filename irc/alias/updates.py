@@ -286,11 +286,11 @@ def _is_constant(value: Value) -> bool:
 
 def _makers(values: Iterable[Value]) -> list[Node]:
     """The nodes that define ``values``: of a parameter, the node around its block."""
-    nodes = [v.node or (v.block.node if v.block is not None else None) for v in values]
+    nodes = [v.definer for v in values]
     return [n for n in nodes if n is not None]
 
 
 def _users(value: Value) -> list[Node]:
     """The nodes that use ``value``: where a block returns it, the node around."""
-    nodes = [u if not u.is_return else (u.block.node if u.block is not None else None) for u in value.iter_users()]
+    nodes = [u.outer if u.is_return else u for u in value.iter_users()]
     return list(dict.fromkeys(n for n in nodes if n is not None))

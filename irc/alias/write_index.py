@@ -91,7 +91,7 @@ class WriteIndex(WriteLog):
     def _forget_nested(self, node: Node | None) -> None:
         while self._nested and node is not None:
             self._nested.pop(node, None)
-            node = node.block.node if node.block is not None else None
+            node = node.outer
 
     # -- updates ---------------------------------------------------------
 

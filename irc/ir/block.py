@@ -62,6 +62,13 @@ class Block:
         """The nodes in order."""
         return NodeList(self)
 
+    def around(self) -> Iterator[Block]:
+        """This block and those that it is nested in, innermost first."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            block = None if block.node is None else block.node.block
+
     def unchanging_nodes(self) -> Iterator[Node]:
         """The nodes in order, for who changes none meanwhile: without the cursor that keeps ``nodes`` right then."""
         end = self.return_node

@@ -238,35 +238,44 @@ class Node:
         """
         if self.block is other.block:
             return self._order < other._order
-        mine, its = self._path(), other._path()
-        for a, b in zip(mine, its, strict=False):
-            if a is not b:
-                if a.block is b.block:
-                    return a._order < b._order
-                owner = a.block.node if a.block else None  # different blocks of one node
-                assert owner is not None and a.block and b.block
-                return owner.blocks.index(a.block) < owner.blocks.index(b.block)
-        return len(mine) < len(its)
+        return self.place() < other.place()
+
+    def place(self) -> list[tuple[int, int]]:
+        """What sorts nodes of one graph as `is_before` does; valid until a block around this node changes.
+
+        From the outside in, the number of the block among those of its node and the order in it.
+        """
+        place: list[tuple[int, int]] = []
+        node: Node | None = self
+        while node is not None and node.block is not None:
+            outer = node.block.node
+            place.append((0 if outer is None else outer.blocks.index(node.block), node._order))
+            node = outer
+        return place[::-1]
 
     @property
     def order(self) -> int:
         """A number that grows along the block; valid until the block changes."""
         return self._order
 
+    @property
+    def outer(self) -> Node | None:
+        """The node in a block of which this one stands; None in a graph's own block, or in none."""
+        return None if self.block is None else self.block.node
+
+    def around(self) -> Iterator[Node]:
+        """The nodes that this one is inside of, innermost first."""
+        node = self.outer
+        while node is not None:
+            yield node
+            node = node.outer
+
     def ancestor_in(self, block: Block) -> Node | None:
         """This node or the one around it that stands in ``block``; None if there is none."""
         node: Node | None = self
         while node is not None and node.block is not block:
-            node = node.block.node if node.block else None
+            node = node.block.node if node.block else None  # not `outer`, whose call costs as much as the trip
         return node
-
-    def _path(self) -> list[Node]:
-        path: list[Node] = []
-        node: Node | None = self
-        while node is not None:
-            path.append(node)
-            node = node.block.node if node.block else None
-        return path[::-1]
 
     # -- removal ---------------------------------------------------------
 

@@ -62,6 +62,13 @@ class Value:
         """Whether it is a block parameter (a graph input, if the block is a graph's own)."""
         return self._param_of is not None
 
+    @property
+    def definer(self) -> Node | None:
+        """The node that it is an output of, or, of a parameter, the one around its block; None of a graph's input."""
+        if self.node is not None:
+            return self.node
+        return None if self._param_of is None else self._param_of.node
+
     def made_by(self, *kinds: str) -> Node | None:
         """The node that it is an output of, if that is of one of ``kinds``."""
         return self.node if self.node is not None and self.node.kind in kinds else None

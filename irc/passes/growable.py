@@ -135,7 +135,7 @@ def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
         if value in asked or value.type in (INT, FLOAT, BOOL):
             continue
         asked.add(value)
-        made = value.node or (value.block.node if value.block is not None else None)
+        made = value.definer
         if made is not None and made.kind not in _LAID_OUT_ANEW:
             pending += made.inputs
             for block in made.blocks:
@@ -181,11 +181,8 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
 
 def _repeated_around(node: Node) -> Iterator[Block]:
     """The blocks around ``node`` that run again on what they return, if only in a later run: all but branches."""
-    block = node.block
-    while block is not None:
-        if block.node is None or block.node.kind != IF:
-            yield block
-        block = block.node.block if block.node is not None else None
+    assert node.block is not None
+    return (block for block in node.block.around() if block.node is None or block.node.kind != IF)
 
 
 def _extends(node: Node) -> bool:

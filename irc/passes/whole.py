@@ -87,7 +87,7 @@ class Whole:
         """The values, whole if they are, that ``value`` may be the same as; empty if that is not known."""
         node = value.node
         if node is None:
-            owner = value.block.node if value.block is not None else None
+            owner = value.definer
             return [] if owner is None else self._carried(owner, value)
         if node.blocks:
             return self._carried(node, value)

@@ -138,14 +138,7 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
 
 def may_stay_out(node: Node) -> bool:
     """Whether a run may do without a kernel for ``node``: TorchScript's functions branch over all that torch can do."""
-    if not node.kind.startswith(("aten::", "prim::")):
-        return False
-    around = node.block
-    while around is not None and around.node is not None:
-        if around.node.kind == IF:
-            return True
-        around = around.node.block
-    return False
+    return node.kind.startswith(("aten::", "prim::")) and any(outer.kind == IF for outer in node.around())
 
 
 def reachable_nodes(graph: Graph) -> Iterator[Node]:

@@ -252,8 +252,8 @@ def label(node: Node) -> str:
 
     The end of a block is named as what the block belongs to.
     """
-    if node.is_return and node.block is not None and node.block.node is not None:
-        node = node.block.node
+    if node.is_return:
+        node = node.outer or node
     name = node.name or next((f"%{v.name}" for v in node.outputs), "")
     return f"{node.kind} {name!r}" if name else node.kind
 

@@ -133,9 +133,20 @@ def test_is_before_across_blocks() -> None:
     for x, first in enumerate(nodes):
         for y, second in enumerate(nodes):
             assert first.is_before(second) == (x < y), (names[x], names[y])
+    assert sorted(set(nodes), key=Node.place) == nodes
     assert graph.value("j").node.ancestor_in(graph.block) is graph.value("r").node
     assert graph.value("z").node.ancestor_in(graph.value("k").node.block) is None
     assert [n.outputs[0].name for n in graph.walk()] == names
+
+
+def test_what_is_around() -> None:
+    graph = parse_graph(NESTED)
+    j, s, r = (graph.value(name).node for name in "jsr")
+    assert list(j.around()) == [s, r]
+    assert list(j.block.around()) == [j.block, s.block, graph.block]
+    assert (j.outer, r.outer, fresh(graph).outer) == (s, None, None)
+    param = r.add_block().add_param(types.TENSOR)
+    assert (param.definer, r.output.definer, graph.inputs[0].definer) == (r, r, None)
 
 
 # -- iteration while nodes change --------------------------------------------

@@ -218,7 +218,7 @@ class Family:
         return value is not self.root and value not in self._steps and self._holders.holds(value, self._memory)
 
     def _is_inside(self, value: Value) -> bool:
-        node = value.node or (value.block.node if value.block is not None else None)
+        node = value.definer
         return node is not None and self.versions.in_scope(node)
 
     def _made_at(self, value: Value) -> Version:

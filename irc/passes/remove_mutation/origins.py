@@ -45,7 +45,7 @@ class Origins:
     def made_of(self, value: Value) -> Iterator[tuple[Value, Origin]]:
         """What the users of ``value`` make of it or pass it on as."""
         for user in value.iter_users():
-            node = user.block.node if user.is_return and user.block is not None else user
+            node = user.outer if user.is_return else user
             if node is not None:
                 yield from self._of(node).get(value, ())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from irc.ir import Block, Builder, Graph, Node, Value
@@ -42,7 +42,7 @@ class _Rewrite:
         for member in family.members():
             for user in member.iter_users():
                 self._used.setdefault(user, []).append(member)
-        self._users = _in_order(self._used)
+        self._users = sorted(self._used, key=Node.place)
         self._names = {v: v.name for v in self._used.get(self._graph.block.return_node, ())}
         # Which version everyone sees is settled before anything moves.
         self._seen = {node: versions.before(node) for node in (*self._users, *versions.around)}
@@ -151,7 +151,9 @@ class _Rewrite:
         if member is self._family.root:
             return self._values[version]
         parts = self._parts.get((version, member))
-        return None if parts is None else next((parts[block] for block in _around(before) if block in parts), None)
+        if parts is None or before.block is None:
+            return None
+        return next((parts[block] for block in before.block.around() if block in parts), None)
 
 
 def _settles_layout(view: Step) -> bool:
@@ -168,29 +170,3 @@ def _emitter(before: Node) -> Callable[..., Value]:
         return builder.op(kind, *values)
 
     return emit
-
-
-def _around(node: Node) -> Iterator[Block]:
-    """The block of ``node`` and those around it, innermost first."""
-    block = node.block
-    while block is not None:
-        yield block
-        block = block.node.block if block.node is not None else None
-
-
-def _in_order(nodes: Iterable[Node]) -> list[Node]:
-    """``nodes`` in the order in which they stand in the graph, those around others first."""
-    return sorted(nodes, key=_place)
-
-
-def _place(node: Node) -> list[tuple[int, int]]:
-    """Positions and numbers of blocks on the way to ``node``, outermost first."""
-    place: list[tuple[int, int]] = []
-    at: Node | None = node
-    inside = 0
-    while at is not None and at.block is not None:
-        place.append((at.order, inside))
-        owner = at.block.node
-        inside = owner.blocks.index(at.block) + 1 if owner is not None else 0
-        at = owner
-    return place[::-1]

@@ -129,8 +129,8 @@ class Inference:
             if node.block is None:
                 continue
             if node.is_return:
-                if node.block.node is not None:
-                    pending.add([node.block.node])
+                if node.outer is not None:
+                    pending.add([node.outer])
                 continue
             before = [self._told(v) for v in node.outputs]
             self.infer_node(node)
