@@ -13,7 +13,7 @@ from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.scan import known_rows
+from irc.ir.ops.loops import known_rows
 from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.runtime.evaluate import evaluate

@@ -1,7 +1,7 @@
 """What a model declares of its outputs: told to users and to other tools, not computed with, as it may be wrong.
 
 There is one exception: a scan output of a loop that makes no trip has no rows to take a shape from, and has the
-declared one (`irc.ir.ops.scan`), as in ONNX Runtime.
+declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
 """
 
 from __future__ import annotations

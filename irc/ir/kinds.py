@@ -45,8 +45,10 @@ ROTATE_HALF = "irc::rotate_half"
 MASKED_SOFTMAX = "irc::masked_softmax"
 """What exporters of attention with masks spell out."""
 
-LOOPS = frozenset(["prim::Loop", "onnx::Loop", "onnx::Scan"])
-"""Their block runs any number of times."""
+PRIM_LOOP, ONNX_LOOP, SCAN = "prim::Loop", "onnx::Loop", "onnx::Scan"
+
+LOOPS = frozenset([PRIM_LOOP, ONNX_LOOP, SCAN])
+"""Their block runs any number of times; what it carries from one to the next: `irc.ir.ops.loops`."""
 
 CONTROL_FLOW = LOOPS | {IF, CALL}
 """What they run is not one kernel."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from irc.ir import Graph, Node, Tensor
+from irc.ir.slots import Slot, bodies, cut_slots
 from irc.passes.liveness import Liveness
 from irc.passes.registry import register
-from irc.passes.slots import Slot, bodies, cut_slots
 from irc.passes.walking import with_subgraphs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from irc.alias import Kind
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops import onnx_alias, schemas
 from irc.ir.ops.movers import ORDERED
-from irc.passes.slots import Slot, bodies, slots
+from irc.ir.slots import Slot, bodies, slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -101,7 +101,7 @@ graph(%x : Float(2), %n : Long(), %c : Bool()):
     assert c.alias("o", "w"), "two trips"
     assert c.alias("p", "w")
     assert not c.alias("p", "a")
-    assert c.alias("k", "c")
+    assert not c.alias("k", "c"), "each trip is given a condition of its own"
     for name in ("a", "b", "o", "p", "w"):
         assert not c.alias("s", name), "what is scanned is stacked into fresh memory"
 

@@ -11,8 +11,9 @@ from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, Steps
 from irc.alias.rules.entry import Entry
+from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.node import Node
-from irc.ir.ops.scan import is_batched, scan_states
+from irc.ir.ops.loops import carried
 from irc.ir.value import Value
 
 
@@ -24,8 +25,36 @@ def _if(rec: Recorder, node: Node) -> Steps:
             rec.bind(output, rec.join(rec.element(block.returns[i]) for block in node.blocks))
 
 
+def _loop(rec: Recorder, node: Node) -> Steps:
+    """A parameter is what the loop is given, or what the body returns for it; a result is the same.
+
+    A slice of a Scan may share memory with what it is a slice of. What the loop makes itself is fresh: the number of
+    the trip, the condition, and what it stacks.
+    """
+    (block,) = node.blocks
+    at = carried(node)
+    inputs, params = node.inputs[at.input :], block.params[at.param :]
+    for param in block.params[: at.param]:
+        rec.fresh(param)
+    elements = [_carry(rec, param, rec.element(value)) for param, value in zip(params[: at.many], inputs)]
+    for param, value in zip(params[at.many :], inputs[at.many :]):
+        rec.bind(param, rec.element(value))
+    yield block
+    returns = block.returns[at.returned :]
+    for element, returned in zip(elements, returns):
+        if element != NOTHING:
+            rec.point(element, rec.element(returned))
+    if node.kind == PRIM_LOOP:  # stacks nothing: a result that nothing is returned for stays undefined, which is told
+        elements = elements[: len(returns)]
+    else:
+        for output in node.outputs[len(elements) :]:
+            rec.fresh(output)
+    for output, element in zip(node.outputs, elements):
+        rec.bind(output, element)
+
+
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
-    """What a loop carries in ``param``: at first ``start``; what later trips give is added by ``_close``.
+    """What a loop carries in ``param``: at first ``start``; what later trips give is added when the body is known.
 
     The element is neither the parameter's nor the result's: either may be replaced without the other.
     """
@@ -37,68 +66,9 @@ def _carry(rec: Recorder, param: Value, start: Element) -> Element:
     return element
 
 
-def _close(rec: Recorder, carried: Element, returned: Value) -> None:
-    if carried != NOTHING:
-        rec.point(carried, rec.element(returned))
-
-
-def _prim_loop(rec: Recorder, node: Node) -> Steps:
-    """``prim::Loop(max_trip, cond, carried...)``; block (trip, carried...) -> (cond, carried...).
-
-    What is carried may be what the loop is given, or what the block returns for it.
-    """
-    (block,) = node.blocks
-    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[1:], node.inputs[2:])]
-    yield block
-    for element, returned, output in zip(carried, block.returns[1:], node.outputs):
-        _close(rec, element, returned)
-        rec.bind(output, element)
-
-
-def _onnx_loop(rec: Recorder, node: Node) -> Steps:
-    """``Loop(max_trip, cond, carried...)``; block (trip, cond, carried...) -> (cond, carried..., scanned...).
-
-    What is carried may be what the loop is given, or what the block returns for it; what is scanned is fresh memory.
-    """
-    (block,) = node.blocks
-    rec.fresh(block.params[0])
-    starts = [rec.element(v) for v in node.inputs[1:]]
-    carried = [_carry(rec, p, e) for p, e in zip(block.params[1:], starts)]
-    yield block
-    for element, returned in zip(carried, block.returns):
-        _close(rec, element, returned)
-    _results(rec, node, carried[1:])
-
-
-def _onnx_scan(rec: Recorder, node: Node) -> Steps:
-    """``Scan(states..., scanned...)``; block (states..., slices...) -> (states..., scanned...).
-
-    A slice may share memory with the input that it is a slice of, a state be what Scan is given or what the block
-    returns for it; what is scanned is fresh memory.
-    """
-    (block,) = node.blocks
-    inputs = node.inputs[1:] if is_batched(node) else node.inputs
-    states = scan_states(node)
-    carried = [_carry(rec, p, rec.element(v)) for p, v in zip(block.params[:states], inputs)]
-    for param, value in zip(block.params[states:], inputs[states:]):
-        rec.bind(param, rec.element(value))
-    yield block
-    for element, returned in zip(carried, block.returns):
-        _close(rec, element, returned)
-    _results(rec, node, carried)
-
-
-def _results(rec: Recorder, node: Node, carried: list[Element]) -> None:
-    """The carried values, then what was scanned, which is stacked into fresh memory."""
-    for output, element in zip(node.outputs, carried):
-        rec.bind(output, element)
-    for output in node.outputs[len(carried) :]:
-        rec.fresh(output)
-
-
 RULES: dict[str, Entry] = {
-    "prim::If": Entry(_if),
-    "prim::Loop": Entry(_prim_loop),
-    "onnx::Loop": Entry(_onnx_loop),
-    "onnx::Scan": Entry(_onnx_scan),
+    IF: Entry(_if),
+    PRIM_LOOP: Entry(_loop),
+    ONNX_LOOP: Entry(_loop),
+    SCAN: Entry(_loop),
 }

@@ -21,8 +21,8 @@ from irc.frontend.onnx_export.operators import Signature, identity_since, signat
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import split_kind
-from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import FUNCTION, NONE, DType
 
 if TYPE_CHECKING:

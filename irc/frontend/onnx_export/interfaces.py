@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared import completed, declared_type
-from irc.ir.ops.scan import DECLARED_INPUTS, declared_types, scan_states, scanned_rows
+from irc.ir.ops.loops import DECLARED_INPUTS, declared_types, scan_states, scanned_rows
 from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names, without_shapes
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.ops import schemas
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import find, split_kind
-from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
 from irc.ir.verify.onnx_rules import onnx_name
 

@@ -13,7 +13,7 @@ from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.frontend.onnx_export.targets import state_sizes
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
-from irc.ir.ops.scan import known_rows
+from irc.ir.ops.loops import known_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager

@@ -11,7 +11,7 @@ from irc.ir.block import Block
 from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, SUBGRAPHS
 from irc.ir.node import Node
-from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.kinds import IF
+from irc.ir.slots import slots
 from irc.passes.remove_mutation.forms import View, functional_kind, view_of
-from irc.passes.slots import slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
-from irc.ir.ops.scan import is_batched, scan_states
+from irc.ir.ops.loops import is_batched, scan_states
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.passes.shapes.contents import CONTENTS_RULES

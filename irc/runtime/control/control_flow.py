@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.scan import scanned_rows
+from irc.ir.ops.loops import scanned_rows
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.values import describe, is_array

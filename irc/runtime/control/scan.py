@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.scan import is_batched, scan_states, scanned_rows
+from irc.ir.ops.loops import is_batched, scan_states, scanned_rows
 from irc.runtime.control.control_flow import only_block
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put

@@ -23,7 +23,7 @@ class Stack:
     were. The room for them doubles when it is used up.
 
     Args:
-        row: the type of a row, needed if there is no trip; see `irc.ir.ops.scan.row_type`.
+        row: the type of a row, needed if there is no trip; see `irc.ir.ops.loops.row_type`.
         rows: the most rows that can come; None: unknown.
     """
 

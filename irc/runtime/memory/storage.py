@@ -18,7 +18,7 @@ from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS
-from irc.ir.ops.scan import is_batched, scan_states
+from irc.ir.ops.loops import is_batched, scan_states
 from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:

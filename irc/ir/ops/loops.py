@@ -1,12 +1,12 @@
-"""What Loop and Scan carry from trip to trip, and the rows that their bodies give to be stacked to scan outputs."""
+"""What loops carry from trip to trip, and the rows that their bodies give to be stacked to scan outputs."""
 
 from __future__ import annotations
 
 from itertools import chain, repeat, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.declared import told_type
-from irc.ir.kinds import LOOPS
+from irc.ir.kinds import LOOPS, ONNX_LOOP, SCAN
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import Dim, TensorType
 
@@ -20,9 +20,39 @@ each row that the body of a Loop or Scan gives. No pass believes them, as they m
 outputs, which have the declared shape in ONNX Runtime too, and for models that are written, where it wants ranks."""
 
 
-def is_batched(scan: Node) -> bool:
-    """Whether ``scan`` is of version 8: input 0 holds lengths of sequences, others start with a batch axis."""
-    return scan.version is not None and scan.version < 9
+class Carried(NamedTuple):
+    """What a loop carries: where it begins in the inputs, in the block's parameters and returns, and how much it is.
+
+    Inputs and parameters behind it are what Scan takes slices of, and those. Outputs begin with it; what they have
+    behind it is stacked from the rows that the block returns behind it.
+    """
+
+    input: int
+    param: int
+    returned: int
+    many: int
+
+
+def carried(loop: Node) -> Carried:
+    """What ``loop``, one of `LOOPS`, carries; nothing if it has fewer inputs than it needs, which verifying tells.
+
+    ==============  ================================  ===========================  =========================
+    loop            inputs                            the block's parameters       what the block returns
+    ==============  ================================  ===========================  =========================
+    ``prim::Loop``  trips, condition, carried...      trip, carried...             condition, carried...
+    ``onnx::Loop``  trips, condition, carried...      trip, condition, carried...  condition, carried, rows...
+    ``onnx::Scan``  lengths?, carried..., scanned...  carried..., slices...        carried..., rows...
+    ==============  ================================  ===========================  =========================
+    """
+    if loop.kind == SCAN:
+        first, scanned = int(is_batched(loop)), loop.attributes.get("num_scan_inputs", 0)
+        return Carried(first, 0, 0, max(0, len(loop.inputs) - first - scanned))
+    return Carried(2, 2 if loop.kind == ONNX_LOOP else 1, 1, max(0, len(loop.inputs) - 2))
+
+
+def is_batched(loop: Node) -> bool:
+    """Whether ``loop`` is a Scan of version 8: input 0 holds lengths of sequences, others start with a batch axis."""
+    return loop.kind == SCAN and loop.version is not None and loop.version < 9
 
 
 def scan_states(scan: Node) -> int:
@@ -49,13 +79,12 @@ def known_rows(node: Node) -> list[TensorType]:
     """The types of rows of the scan outputs of a Loop or Scan, as far as known; none of any other node."""
     if node.kind not in LOOPS or len(node.blocks) != 1:
         return []
-    is_scan = node.kind == "onnx::Scan"
-    carried = max(0, scan_states(node) if is_scan else len(node.inputs) - 2)
-    returned = node.blocks[0].returns[carried if is_scan else 1 + carried :]  # a Loop's condition comes first
+    at = carried(node)
+    returned = node.blocks[0].returns[at.returned + at.many :]
     # With a batch, the outputs have one more axis; there, the body alone tells.
-    outputs = () if is_scan and is_batched(node) else node.outputs[carried:]
+    outputs = () if is_batched(node) else node.outputs[at.many :]
     pairs = list(zip_longest(returned, outputs))
-    axes: list[int] = (node.attributes.get("scan_output_axes") or []) if is_scan else []
+    axes: list[int] = (node.attributes.get("scan_output_axes") or []) if node.kind == SCAN else []
     return [row_type(*pair, axis) for pair, axis in zip(pairs, axes + [0] * len(pairs))]
 
 

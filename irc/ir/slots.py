@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.ir import Block
+from irc.ir.block import Block
 from irc.ir.functions import inner_graph
-from irc.ir.kinds import GROUP
-from irc.ir.ops.scan import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
+from irc.ir.kinds import GROUP, IF, LOOPS, ONNX_LOOP
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, carried, is_batched
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    from irc.ir.node import Node
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def slots(node: Node) -> list[Slot] | None:
 
 def cut_slots(node: Node, dead: list[Slot]) -> None:
     """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
-    if node.kind in ("onnx::Loop", "onnx::Scan"):
+    if node.kind in LOOPS:
         _cut_attributes(node, slots(node) or [], set(dead))
     node.erase_inputs([s.input for s in dead if s.input is not None])
     for body in bodies(node):
@@ -60,33 +60,17 @@ def _if(node: Node) -> list[Slot]:
     return [Slot(returned=i, output=i) for i in range(len(node.outputs))]
 
 
-def _prim_loop(node: Node) -> list[Slot]:
-    """(trips, condition, carried...); parameters (i, carried...); returns (condition, carried...)."""
-    return [Slot(i + 2, i + 1, i + 1, i) for i in range(len(node.inputs) - 2)]
-
-
-def _onnx_loop(node: Node) -> list[Slot]:
-    """(trips, condition, carried...); parameters (i, condition, carried...); returns (condition, carried, scans)."""
-    carried = len(node.inputs) - 2
-    scans = range(carried, len(node.outputs))
-    # Before version 11 there must be a carried value.
-    needed = 1 if node.version is not None and node.version < 11 else 0
-    return [
-        *(Slot(i + 2, i + 2, i + 1, i, needed=i < needed) for i in range(carried)),
-        *(Slot(returned=i + 1, output=i) for i in scans),
-    ]
-
-
-def _scan(node: Node) -> list[Slot] | None:
-    """(states..., scanned...); parameters the same; returns (states..., scans...)."""
+def _loop(node: Node) -> list[Slot] | None:
     if is_batched(node):
         return None  # has the lengths of a batch's sequences in front
-    states = scan_states(node)
+    at = carried(node)
+    # Before version 11, a Loop must carry something.
+    first_needed = node.kind == ONNX_LOOP and node.version is not None and node.version < 11
     return [
-        *(Slot(i, i, i, i) for i in range(states)),
+        *(Slot(at.input + i, at.param + i, at.returned + i, i, first_needed and i == 0) for i in range(at.many)),
         # The first scanned input says how many trips there are.
-        *(Slot(input=i, param=i, needed=i == states) for i in range(states, len(node.inputs))),
-        *(Slot(returned=i, output=i) for i in range(states, len(node.outputs))),
+        *(Slot(at.input + i, at.param + i, needed=i == at.many) for i in range(at.many, len(node.inputs) - at.input)),
+        *(Slot(returned=at.returned + i, output=i) for i in range(at.many, len(node.outputs))),
     ]
 
 
@@ -98,10 +82,8 @@ def _group(node: Node) -> list[Slot]:
 
 
 _SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
-    "prim::If": _if,
-    "prim::Loop": _prim_loop,
-    "onnx::Loop": _onnx_loop,
-    "onnx::Scan": _scan,
+    IF: _if,
+    **dict.fromkeys(LOOPS, _loop),
     GROUP: _group,
 }
 
