@@ -64,13 +64,17 @@ def _loop(node: Node) -> list[Slot] | None:
     if is_batched(node):
         return None  # has the lengths of a batch's sequences in front
     at = carried(node)
+    outputs = range(len(node.outputs))  # the last may be left out
     # Before version 11, a Loop must carry something.
     first_needed = node.kind == ONNX_LOOP and node.version is not None and node.version < 11
     return [
-        *(Slot(at.input + i, at.param + i, at.returned + i, i, first_needed and i == 0) for i in range(at.many)),
+        *(
+            Slot(at.input + i, at.param + i, at.returned + i, i if i in outputs else None, first_needed and i == 0)
+            for i in range(at.many)
+        ),
         # The first scanned input says how many trips there are.
         *(Slot(at.input + i, at.param + i, needed=i == at.many) for i in range(at.many, len(node.inputs) - at.input)),
-        *(Slot(returned=at.returned + i, output=i) for i in range(at.many, len(node.outputs))),
+        *(Slot(returned=at.returned + i, output=i) for i in outputs[at.many :]),
     ]
 
 
@@ -91,7 +95,7 @@ _SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
 def _cut_attributes(node: Node, all_slots: list[Slot], dead: set[Slot]) -> None:
     """Cut the attributes of a Loop or Scan that have one element for each of some slots."""
     attributes = node.attributes
-    scanned = [s for s in all_slots if s.input is not None and s.output is None]
+    scanned = [s for s in all_slots if s.input is not None and s.returned is None]
     scans = [s for s in all_slots if s.input is None]
     for names, of in (
         (("scan_input_axes", "scan_input_directions"), scanned),

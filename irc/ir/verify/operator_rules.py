@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.functions import callee, inner_graph
-from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, SUBGRAPHS
+from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
 from irc.ir.node import Node
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, is_batched, scan_states
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, carried
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
@@ -89,49 +88,51 @@ def _if(node: Node) -> None:
 
 
 def _prim_loop(node: Node) -> None:
-    carried = len(node.inputs) - 2
-    require(node, carried >= 0, "prim::Loop takes the trip count, the condition and the values carried")
-    has(node, outputs=carried, blocks=1)
-    _loop(node, carried, scans=0)
+    require(node, len(node.inputs) >= 2, "prim::Loop takes the trip count, the condition and the values carried")
+    has(node, outputs=carried(node).many, blocks=1)
+    _loop(node, scans=0)
 
 
 def _onnx_loop(node: Node) -> None:
-    carried = max(0, len(node.inputs) - 2)
+    at = carried(node)
     has(node, blocks=1)
-    scans = len(node.blocks[0].returns) - 1 - carried
-    require(node, scans >= 0, f"the block must return the condition and {count(carried, 'carried value')}")
+    scans = len(node.blocks[0].returns) - at.returned - at.many
+    require(node, scans >= 0, f"the block must return the condition and {count(at.many, 'carried value')}")
     # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
-    require(node, len(node.outputs) <= carried + scans, f"there are only {count(carried + scans, 'result')}")
-    _has_types(node, DECLARED_ROWS, len(node.outputs) - carried)
-    _loop(node, carried, scans)
+    require(node, len(node.outputs) <= at.many + scans, f"there are only {count(at.many + scans, 'result')}")
+    _has_types(node, DECLARED_ROWS, len(node.outputs) - at.many)
+    _loop(node, scans)
 
 
-def _loop(node: Node, carried: int, scans: int) -> None:
+def _loop(node: Node, scans: int) -> None:
     """What both kinds of loops share: (trip, cond, carried...), block(trip, carried...) -> (cond, carried...)."""
     (block,) = node.blocks
-    is_onnx = node.kind == "onnx::Loop"
-    own = 2 if is_onnx else 1  # ONNX gives the condition to the block too
-    _block_has(node, block, own + carried, 1 + carried + scans)
+    at = carried(node)
+    _block_has(node, block, at.param + at.many, at.returned + at.many + scans)
     for value, wanted, dtype, what in (
         *zip(node.inputs[:2], (types.INT, types.BOOL), (DType.INT64, DType.BOOL), ("the trip count", "the condition")),
         (block.params[0], types.INT, DType.INT64, "the iteration number"),
         (block.returns[0], types.BOOL, DType.BOOL, "the condition"),
     ):
-        if not (is_onnx and value.type == types.NONE):
+        if not (node.kind == ONNX_LOOP and value.type == types.NONE):
             _is(node, value, wanted, dtype, what)
-    _carries(node, node.inputs[2:], block.params[own:], block.returns[1 : 1 + carried])
+    _carries(node)
 
 
-def _carries(node: Node, before: Sequence[Value], params: Sequence[Value], after: Sequence[Value]) -> None:
+def _carries(node: Node) -> None:
     """Check what goes from trip to trip, and that what ONNX stacks are tensors (IRC214)."""
-    is_onnx = node.kind != "prim::Loop"
+    (block,) = node.blocks
+    at = carried(node)
+    before, params = node.inputs[at.input :], block.params[at.param :]
+    after = block.returns[at.returned :][: at.many]
+    is_onnx = node.kind != PRIM_LOOP
     for sources, targets, what in (
         (before, params, "parameter"),
         (after, params, "parameter"),
         (after, node.outputs, "output"),
     ):
         flows(node, sources, targets, what, of_any_shape=is_onnx)  # ONNX's may change their shapes
-    for i, output in enumerate(node.outputs[len(after) :], len(after)):
+    for i, output in enumerate(node.outputs[at.many :], at.many):
         if not accepts(types.TENSOR, output.type):
             raise node_error("IRC214", f"what is stacked is a tensor, not {output.type}", node, output=i)
 
@@ -141,15 +142,15 @@ def _scan(node: Node) -> None:
     scanned = node.attributes.get("num_scan_inputs")
     if not isinstance(scanned, int) or scanned < 1:
         raise node_error("IRC215", "num_scan_inputs must be a positive number", node)
-    states = scan_states(node)
-    require(node, states >= 0, f"there are fewer inputs than the {scanned} to scan")
+    at = carried(node)
+    require(node, at.input + scanned <= len(node.inputs), f"there are fewer inputs than the {scanned} to scan")
     (block,) = node.blocks
-    _block_has(node, block, states + scanned, len(block.returns))
-    require(node, len(block.returns) >= states, f"the block must return {count(states, 'state')}")
+    _block_has(node, block, at.many + scanned, len(block.returns))
+    require(node, len(block.returns) >= at.many, f"the block must return {count(at.many, 'state')}")
     require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
-    _has_types(node, DECLARED_ROWS, len(node.outputs) - states)
-    _has_types(node, DECLARED_INPUTS, states + scanned)
-    _carries(node, node.inputs[is_batched(node) :], block.params, block.returns[:states])
+    _has_types(node, DECLARED_ROWS, len(node.outputs) - at.many)
+    _has_types(node, DECLARED_INPUTS, at.many + scanned)
+    _carries(node)
 
 
 def _group(node: Node) -> None:
@@ -202,9 +203,9 @@ _CASTS = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional")
 _FORMS: dict[str, Form] = {
     CONSTANT: _constant,
     IF: _if,
-    "prim::Loop": _prim_loop,
-    "onnx::Loop": _onnx_loop,
-    "onnx::Scan": _scan,
+    PRIM_LOOP: _prim_loop,
+    ONNX_LOOP: _onnx_loop,
+    SCAN: _scan,
     CALL: _call_function,
     **container_rules.FORMS,
     "prim::Guard": handing_on(1, 1),

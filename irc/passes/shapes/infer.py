@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
-from irc.ir.ops.loops import is_batched, scan_states
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.ops.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.passes.shapes.contents import CONTENTS_RULES
@@ -184,22 +184,17 @@ class Inference:
         return contents.item() if isinstance(contents.item(), bool) else None
 
     def _loop(self, node: Node) -> None:
-        """``prim::Loop`` and ``onnx::Loop``: (trips, condition, carried...), block (i, [condition], carried...)."""
         (body,) = node.blocks
-        onnx = node.kind == "onnx::Loop"
-        carried = node.inputs[2:]
+        onnx = node.kind == ONNX_LOOP
         if onnx:
             for param, dtype in zip(body.params, (DType.INT64, DType.BOOL)):  # of one element, with or without an axis
                 has_axis = param.type.rank == 1
                 self.set_type(param, TensorType(dtype, (1,) if has_axis else ()))
-        params = body.params[2 if onnx else 1 :]
-        self._to_fixed_point(body, params, [v.type for v in carried], body.returns[1 : 1 + len(carried)])
-        # Zero trips give the initial value, others what the body returns: the parameters' types cover both.
-        for out, param in zip(node.outputs, params, strict=False):
-            self.set_type(out, param.type)
+        self._to_fixed_point(node)
         surely = onnx and self._surely_has_a_trip(node)
-        for out, scanned in zip(node.outputs[len(carried) :], body.returns[1 + len(carried) :], strict=True):
-            self.set_type(out, stacked(scanned.type, None, surely=surely))
+        at = carried(node)
+        for out, row in zip(node.outputs[at.many :], body.returns[at.returned + at.many :], strict=False):
+            self.set_type(out, stacked(row.type, None, surely=surely))
 
     def _surely_has_a_trip(self, node: Node) -> bool:
         """Whether an ``onnx::Loop`` runs its body at least once, whatever it is given."""
@@ -215,14 +210,14 @@ class Inference:
         if is_batched(node):  # there is a batch axis that the body does not see
             self._block(body)
             return
-        inputs, states = node.inputs, scan_states(node)
-        scanned_count = len(inputs) - states
-        axes = node.attributes.get("scan_input_axes") or [0] * scanned_count
-        out_axes = node.attributes.get("scan_output_axes") or [0] * (len(node.outputs) - states)
-        if states < 0 or len(axes) != scanned_count or len(out_axes) != len(node.outputs) - states:
+        states = carried(node).many
+        scanned, rows = node.inputs[states:], body.returns[states:]
+        axes = node.attributes.get("scan_input_axes") or [0] * len(scanned)
+        out_axes = node.attributes.get("scan_output_axes") or [0] * len(rows)
+        if not node.attributes.get("num_scan_inputs") == len(axes) == len(scanned) or len(out_axes) != len(rows):
             NodeTypes(node, self.known).fail("its axes are not as many as what it scans and stacks")
         length = None
-        for param, value, axis in zip(body.params[states:], inputs[states:], axes, strict=True):
+        for param, value, axis in zip(body.params[states:], scanned, axes, strict=True):
             shape, dtype = value.type.shape, value.type.dtype
             if shape is None:
                 self.set_type(param, TensorType(dtype))
@@ -230,34 +225,35 @@ class Inference:
             at = NodeTypes(node, self.known).axis(axis, len(shape))
             length = shape[at] if length is None else length
             self.set_type(param, TensorType(dtype, (*shape[:at], *shape[at + 1 :])))
-        self._to_fixed_point(body, body.params[:states], [v.type for v in inputs[:states]], body.returns[:states])
-        for out, param in zip(node.outputs, body.params[:states], strict=False):
-            self.set_type(out, param.type)
-        for out, value, axis in zip(node.outputs[states:], body.returns[states:], out_axes, strict=True):
-            self.set_type(out, stacked(value.type, length, axis, surely=isinstance(length, int) and length > 0))
+        self._to_fixed_point(node)
+        for out, row, axis in zip(node.outputs[states:], rows, out_axes, strict=False):
+            self.set_type(out, stacked(row.type, length, axis, surely=isinstance(length, int) and length > 0))
 
-    def _to_fixed_point(
-        self, body: Block, params: Sequence[Value], initial: Sequence[Type], returned: Sequence[Value]
-    ) -> None:
+    def _to_fixed_point(self, loop: Node) -> None:
         """Types of carried values: what they start with, joined with what the body hands on, until stable.
+
+        Zero trips give the initial values, others what the body returns: the parameters' types cover both.
 
         Where a loop around repeats it, it goes on from what it came to before, as types only get wider: to start anew
         each time would take time exponential in the depth of the nest.
         """
-        for param, type in zip(params, initial, strict=True):
-            self.set_type(param, self._covering(param, type, self._reached.get(param, type)))
+        (body,) = loop.blocks
+        at = carried(loop)
+        params, returns = body.params[at.param :][: at.many], body.returns[at.returned :][: at.many]
+        for param, value in zip(params, loop.inputs[at.input :][: at.many], strict=True):
+            self.set_type(param, self._covering(param, value.type, self._reached.get(param, value.type)))
         self._loops += 1
         for number in count():  # ends: a join only ever forgets, and there is little to forget
             self._block(body)
             before = [p.type for p in params]
-            for param, value, previous in zip(params, returned, before, strict=True):
+            for param, value, previous in zip(params, returns, before, strict=True):
                 type = self._covering(param, previous, value.type)
                 self.set_type(param, type)
                 if number >= (_PATIENCE if param.type != previous else _MAX_ROUNDS):
                     self.set_type(param, _forget(type, number))
             if [p.type for p in params] == before:
                 break
-            for node in body.node.nested() if body.node else ():
+            for node in loop.nested():
                 for value in node.outputs:
                     self.contents.pop(value, None)
         self._loops -= 1
@@ -265,6 +261,8 @@ class Inference:
             self._reached.update((param, param.type) for param in params)
         else:
             self._reached.clear()
+        for out, param in zip(loop.outputs, params, strict=False):
+            self.set_type(out, param.type)
 
     def _group(self, node: Node) -> None:
         subgraph = node.attributes["Subgraph"]
@@ -281,9 +279,9 @@ class Inference:
 
 _CONTROL = {
     IF: Inference._if,  # type: ignore[reportPrivateUsage]
-    "prim::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
-    "onnx::Loop": Inference._loop,  # type: ignore[reportPrivateUsage]
-    "onnx::Scan": Inference._scan,  # type: ignore[reportPrivateUsage]
+    PRIM_LOOP: Inference._loop,  # type: ignore[reportPrivateUsage]
+    ONNX_LOOP: Inference._loop,  # type: ignore[reportPrivateUsage]
+    SCAN: Inference._scan,  # type: ignore[reportPrivateUsage]
     GROUP: Inference._group,  # type: ignore[reportPrivateUsage]
 }
 
@@ -293,7 +291,7 @@ def inferred_by(kind: str) -> Callable[..., object] | None:
     return _CONTROL.get(kind) or find_rule(kind)
 
 
-_OWN = frozenset({CONSTANT, IF, "prim::Loop", GROUP})
+_OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 
 
 def surely_writes_nothing(node: Node) -> bool:
