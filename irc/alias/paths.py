@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.ir.block import Block
-from irc.ir.kinds import IF
+from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.node import Node
 from irc.ir.value import Value
 
@@ -92,7 +92,7 @@ def _shares_loop(block: Block, node: Node) -> bool:
     return loop is not None and node.ancestor_in(loop) is not None
 
 
-_READ_AT_ENTRY = frozenset({IF, "prim::Loop", "onnx::Loop"})
+_READ_AT_ENTRY = frozenset({IF, PRIM_LOOP, ONNX_LOOP})
 """Operators that read their inputs before anything inside them runs, and not again."""
 
 

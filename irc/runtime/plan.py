@@ -11,7 +11,7 @@ import numpy as np
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
-from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
-    "prim::Loop": lower_prim_loop,
-    "onnx::Loop": lower_onnx_loop,
-    "onnx::Scan": lower_scan,
+    PRIM_LOOP: lower_prim_loop,
+    ONNX_LOOP: lower_onnx_loop,
+    SCAN: lower_scan,
     CALL: lower_call,
     GROUP: lower_group,
     "irc::append_": lower_append,

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
 from irc.frontend.onnx_export.interfaces import (
-    LOOP,
-    SCAN,
     declare,
     declare_nested,
     output_type,
@@ -20,7 +18,7 @@ from irc.frontend.onnx_export.names import Names
 from irc.frontend.onnx_export.operators import Signature, identity_since, signature
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Graph, Tensor
-from irc.ir.kinds import CALL, CONSTANT, IF
+from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import split_kind
 from irc.ir.types import FUNCTION, NONE, DType
@@ -39,7 +37,7 @@ _CONSTANT_OF_ALL = 9
 
 _FIRST_CONSTANTS = frozenset([DType.FLOAT16, DType.FLOAT, DType.DOUBLE])
 
-_GRAPHS = {IF: ("then_branch", "else_branch"), LOOP: ("body",), SCAN: ("body",)}
+_GRAPHS = {IF: ("then_branch", "else_branch"), ONNX_LOOP: ("body",), SCAN: ("body",)}
 """Operators with blocks, and the attributes that these become."""
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared import completed, declared_type
-from irc.ir.ops.loops import DECLARED_INPUTS, declared_types, scan_states, scanned_rows
+from irc.ir.kinds import ONNX_LOOP, SCAN
+from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names, without_shapes
 
 if TYPE_CHECKING:
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
     from irc.ir import Block, Value
-
-LOOP, SCAN = "onnx::Loop", "onnx::Scan"
-_OF_THE_LOOP = 2
-"""Parameters of a loop's body that the loop itself makes: the iteration and the condition, both scalars. ONNX Runtime
-needs their ranks. No other value in a nested graph is declared with a shape, which may be another each time it runs,
-but rows of scan outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row. What a Scan
-carries and scans has one rank in all trips; ONNX Runtime must know that of states."""
 
 
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
@@ -45,11 +39,17 @@ def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
 
 
 def parameter_types(block: Block) -> list[Type]:
-    """The types of the parameters of a nested block."""
+    """The types of the parameters of a nested block.
+
+    ONNX Runtime needs the ranks of those that a loop itself makes: the iteration and the condition, both scalars. No
+    other value in a nested graph is declared with a shape, which may be another each time it runs, but rows of scan
+    outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row. What a Scan carries and
+    scans has one rank in all trips; ONNX Runtime must know that of states.
+    """
     types, node = [param.type for param in block.params], block.node
     if node is not None and node.kind == SCAN:
         return list(map(_of_one_rank, types, chain(declared_types(node, DECLARED_INPUTS), repeat(None))))
-    made = _OF_THE_LOOP if node is not None and node.kind == LOOP else 0
+    made = carried(node).param if node is not None and node.kind == ONNX_LOOP else 0
     return [_ranked(type) for type in types[:made]] + [without_shapes(type) for type in types[made:]]
 
 
@@ -59,7 +59,7 @@ def returned_types(block: Block) -> list[Type]:
     if node is None:
         return types
     rows = scanned_rows(node)
-    states = max(0, scan_states(node)) if node.kind == SCAN else 0
+    states = carried(node).many if node.kind == SCAN else 0
     types[:states] = map(_of_one_rank, [value.type for value in block.returns], parameter_types(block)[:states])
     return [*types[: len(types) - len(rows)], *map(without_names, rows)]
 
@@ -79,8 +79,8 @@ def result_type(value: Value) -> Type:
     it has the type that the body returns.
     """
     type, source = value.type, value
-    while isinstance(type, OptionalType) and (loop := source.made_by(LOOP)) is not None:
-        source = loop.blocks[0].returns[1 + source.index]
+    while isinstance(type, OptionalType) and (loop := source.made_by(ONNX_LOOP)) is not None:
+        source = loop.blocks[0].returns[carried(loop).returned + source.index]
         type = source.type
     return value.type if isinstance(type, OptionalType) else type
 

@@ -55,11 +55,6 @@ def is_batched(loop: Node) -> bool:
     return loop.kind == SCAN and loop.version is not None and loop.version < 9
 
 
-def scan_states(scan: Node) -> int:
-    """How many values ``scan`` carries; its last inputs are scanned. Negative if it has fewer than it says it scans."""
-    return len(scan.inputs) - is_batched(scan) - scan.attributes.get("num_scan_inputs", 0)
-
-
 def scanned_rows(node: Node) -> list[TensorType]:
     """As `known_rows`, with what the body declares of the rows where nothing else is known."""
     declared = declared_types(node, DECLARED_ROWS)

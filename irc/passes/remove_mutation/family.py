@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir import Block, Node, Value
+from irc.ir.kinds import ONNX_LOOP
+from irc.ir.ops.loops import carried
 from irc.passes.remove_mutation.forms import View, can_put, functional_kind
 from irc.passes.remove_mutation.origins import CARRIERS
 from irc.passes.remove_mutation.versions import Version, Versions
@@ -243,5 +245,5 @@ def only_may_share(node: Node, root: Value) -> Refused:
 def _check_carrier(node: Node) -> None:
     if node.kind not in CARRIERS:
         raise Refused(f"it is written inside {node.kind}, which cannot pass it on")
-    if node.kind == "onnx::Loop" and len(node.outputs) > len(node.inputs) - 2:
+    if node.kind == ONNX_LOOP and len(node.outputs) > carried(node).many:
         raise Refused("it is written inside a loop that has scan outputs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir.kinds import IF
+from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.slots import slots
 from irc.passes.remove_mutation.forms import View, functional_kind, view_of
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from irc.ir import Node, Value
 
-CARRIERS = frozenset({IF, "prim::Loop", "onnx::Loop"})
+CARRIERS = frozenset({IF, PRIM_LOOP, ONNX_LOOP})
 """Nodes that can be given one more value to carry through."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.loops import scanned_rows
+from irc.ir.ops.loops import carried, scanned_rows
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.values import describe, is_array
@@ -67,11 +67,11 @@ def _lower_loop(
     lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
 ) -> FillIn:
     """``leading`` makes the values of the parameters before the carried ones."""
-    carried = max(0, len(ins) - 2)
-    block = only_block(node, params=len(leading) + carried, returns=1 + carried)
+    at = carried(node)
+    block = only_block(node, params=at.param + at.many, returns=at.returned + at.many)
     body = lowering.region(block)
     limit_slot, condition_slot = (*ins, None, None)[:2]
-    initial = ins[2:]
+    initial = ins[at.input :]
     params = body.params
     scanned = scanned_rows(node)
 
@@ -90,7 +90,7 @@ def _lower_loop(
             while go_on and (limit is None or i < limit):
                 put(frame, params, [*(make(i) for make in leading), *values])
                 values.clear()  # whatever is still needed is in the frame
-                go_on, values = _run_trip(body, frame, carried, stacks)
+                go_on, values = _run_trip(body, frame, at.many, stacks)
                 i += 1
             values.extend(stack.result() for stack in stacks)
             put(frame, outs, values, dead)
@@ -100,12 +100,12 @@ def _lower_loop(
     return fill_in
 
 
-def _run_trip(body: Code, frame: Frame, carried: int, stacks: Sequence[Stack]) -> tuple[bool, list[Any]]:
+def _run_trip(body: Code, frame: Frame, many: int, stacks: Sequence[Stack]) -> tuple[bool, list[Any]]:
     execute(body, frame)
     condition, *values = body.take_returns(frame)
-    for stack, value in zip(stacks, values[carried:]):
+    for stack, value in zip(stacks, values[many:]):
         stack.append(value)
-    return truth(condition), values[:carried]
+    return truth(condition), values[:many]
 
 
 def only_block(node: Node, params: int, returns: int) -> Block:

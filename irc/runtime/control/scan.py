@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.loops import is_batched, scan_states, scanned_rows
+from irc.ir.ops.loops import carried, is_batched, scanned_rows
 from irc.runtime.control.control_flow import only_block
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
@@ -27,19 +27,17 @@ if TYPE_CHECKING:
 
 def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """Lower a Scan of any version."""
-    batched, states = is_batched(node), scan_states(node)
-    # Version 8 has the lengths of the sequences, which may be absent, before the states.
-    operands, ins = ins, ins[1:] if batched else ins
-    if not 0 <= states < len(ins):
-        scanned = len(ins) - states
-        raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {len(ins)} inputs to scan", label(node))
-    block = only_block(node, params=len(ins), returns=states)
-    scan = _Scan(lowering.region(block), states, len(block.returns) - states, node)
-    run = scan.run_batches if batched else scan.run
+    at = carried(node)
+    scanned, inputs = node.attributes.get("num_scan_inputs", 0), len(ins) - at.input
+    if not 0 < scanned <= inputs:
+        raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {inputs} inputs to scan", label(node))
+    block = only_block(node, params=inputs, returns=at.many)
+    scan = _Scan(lowering.region(block), at.many, len(block.returns) - at.many, node)
+    run = scan.run_batches if is_batched(node) else scan.run
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            put(frame, outs, run(frame, [frame[s] for s in operands]), dead)
+            put(frame, outs, run(frame, [frame[s] for s in ins]), dead)
 
         return step
 

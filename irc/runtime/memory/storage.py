@@ -17,8 +17,8 @@ from irc.alias.classes import Classes
 from irc.alias.sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
-from irc.ir.kinds import LOOPS
-from irc.ir.ops.loops import is_batched, scan_states
+from irc.ir.kinds import LOOPS, SCAN
+from irc.ir.ops.loops import carried, is_batched
 from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Storage:
             for owner, block in _between(user, value):
                 if owner.kind in LOOPS:
                     self._captors[storage].add(block)
-            if user.kind == "onnx::Scan" and value in _scanned(user):  # it reads slices of them, trip by trip
+            if user.kind == SCAN and value in _scanned(user):  # it reads slices of them, trip by trip
                 self._captors[storage].update(user.blocks)
 
 
@@ -123,7 +123,7 @@ class _Places:
 
 def _scanned(scan: Node) -> Sequence[Value]:
     """The inputs of which each trip sees a slice; of a batch (before version 9), states too."""
-    return scan.inputs if is_batched(scan) else scan.inputs[scan_states(scan) :]
+    return scan.inputs if is_batched(scan) else scan.inputs[carried(scan).many :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
