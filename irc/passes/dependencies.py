@@ -5,20 +5,13 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import LocationSet, members
+from irc.alias.order import memory_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from irc.alias import AliasDb
     from irc.ir import Graph, Node, Value
-
-_WIDE = 64
-"""Who touches more locations than this is taken to touch everything: listing them for each node would be quadratic."""
-
-_ANYTHING = -1
-_WORLD = -2
-"""Places that are no locations: what touches very many of these, and the world outside."""
 
 
 def captures(graph: Graph) -> dict[Node, list[Value]]:
@@ -62,36 +55,13 @@ class Dependencies:
             for value in values:
                 if value in maker:
                     self._add(maker[value], i)
-        if db.any_writes():
-            self._add_effects(nodes, db)
+        for i, firsts in enumerate(memory_order(db, nodes)):
+            for first in sorted(firsts):
+                self._add(first, i)
 
     def _add(self, first: int, then: int) -> None:
         self.after[first].append(then)
         self._waits[then] += 1
-
-    def _add_effects(self, nodes: Sequence[Node], db: AliasDb) -> None:
-        acting = any(map(db.has_side_effects, nodes))
-        written = {place for node in nodes for place in _places(db.write_set(node))}
-        writer: dict[int, int] = {}
-        readers: dict[int, list[int]] = {}
-        for i, node in enumerate(nodes):
-            reads: set[int] = set()
-            writes: set[int] = set()
-            if acting:
-                (writes if db.has_side_effects(node) else reads).add(_WORLD)
-            if db.touches_written(node):
-                writes.update(_places(db.write_set(node)))
-                found = set(_places(db.read_set(node)))
-                reads |= {_ANYTHING} | (found & written)
-                writes |= found & {_ANYTHING}
-            for place in sorted(reads - writes):
-                if place in writer:
-                    self._add(writer[place], i)
-                readers.setdefault(place, []).append(i)
-            for place in sorted(writes):
-                for first in (*readers.pop(place, ()), *([writer[place]] if place in writer else ())):
-                    self._add(first, i)
-                writer[place] = i
 
     def leads_to(self, start: int, goals: Iterable[int], effort: int) -> bool:
         """Whether one of ``goals`` must come after ``start``. After ``effort`` steps of looking: perhaps, so yes."""
@@ -144,7 +114,3 @@ class Dependencies:
                 if not rather[then] and not must[then]:
                     heappush(ready, then)
         return found
-
-
-def _places(locations: LocationSet) -> Iterable[int]:
-    return members(locations) if isinstance(locations, int) or len(locations) <= _WIDE else (_ANYTHING,)

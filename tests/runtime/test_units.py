@@ -187,7 +187,7 @@ def test_whoever_touches_what_another_writes_waits_for_it_or_that_one_does(data)
     db, operators = analyze(graph), list(graph.nodes)
     slots = {value: number for number, value in enumerate(v for node in operators for v in node.outputs)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("irc.runtime.threads.needs._MOST", data.draw(st.sampled_from([1, 2, 16])))
+        patch.setattr("irc.alias.order._MOST", data.draw(st.sampled_from([1, 2, 16])))
         found = find_needs(
             db,
             operators,
