@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TypeAlias
 
 from irc.alias import facts as f
@@ -330,6 +330,10 @@ class Queries:
     def is_wild(self, location: int) -> bool:
         """Whether ``location`` stands for unknown memory."""
         return location in self._solver.facts.wild_types
+
+    def is_private(self, location: int, kinds: Container[Kind]) -> bool:
+        """Whether ``location`` is of one of ``kinds``, and unknown code cannot know it."""
+        return location not in self.facts.escaped and self.facts.site(location).kind in kinds
 
     def held_by(self, location: int) -> LocationSet:
         """What the object at ``location`` holds directly."""

@@ -85,6 +85,12 @@ class PassContext:
             db = self._dbs[graph] = (self.analyze or self._analyze)(graph, self.module)
         return db
 
+    def donated_db(self, graph: Graph) -> AliasDb:
+        """The alias analysis of ``graph`` if all its inputs were donated: built when asked for, and not kept."""
+        from irc.alias import analyze
+
+        return analyze(graph, self.module, graph.inputs, self._known_functions(graph))
+
     def begin(self, graph: Graph) -> None:
         """A pass begins to run on ``graph``, and changes no other before the next call of this."""
         for changing in (self._running, graph):

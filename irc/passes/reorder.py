@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
 from irc.ir.ops.twins import twin_of
 from irc.ir.types import TensorType, may_be_equal
-from irc.passes.block_memory import BlockMemory, Moment, Peak
+from irc.passes.block_memory import BlockMemory, GraphMemory, Moment, Peak
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.registry import register
 
@@ -45,25 +45,37 @@ class Reorder:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Order each block until no order of it is better: one move may make way for another."""
-        db = ctx.alias_db(graph)
-        captured = captures(graph)
-        peaks: dict[Node, Peak] = {}
+        known = _Known(ctx.alias_db(graph), captures(graph), GraphMemory(ctx.donated_db(graph)), {})
         changed = False
         with no_collection():
             for block in reversed(list(graph.blocks())):
-                changed |= _sort(block, captured, peaks, db, ctx)
+                changed |= _sort(block, known, ctx)
         return changed
 
 
-def _sort(
-    block: Block, captured: dict[Node, list[Value]], peaks: dict[Node, Peak], db: AliasDb, ctx: PassContext
-) -> bool:
-    """Whether there is a better order of the block, which it has then; its peak is put into ``peaks``."""
-    sorter, changed = _Sorter(block, captured, peaks, db), False
+class _Known(NamedTuple):
+    """What is known of a graph; no move changes it.
+
+    Attributes:
+        db: its alias analysis.
+        captured: for every node with blocks, what is used inside of it.
+        memory: where its values may be.
+        peaks: what each node takes besides while it runs, of those with blocks that are in order.
+    """
+
+    db: AliasDb
+    captured: dict[Node, list[Value]]
+    memory: GraphMemory
+    peaks: dict[Node, Peak]
+
+
+def _sort(block: Block, known: _Known, ctx: PassContext) -> bool:
+    """Whether there is a better order of the block, which it has then; its peak is put into what is known."""
+    sorter, changed = _Sorter(block, known), False
     while sorter.run(ctx):
-        sorter, changed = _Sorter(block, captured, peaks, db), True
+        sorter, changed = _Sorter(block, known), True
     if block.node is not None:
-        peaks[block.node] = Peak.most([peaks.get(block.node, Peak()), sorter.peak])
+        known.peaks[block.node] = Peak.most([known.peaks.get(block.node, Peak()), sorter.peak])
     return changed
 
 
@@ -74,13 +86,13 @@ class _Sorter:
         peak: most bytes alive in the order that the block had.
     """
 
-    def __init__(self, block: Block, captured: dict[Node, list[Value]], peaks: dict[Node, Peak], db: AliasDb) -> None:
-        self._db = db
+    def __init__(self, block: Block, known: _Known) -> None:
+        self._db = known.db
         self._nodes = [*block.unchanging_nodes(), block.return_node]
-        self._used = [operands(node, captured) for node in self._nodes]
-        self._memory = BlockMemory(block, self._nodes, self._used, db)
+        self._used = [operands(node, known.captured) for node in self._nodes]
+        self._memory = BlockMemory(block, self._nodes, self._used, known.memory)
         self._takes = [self._takeable(node) for node in self._nodes]
-        self._inside = [peaks.get(node, Peak()) for node in self._nodes]
+        self._inside = [known.peaks.get(node, Peak()) for node in self._nodes]
         self._plain = self._memory.moments(range(len(self._nodes)), self._takes, self._inside)
         self.peak = _peak(self._plain)
 

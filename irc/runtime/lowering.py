@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.alias.classes import FOREIGN
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.plugins import fault_of
@@ -24,7 +25,6 @@ from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, u
 from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
-from irc.runtime.memory.storage import FOREIGN
 from irc.runtime.prepared import Preparations
 from irc.runtime.threads.units import bulks_in_order
 from irc.runtime.values import ConstantList, is_sequence, is_tuple

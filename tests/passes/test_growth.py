@@ -294,6 +294,7 @@ def names(prefix: str, n: int) -> str:
         ("in-place", rotating),
         ("reorder", carried),
         ("reorder", rotating),
+        ("reorder", chain_of_functions),
         ("cse", results_of_a_function),
         ("cse", chain_of_functions),
         ("remove-mutation", chain_of_functions),

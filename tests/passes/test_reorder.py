@@ -207,6 +207,13 @@ return (%b, %s, %t, %x)
 %s : Long(2) = onnx::Shape(%a)
 return (%b, %s)
 """,  # a constant is never overwritten
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%k : int = custom::unknown(%a)
+%b : Float(2, 4) = onnx::Exp(%a)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s)
+""",  # nor what unknown code knows
     ],
 )
 def test_without_need_nothing_moves(text):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
@@ -26,7 +27,6 @@ from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
 from irc.runtime.memory.raw import ALIGNMENT
-from irc.runtime.memory.storage import FOREIGN
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
