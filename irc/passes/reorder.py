@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
-from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
+from irc.ir.ops.pointwise import overwritable
 from irc.ir.ops.twins import twin_of
 from irc.ir.types import TensorType, may_be_equal
 from irc.passes.block_memory import BlockMemory, GraphMemory, Moment, Peak
@@ -160,12 +160,10 @@ class _Sorter:
 def _can_take(node: Node, value: Value) -> bool:
     """Whether ``node`` can write its result over ``value``, as far as types tell; shapes may tell otherwise later.
 
-    The runtime lets a pointwise operator take any operand of the result's type and shape; others take the first.
+    The runtime writes over what is `overwritable`, in-place twins over their first operand.
     """
-    if is_pointwise(node):
-        if RESULT_LIKE.get(node.kind, 0) is None:
-            return False
-    elif (node.kind not in SCATTERING and twin_of(node) is None) or value is not node.inputs[0]:
+    count = overwritable(node) or (0 if twin_of(node) is None else 1)
+    if value not in node.inputs[:count]:
         return False
     a, b = value.type, node.output.type
     return isinstance(a, TensorType) and isinstance(b, TensorType) and may_be_equal(a, b)

@@ -76,3 +76,18 @@ def test_elements_in_another_order_are_written_over():
     (n,) = run(text, f32([1, -2, 3], [-4, 5, -6]), counters=counters)
     assert n.tolist() == [[-1, -4], [-2, -5], [-3, -6]]
     assert counters.in_place == 1
+
+
+@pytest.mark.parametrize("attributes", ["axis=0, broadcast=1, since_version=6", "since_version=7"])
+def test_operators_of_any_version_write_over_the_operand_that_has_the_shape_of_the_result(attributes):
+    text = f"""
+    graph(%x : Float(2, 2), %w : Float(2)):
+      %a : Float(2, 2) = onnx::Abs(%x)
+      %b : Float(2) = onnx::Abs(%w)
+      %y : Float(2, 2) = onnx::Add[{attributes}](%a, %b)
+      return (%y)
+    """
+    counters = Counters()
+    (y,) = run(text, f32([1, -2], [-3, 4]), f32(10, -20), counters=counters)
+    assert y.tolist() == ([[11, 12], [23, 24]] if "6" in attributes else [[11, 22], [13, 24]])
+    assert counters.in_place == 1

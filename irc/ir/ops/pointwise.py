@@ -130,6 +130,15 @@ LEGACY_BROADCAST = frozenset(
 """Operators whose second input was aligned by attributes (PRelu: to the channels) before version 7."""
 
 
+def overwritable(node: Node) -> int:
+    """Over how many of its inputs, from the first on, ``node`` may write its result: over any of its type and shape."""
+    if node.kind in SCATTERING:
+        return 1
+    if node.kind not in POINTWISE or RESULT_LIKE.get(node.kind, 0) is None:
+        return 0
+    return 1 if node.kind in SHAPED_LIKE_FIRST else len(node.inputs)
+
+
 def is_pointwise(node: Node) -> bool:
     """Whether ``node`` is pointwise and its inputs broadcast as in NumPy."""
     if node.kind not in POINTWISE:

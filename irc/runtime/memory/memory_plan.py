@@ -13,7 +13,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, is_pointwise
+from irc.ir.ops.pointwise import overwritable
 from irc.runtime.execution import Watch
 from irc.runtime.fused.tiles import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
@@ -252,7 +252,7 @@ class Planner:
     def _leaving(
         self,
         node: Node,
-        read: Collection[Value],
+        read: Sequence[Value],
         index: int,
         forms: Mapping[Value, Form],
         of: Mapping[Value, _Buffer],
@@ -272,15 +272,14 @@ class Planner:
                 yield buffer
 
     def _dying(
-        self, node: Node, read: Collection[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
+        self, node: Node, read: Sequence[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
     ) -> _Buffer | None:
-        """The buffer of something ``read`` that the result may be written over."""
-        if node.kind in SCATTERING:
-            read = node.inputs[:1]
-        elif not is_pointwise(node) or RESULT_LIKE.get(node.kind, 0) is None:
+        """The buffer of something ``read``, first by ``node``, that the result may be written over."""
+        count = overwritable(node)
+        if not count:
             return None
         classes = [self._storage.of(v) for v in node.inputs]
-        for value in read:
+        for value in (*read[:count], *read[len(node.inputs) :]):
             value = self._resolved(value)
             buffer, storage = of.get(value), self._storage.of(value)
             if (

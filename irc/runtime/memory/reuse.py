@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, overwritable
 from irc.ir.types import TensorType
-from irc.runtime.binding import can_overwrite, fits, takes_out
+from irc.runtime.binding import fits, takes_out
 from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step, kernel_step
 
@@ -35,13 +35,11 @@ def reusing_step(
     Args:
         free: which of the first so many inputs, by index, hold memory that nothing needs once the node has run.
     """
-    like, scatters = RESULT_LIKE.get(node.kind, 0), node.kind in SCATTERING
-    able = takes_out(kernel) if scatters else can_overwrite(node.kind, kernel)
-    if len(outs) != 1 or like is None or not able:
-        return None
-    own = free(1 if scatters or node.kind in SHAPED_LIKE_FIRST else len(ins))
+    count = overwritable(node) if len(outs) == 1 and takes_out(kernel) else 0
+    own = free(count) if count else ()
     if not own:
         return None
+    like, scatters = RESULT_LIKE.get(node.kind, 0), node.kind in SCATTERING
 
     def fill_in(dead: Slots) -> Step:
         gone = frozenset(dead)
