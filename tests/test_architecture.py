@@ -84,6 +84,17 @@ def test_layers_import_only_those_above_them() -> None:
     assert not found, "\n".join(found)
 
 
+def test_the_facts_of_the_analysis_are_its_own() -> None:
+    """Others ask questions: how facts are kept is to change without them."""
+    found = [
+        f"{module}:{node.lineno}"
+        for path, module in modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if layer_of(module) != "alias" and isinstance(node, ast.Attribute) and node.attr == "facts"
+    ]
+    assert not found
+
+
 def test_every_layer_is_there() -> None:
     assert {layer_of(module) for _, module in modules()} == {*LAYERS, *EVERYWHERE, TOP}
 

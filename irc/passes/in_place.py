@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
 from irc.alias.paths import LastUses
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ir.ops.twins import may_take, twin_of
@@ -16,7 +16,6 @@ from irc.passes.registry import register
 from irc.passes.whole import Whole
 
 if TYPE_CHECKING:
-    from irc.alias.facts import Facts
     from irc.passes.base import PassContext
 
 _OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
@@ -75,9 +74,6 @@ class _Overwriter:
         self._holders = Holders(self._db)
         self._whole = Whole(self._db)
         self._uses = LastUses()
-        self._facts: Facts | None = None
-        self._looked_at = 0
-        self._not_own: LocationSet = EMPTY
 
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
@@ -129,38 +125,20 @@ class _Overwriter:
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
         if any(intersects(db.reach_set(v), memory) for i, v in enumerate(node.inputs) if i != index):
             return f"%{value.name} is read through another operand too"
-        if self._may_be_known(memory):
+        if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"
         return self._later_use(node, value)
 
     def _foreign(self, memory: LocationSet) -> Kind | None:
         """The kind of some location in ``memory`` that is not the graph's to write; None if there is none."""
-        foreign = self._foreign_memory()
+        foreign = self._db.all_but(_OWN)
         if not intersects(memory, foreign):
             return None
         location = next(x for x in members(memory) if contains(foreign, x))
-        kind = self._db.facts.site(location).kind
+        kind = self._db.describe(location).kind
         # What borrowed inputs denote is unknown memory.
         given = kind is Kind.UNKNOWN and any(contains(self._db.location_set(v), location) for v in self._graph.inputs)
         return Kind.BORROWED if given else kind
-
-    def _foreign_memory(self) -> LocationSet:
-        """All that is not the graph's to write: to list what thousands of values may be would be quadratic."""
-        facts = self._db.facts
-        if facts is not self._facts:  # the graph was analysed again
-            self._facts, self._looked_at, self._not_own = facts, 0, EMPTY
-        for location in range(self._looked_at, len(facts.targets)):
-            if location in facts.sites and facts.site(location).kind not in _OWN:
-                self._not_own = self._db.union(self._not_own, location)
-        self._looked_at = len(facts.targets)
-        return self._not_own
-
-    def _may_be_known(self, memory: LocationSet) -> bool:
-        """Whether unknown code may know a location in ``memory``."""
-        escaped = self._db.facts.escaped
-        if isinstance(memory, int) or len(memory) < len(escaped):
-            return any(location in escaped for location in members(memory))
-        return any(contains(memory, location) for location in escaped)
 
     def _later_use(self, node: Node, value: Value) -> str | None:
         """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
