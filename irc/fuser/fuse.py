@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.alias import analyze
 from irc.alias.recorder import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import ANCHORS, Policy, fault, is_fusible
-from irc.fuser.subgraph import dissolve, is_group, make_group
+from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.pass_records import NO_MERGER
@@ -76,6 +77,8 @@ class Fuser:
         self.ctx = ctx
         self.policy = policy
         self.db: AliasDb = ctx.alias_db(graph)
+        self.dbs = {graph: self.db}
+        self.groups: dict[Node, bool] = {}
         self.refused: dict[Block, list[tuple[Node, Node, str]]] = {}
 
     def run(self) -> bool:
@@ -101,9 +104,11 @@ class Fuser:
         return merged
 
     def fuses(self, node: Node) -> bool:
-        """Whether ``node`` is a group, or the policy lets it be in one, and it can."""
+        """Whether ``node`` is a group that can be part of another, or the policy lets it be in one, and it can."""
         if is_group(node):
-            return True
+            if node not in self.groups:
+                self.groups[node] = self.may_be_dissolved(node)
+            return self.groups[node]
         answer = self.policy.fuses(node)
         if not isinstance(answer, bool):  # type: ignore[reportUnnecessaryIsInstance]  # policies may not be typed
             raise self.nonsense("fuses", node, f"True or False, not {answer!r}")
@@ -116,8 +121,27 @@ class Fuser:
     def may_be_grouped(self, node: Node) -> bool:
         """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
-            return is_fusible(node) and self.db.is_functional(node)
+            return is_fusible(node) and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not any(isinstance(a, Graph) for a in node.attributes.values())
+
+    def may_be_dissolved(self, group: Node) -> bool:
+        """Whether ``group``, which anybody may have made, is like those made here: of operators that can be in groups.
+
+        What it gives they have made, and it gives nothing twice.
+        """
+        graph = subgraph_of(group)
+        results = graph.outputs
+        return (
+            len(set(results)) == len(results)
+            and all(v.node is not None and v.node.kind != CONSTANT for v in results)
+            and all(node.kind == CONSTANT or self.may_be_grouped(node) for node in graph.nodes)
+        )
+
+    def db_of(self, graph: Graph) -> AliasDb:
+        """The analysis of the graph, or, made when first asked for, of that of a group."""
+        if graph not in self.dbs:
+            self.dbs[graph] = analyze(graph)
+        return self.dbs[graph]
 
     def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
@@ -181,7 +205,7 @@ class Fuser:
         nodes: list[Node] = []
         for node in reversed(cluster.members):
             nodes += dissolve(node, self.db) if is_group(node) else (node,)
-        make_group(nodes, self.db)
+        self.groups[make_group(nodes, self.db)] = True
 
     def report(self) -> None:
         """Note what the last scan of each block refused, and why."""

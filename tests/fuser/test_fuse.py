@@ -294,6 +294,57 @@ def test_merging_groups_merges_their_equal_constants() -> None:
     assert str(subgraph_of(the_group(g))).count("prim::Constant") == 1
 
 
+BY_OTHERS = {
+    "writes": "%w = aten::relu_(%p)\n %e = onnx::Abs(%p)\n %f = onnx::Sin(%e)\n %e, %f",
+    "writes what it makes": "%e = onnx::Neg(%p)\n %w = aten::relu_(%e)\n %f = onnx::Abs(%e)\n %e, %f",
+    "has views": "%e = onnx::Neg(%p)\n %v = aten::t(%e)\n %f = onnx::Abs(%v)\n %g = aten::t(%f)\n %e, %g",
+    "has a branch": """%yes = prim::Constant[value=tensor<Bool()>([True])]()
+        %e = prim::If(%yes)
+        block0():
+          %a = onnx::Abs(%p)
+          -> (%a)
+        block1():
+          -> (%p)
+        %f = onnx::Abs(%e)
+        %e, %f""",
+    "has a group": "%e = prim::FusionGroup_1(%p)\n %f = onnx::Abs(%e)\n %e, %f",
+    "gives one value twice": "%e = onnx::Abs(%p)\n %e, %e",
+    "gives what it is given": "%e = onnx::Abs(%p)\n %e, %p",
+    "gives a constant": f"%e = onnx::Abs(%p)\n %k = prim::Constant[value=splat<{T}>(1.)]()\n %e, %k",
+}
+"""What fusion groups may be like that the fuser did not make."""
+
+
+@pytest.mark.parametrize("what", BY_OTHERS)
+def test_groups_of_others_that_are_not_like_its_own_stay_as_they_are(what: str) -> None:
+    outer = graph(
+        """%a = onnx::Neg(%x)
+        %b : Tensor, %c = prim::FusionGroup_0(%a)
+        %d = onnx::Exp(%b)
+        %e = onnx::Add(%d, %c)
+        %f = onnx::Tan(%c)
+        %e, %f, %a"""
+    )
+    inside = [graph(BY_OTHERS[what], f"%p : {T}")]
+    if what == "has a group":
+        inside.append(graph("%e = onnx::Neg(%p)\n %e", f"%p : {T}"))
+    text = "\n".join([outer, *(f"with prim::FusionGroup_{i} = {graph}" for i, graph in enumerate(inside))])
+    plain, (g, _) = parse_graph(text), fuse(text)
+    groups = [p.value("b").node for p in (plain, g)]
+    first, second = (subgraph_of(group) for group in groups if group is not None)
+    assert structurally_equal(first, second) is None
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    for a, b in zip(lower(g).run([x.copy(), x]), lower(plain).run([x.copy(), x]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_groups_of_others_that_are_like_its_own_grow() -> None:
+    text = graph("%a = onnx::Neg(%x)\n %b = prim::FusionGroup_0(%a, %y)\n %c = aten::exp(%b)\n %c")
+    inside = graph("%s = aten::mul(%p, %q)\n %t = onnx::Abs(%s)\n %t", f"%p : {T}, %q : {T}")
+    g, _ = fuse(f"{text}\nwith prim::FusionGroup_0 = {inside}\n")
+    assert kinds(g) == ["[Neg mul Abs exp]"]
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> str:
     """Pointwise operators, views, writes and operators that do not fuse, on square matrices."""
