@@ -135,7 +135,7 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.stats = dict(passed.stats)
     report.refusals = passed.refusals
     report.groups = [
-        FusionGroup(node.outputs[0].name, [op.kind for op in operators(node)])
+        FusionGroup(next((v.name for v in node.outputs), ""), [op.kind for op in operators(node)])
         for node in graph.walk()
         if is_group(node)
     ]

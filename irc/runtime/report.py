@@ -16,7 +16,7 @@ MOST_GROUPS = 8
 
 @dataclass
 class FusionGroup:
-    """A fusion group: its first result's name and its operators, in order."""
+    """A fusion group: its first result's name ("" if it has none) and its operators, in order."""
 
     result: str
     operators: list[str]

@@ -380,3 +380,19 @@ def test_what_other_operators_call_a_subgraph_is_an_attribute_like_any_other(val
     for threads in (1, 1, 1, 2):  # the later ones in planned memory
         assert model.run({"x": f32(1, 1)}, threads=threads)["d"].tolist() == [-0.5, -0.5]
     model.profile({"x": f32(1, 1)})
+
+
+def test_groups_may_give_nothing() -> None:
+    text = """
+    graph(%x : Float(2)):
+      %a : Float(2) = onnx::Neg(%x)
+       = prim::FusionGroup_0(%a)
+      return (%a)
+    with prim::FusionGroup_0 = graph(%a : Float(2)):
+      %w : Float(2) = aten::relu_(%a)
+      return ()
+    """
+    model = irc.compile(parse_graph(text))
+    (group,) = model.report.groups
+    assert (group.result, group.operators) == ("", ["aten::relu_"])
+    assert model.run({"x": f32(1, -2)})["a"].tolist() == [0, 2]

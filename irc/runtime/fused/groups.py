@@ -11,6 +11,7 @@ from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
 from irc.runtime.foreign import on_blocks
 from irc.runtime.fused.tiles import Operation, Tail
+from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,9 +68,10 @@ def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
             return
         step(frame)
         made = [frame[s] for s in outs]
+        arrays = list(arrays_once(made))
         watch = frame[0].watch
-        if kept.keep(made, made) and watch is not None:
-            for array in made:
+        if kept.keep(made, arrays) and watch is not None:
+            for array in arrays:
                 watch.leave(array)
 
     return run
