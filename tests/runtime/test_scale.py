@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irc
 from irc.alias import analyze
 from irc.ir import Graph, parse_graph, parse_module
 from irc.runtime.files.footprint import peak_bytes
+from irc.runtime.lowering import Lowering
 from irc.runtime.plan import lower
 from irc.runtime.threads.needs import find_needs
 from tests.alias.test_scale import lines
@@ -96,6 +98,62 @@ def test_memory_that_many_write_over_in_turn_is_waited_for_once() -> None:
     nodes = list(graph.nodes)
     found = find_needs(analyze(graph), nodes, [()] * len(nodes), [()] * len(nodes), *[[(0,)] * len(nodes)] * 2)
     assert found == [set(), *({position} for position in range(len(nodes) - 1))]
+
+
+GROUPS = {
+    "chain": ["  %v{next} : Float(2) = onnx::Neg(%v{i})"],
+    "inputs": ["  %v{next} : Float(2) = onnx::Neg(%x{i})"],
+    "of other shapes": ["  %v{next} : Float(2, 2) = onnx::Add(%x{i}, %y)"],
+    "read again": ["  %v{next} : Float(2) = onnx::Neg(%x{i})", "  %w{next} : Float(2) = onnx::Add(%x{i}, %v{next})"],
+}
+"""What is in a large group, for each of its inputs line after line; all results leave it."""
+
+
+@pytest.mark.parametrize("body", GROUPS)
+def test_in_large_groups_no_operator_is_compared_with_each_other(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Slot(int):
+        """A slot that counts how often it is compared."""
+
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+    new_slot = Lowering._new_slot
+    monkeypatch.setattr(Lowering, "_new_slot", lambda self, value, region: Slot(new_slot(self, value, region)))
+
+    def count(n: int) -> int:
+        nonlocal compared
+        compared = 0
+        rest = [line.format(i=i, next=i + 1) for line in GROUPS[body] for i in range(n)]
+        made = [line.partition(" =")[0].strip() for line in rest]
+        names = [value.split()[0] for value in made]
+        given = ", ".join(["%v0 : Float(2)", "%y : Float(2, 2)", *(f"%x{i} : Float(2)" for i in range(n))])
+        text = [
+            f"graph({', '.join(f'%p{i} : Float(2)' for i in range(n))}, %y : Float(2, 2)):",
+            *(f"  %x{i} : Float(2) = onnx::Neg(%p{i})" for i in range(n)),
+            f"  {', '.join(made)} = prim::FusionGroup_0(%x0, %y, {', '.join(f'%x{i}' for i in range(n))})",
+            *(f"  %r{i} : {value.split(' : ')[1]} = onnx::Exp({names[i]})" for i, value in enumerate(made)),
+            f"  return ({', '.join(f'%r{i}' for i in range(len(made)))})",
+            f"with prim::FusionGroup_0 = graph({given}):",
+            *rest,
+            f"  return ({', '.join(names)})\n",
+        ]
+        graph = parse_graph("\n".join(text))
+        feeds = {f"p{i}": np.ones(2, np.float32) for i in range(n)} | {"y": np.ones((2, 2), np.float32)}
+
+        def action() -> None:
+            model = irc.compile(graph, passes="none")
+            model.run(feeds)
+            model.run(feeds)  # which plans memory
+
+        return lines(action) + compared
+
+    assert_linear(count)
 
 
 def assert_linear(count: Callable[[int], int]) -> None:

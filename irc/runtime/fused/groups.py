@@ -37,9 +37,10 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
         run = _run_in_tiles(node, code, start, tail, tuple(set(lowering.dead(tail.slots)).difference(code.returns)))
     moved = [(out, result) for out, result in zip(outs, code.returns) if out != result]
     kept = lowering.bound.prepared.group(node)
+    returned = frozenset(code.returns)
 
     def fill_in(dead: Slots) -> Step:
-        left = tuple([s for s in dead if s in code.returns or s not in code.captured])  # by the steps inside
+        left = tuple([s for s in dead if s in returned or s not in code.captured])  # by the steps inside
         step = _moving(run, moved, left) if moved or left else run
         return step if kept is None or not set(outs).isdisjoint(dead) else _once(step, kept, outs, dead)
 
@@ -149,7 +150,7 @@ def may_be_tiled(bound: Bound, node: Node) -> bool:
 
 def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
     """The operators of ``code`` from ``start`` on, whose results become registers."""
-    made = [outs[0] for _, _, outs in code.nodes[start:]]
+    made = dict.fromkeys(outs[0] for _, _, outs in code.nodes[start:])
     slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
     register = {slot: number for number, slot in enumerate((*slots, *made))}
     operations = [

@@ -13,7 +13,8 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,18 +186,21 @@ class Planner:
             if value in forms and self._storage.of(value) not in self._kept:
                 of[value] = _Buffer(forms[value], value, 0, 0, i)
         made: dict[Value, _Buffer] = {}
-        read: list[Value] = []
+        read: defaultdict[Form, list[Value]] = defaultdict(list)
         for index, (node, turn, tiled) in enumerate(self._turns):
             if not tiled or (index and self._turns[index - 1].turn != turn):
-                read = []  # by the operators of the same turn, so far
-            read = [*node.inputs, *read]  # its own operands first: what others have read may be free anyhow
+                read.clear()  # for the last time, by the operators of the same turn, so far
+            operands = node.inputs if tiled else node.inputs[: overwritable(node)]
+            for value in map(self._resolved, reversed(operands)):  # its own last, the first of them at the end
+                if value in of and self._last[self._storage.of(value)] <= index:
+                    read[of[value].form].append(value)
             form = self._form(node, forms, tiled)
             if form is None:
                 for buffer in self._leaving(node, read, index, forms, of):
                     buffer.leaves = buffer.source is not None
                 continue
             value = node.output
-            buffer = self._dying(node, read, index, form, of)
+            buffer = self._dying(node, read[form], of)
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
             buffer.latest = value
@@ -252,7 +256,7 @@ class Planner:
     def _leaving(
         self,
         node: Node,
-        read: Sequence[Value],
+        read: Mapping[Form, list[Value]],
         index: int,
         forms: Mapping[Value, Form],
         of: Mapping[Value, _Buffer],
@@ -267,29 +271,20 @@ class Planner:
                 if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= index:
                     yield buffer
         elif len(node.outputs) == 1 and self._takes_out(node) and node.output in forms:
-            buffer = self._dying(node, read, index, forms[node.output], of)
+            buffer = self._dying(node, read[forms[node.output]], of)
             if buffer is not None:
                 yield buffer
 
-    def _dying(
-        self, node: Node, read: Sequence[Value], index: int, form: Form, of: Mapping[Value, _Buffer]
-    ) -> _Buffer | None:
-        """The buffer of something ``read``, first by ``node``, that the result may be written over."""
-        count = overwritable(node)
-        if not count:
+    def _dying(self, node: Node, read: list[Value], of: Mapping[Value, _Buffer]) -> _Buffer | None:
+        """The buffer of the last value in ``read``, all of one form, that the result may be written over."""
+        if not overwritable(node):
             return None
+        while read and of[read[-1]].latest is not read[-1]:
+            read.pop()  # another result has been written over it
         classes = [self._storage.of(v) for v in node.inputs]
-        for value in (*read[:count], *read[len(node.inputs) :]):
-            value = self._resolved(value)
-            buffer, storage = of.get(value), self._storage.of(value)
-            if (
-                buffer is not None
-                and buffer.latest is value
-                and buffer.form == form
-                and self._last[storage] <= index
-                and classes.count(storage) <= 1
-            ):
-                return buffer
+        for value in reversed(read):
+            if of[value].latest is value and classes.count(self._storage.of(value)) <= 1:
+                return of[value]
         return None
 
     def _resolved(self, value: Value) -> Value:
