@@ -1,4 +1,4 @@
-"""However a program is run, the same comes out: in place or not, reordered, in planned memory, donated, on threads."""
+"""However a program is run, the same comes out: in groups, in place or not, reordered, in planned memory, donated..."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from tests.programs.generator import Program, programs
+from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, copied, examples, expected
 
 PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
@@ -20,8 +21,9 @@ BULKS = (None, 1, 3)
 RUNS = 4  # as it comes, watched for shapes, planned, planned again
 
 
-def compiled(program: Program, pipeline: str, bulk: int | None) -> CompiledModel:
+def compiled(program: Program, pipeline: str, bulk: int | None, groups: list[Cut] | None = None) -> CompiledModel:
     module = program.module.copy()
+    regroup(module, groups or ())
     if pipeline:
         PassManager(pipeline).run(module)
     return CompiledModel(module, options=Options(bulk=bulk))
@@ -37,13 +39,13 @@ def poison(model: CompiledModel) -> None:
         arena.memory[:] = 0xFF
 
 
-@examples(150)
-@given(programs(), st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.data())
+@examples(200)
+@given(programs(), st.just([]) | cuts, st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.data())
 def test_results_do_not_depend_on_how_a_program_is_run(
-    program: Program, pipeline: str, bulk: int | None, data: st.DataObject
+    program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject
 ) -> None:
     wanted = expected(program, apart=True)
-    model = compiled(program, pipeline, bulk)
+    model = compiled(program, pipeline, bulk, groups)
     earlier: list[tuple[Any, Any]] = []
     for _ in range(RUNS):
         memory = program.memory()
