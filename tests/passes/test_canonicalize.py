@@ -974,3 +974,17 @@ graph(%x : Tensor):
         x = np.array([[1, 2 + 1j], [3j, 4]], np.complex64)
         expected = x.conj() if "conj" in kind else x.conj().T
         np.testing.assert_array_equal(model.run({"x": x})[model.outputs[0].name], expected)
+
+
+def test_what_two_outputs_are_is_written_out_once() -> None:
+    """The Identity that keeps the name of the second is left alone when the pass runs again."""
+    g = parse_graph(
+        """graph(%x : Float(3, 1)):
+  %s : Long(2) = onnx::Shape(%x)
+  %n : Long(1) = onnx::Shape(%s)
+  %a : Long(2) = onnx::Expand(%s, %n)
+  %b : Long(2) = onnx::Expand(%s, %n)
+  return (%b, %a)"""
+    )
+    run_passes(g, "canonicalize")
+    assert g.value("b").made_by("onnx::Identity") is not None

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir.constants import is_constant
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.movers import ORDERED
 from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
+from irc.passes.rewriter import IDENTITY
 from irc.passes.shapes.contents import CONTENTS_RULES
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def known_contents(m: Match) -> Value | None:
     type, contents = m.output.type, m.inference.contents.get(m.output)
     if contents is None or type.dtype is None:
         return None
+    if m.node.kind == IDENTITY and is_constant(m.input()):
+        return None  # it is there for an output's name, and `constant-fold` leaves it alone, too
     if not all(isinstance(d, int) for d in contents.flat) or not m.can_be_constant():
         return None
     try:
