@@ -12,6 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.fixed_sizes import sizes_text
+from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType, TensorType
@@ -19,7 +20,6 @@ from irc.loading import load_module
 from irc.oracles import Feeds, Oracle, Unable, ask, values_of
 from irc.passes import PassManager
 from irc.passes.shapes import ShapeInference
-from irc.passes.walking import with_subgraphs
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
@@ -81,7 +81,7 @@ class Tolerance(NamedTuple):
         module, _ = load_module(source)
         with suppress(Error):  # a branch that is never taken may not fit together: it says nothing of others
             PassManager([ShapeInference()]).run(module)
-        nodes = [n for graph in module.graphs.values() for n in with_subgraphs(graph) if n.kind != CONSTANT]
+        nodes = [n for n in with_subgraphs(*module.graphs.values()) if n.kind != CONSTANT]
         types = {v.type for v in (*module.main.inputs, *(v for n in nodes for v in n.outputs))}
         coarsest = max((_LAST_PLACE.get(type.dtype, 0.0) for type in types), default=0.0)
         return Tolerance(max(Tolerance().rtol, 4 * coarsest), max(Tolerance().atol, 4 * coarsest))
@@ -266,7 +266,7 @@ def comparable(graph: Graph) -> list[Value]:
 
 
 def _refuse_random(module: Module) -> None:
-    for node in (node for graph in module.graphs.values() for node in graph.walk()):
+    for node in with_subgraphs(*module.graphs.values()):
         if effects_of(node) & Effects.RANDOM:
             name = f"%{node.outputs[0].name}" if node.outputs else node.kind
             raise Error("IRC332", f"the model cannot be checked: {node.kind} gives other results in every run", name)

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
 from irc.errors import Error
-from irc.ir import Builder, Graph, parse_graph
+from irc.ir import Builder, Graph, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.oracles import oracles
 from irc.passes.base import PassContext
@@ -290,6 +290,19 @@ def test_another_shape_or_type_is_said_so() -> None:
     same = model([node("Identity", "x", "y")], {"x": [2, 3]}, ["y"])
     with pytest.raises(Error, match=r"is float32\[3, 2\] instead of float32\[2, 3\]"):
         check_model(irc.compile(transposed), same)
+
+
+def test_random_models_cannot_be_checked_whatever_runs_the_operator() -> None:
+    module = parse_module("""
+graph(%x : Float(3)):
+  %y : Float(3) = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%a : Float(3)):
+  %r : Float(3) = onnx::RandomNormalLike(%a)
+  return (%r)
+""")
+    with pytest.raises(Error, match=r"IRC332: %r: .*onnx::RandomNormalLike"):
+        check_model(irc.compile(module, "none"), module)
 
 
 def test_random_models_cannot_be_checked() -> None:

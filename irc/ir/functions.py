@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irc.ir.graph import Graph
@@ -27,3 +28,16 @@ def inner_graph(node: Node) -> Graph | None:
     """The graph in an attribute that ``node`` runs; None if it is of no kind that does, whatever its attributes."""
     graph = node.attributes.get("Subgraph") if node.kind in SUBGRAPHS else None
     return graph if isinstance(graph, Graph) else None
+
+
+def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
+    """All nodes of ``graphs``, and those of graphs that are attributes of them (fusion groups), each graph once."""
+    found = dict.fromkeys(graphs)
+    pending = list(found)
+    for graph in pending:  # grows while it is walked
+        for node in graph.walk():
+            yield node
+            for value in node.attributes.values():
+                if isinstance(value, Graph) and value not in found:
+                    found[value] = None
+                    pending.append(value)

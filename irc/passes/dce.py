@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from irc.ir import Graph, Node, Tensor
+from irc.ir.functions import with_subgraphs
 from irc.ir.slots import Slot, bodies, cut_slots
 from irc.passes.liveness import Liveness
 from irc.passes.registry import register
-from irc.passes.walking import with_subgraphs
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -108,8 +108,7 @@ def _drop_weights(graph: Graph) -> None:
     graphs = [graph] if module is None or module.weights is not graph.weights else module.graphs.values()
     used = {
         tensor.name
-        for g in graphs
-        for node in with_subgraphs(g)
+        for node in with_subgraphs(*graphs)
         for attribute in node.attributes.values()
         for tensor in (cast("list[Any]", attribute) if isinstance(attribute, list) else [attribute])
         if isinstance(tensor, Tensor)

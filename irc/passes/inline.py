@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
-from irc.ir.functions import callee, function_name
+from irc.ir.functions import callee, function_name, with_subgraphs
 from irc.ir.kinds import CALL
 from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
-from irc.passes.walking import with_subgraphs
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -60,7 +59,7 @@ class Inline:
 
     def _check_size(self, graph: Graph, calls: list[Node], sizes: dict[str, int]) -> None:
         called = [name for call in calls if (name := callee(call)) in sizes]
-        total = sum(1 for _ in graph.walk()) + sum(sizes[name] for name in called)
+        total = sum(1 for _ in with_subgraphs(graph)) + sum(sizes[name] for name in called)
         if called and total > self.max_nodes:
             largest = max(called, key=sizes.__getitem__)
             raise Error(
@@ -87,7 +86,7 @@ def _inlined_sizes(module: Module) -> dict[str, int]:
     callers: dict[str, list[str]] = {}
     waiting: dict[str, int] = {}
     for name, graph in module.graphs.items():
-        own[name] = sum(1 for _ in graph.walk())
+        own[name] = sum(1 for _ in with_subgraphs(graph))
         callees[name] = [f for f in map(callee, _calls(graph)) if f in module.graphs]
         waiting[name] = len(callees[name])
         for f in callees[name]:

@@ -1,11 +1,11 @@
-"""Ways through subgraphs and modules."""
+"""Ways through graphs and modules."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from irc.ir import Graph, Node
+from irc.ir import Node
 
 
 class Queue:
@@ -31,12 +31,3 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self._order)
-
-
-def with_subgraphs(graph: Graph) -> Iterator[Node]:
-    """All nodes of ``graph``, and those of graphs that are attributes of them (fusion groups)."""
-    pending = [graph]
-    while pending:
-        for node in pending.pop().walk():
-            yield node
-            pending.extend(a for a in node.attributes.values() if isinstance(a, Graph))

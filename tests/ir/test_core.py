@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
 from irc.ir.clone import clone_node, clone_nodes, copy_graph
+from irc.ir.functions import with_subgraphs
 from irc.ir.node import WIDE
 from irc.ir.tensor import Tensor
 from tests.ir import strategies
@@ -516,3 +517,14 @@ def test_constant_strings_are_python_s(array: Any) -> None:
 def test_constants_are_in_native_byte_order() -> None:
     tensor = Tensor.of(np.arange(3).astype(">i2"))
     assert tensor.numpy().dtype.isnative and tensor.same_contents(Tensor.of(np.arange(3, dtype=np.int16)))
+
+
+def test_graphs_in_attributes_are_walked_once() -> None:
+    module = Module()
+    innermost, inner, other = Graph("innermost"), Graph("inner"), module.add_graph("other")
+    for graph, held in ((innermost, []), (inner, [innermost]), (other, [inner]), (module.main, [inner, innermost])):
+        for each in held:
+            Builder(graph).node("mine::runs", attributes={"body": each})
+        Builder(graph).node("mine::in", name=graph.name)
+    named = [node.name for node in with_subgraphs(*module.graphs.values()) if node.name]
+    assert named == ["main", "other", "inner", "innermost"]

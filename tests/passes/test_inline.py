@@ -214,3 +214,12 @@ def test_a_graph_without_module_has_nothing_to_inline():
     graph = module.main
     graph.module = None
     assert not PassManager("inline").run(graph).changed
+
+
+def test_what_groups_hold_is_counted():
+    group = "with prim::FusionGroup_0 = graph(%a : Float(3)):\n"
+    group += "".join(f"  %a{i + 1} : Float(3) = onnx::Neg(%a{i or ''})\n" for i in range(50)) + "  return (%a50)\n"
+    text = doubling(3).replace("onnx::Neg(%x)", "prim::FusionGroup_0(%x)") + group
+    PassManager("inline{max-nodes=500}").run(parse_module(text))
+    with pytest.raises(Error, match="IRC308"):
+        PassManager("inline{max-nodes=400}").run(parse_module(text))

@@ -13,13 +13,14 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error, cannot
 from irc.files import open_regular, replacing, spare_sources
 from irc.ir.clone import module_of
+from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
@@ -32,7 +33,7 @@ from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.report import Report
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Module
+    from irc.ir import Module
 
 MAGIC = b"\x89IRC\r\n\x1a\n"
 """Like PNG's: shows transfers that strip the eighth bit or change line ends."""
@@ -151,7 +152,7 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
 
 def _name_large_constants(module: Module) -> None:
     """Make tensors without a name weights if they are large, so that their bytes are stored and not their text."""
-    for node in _all_nodes(module):
+    for node in with_subgraphs(*module.graphs.values()):
         for key, value in node.attributes.items():
             if isinstance(value, Tensor):
                 node.attributes[key] = module.weights.hold(key, value)
@@ -163,19 +164,11 @@ def _name_large_constants(module: Module) -> None:
 def _named_tensors(module: Module) -> dict[str, Tensor]:
     """The weights that some node uses; those that passes have left over are not stored."""
     found: dict[str, Tensor] = {}
-    for node in _all_nodes(module):
+    for node in with_subgraphs(*module.graphs.values()):
         for value in node.attributes.values():
             items = cast("list[Any]", value) if isinstance(value, list) else [value]
             found.update((v.name, v) for v in items if isinstance(v, Tensor) and v.name)
     return found
-
-
-def _all_nodes(module: Module) -> Iterator[Any]:
-    graphs: list[Graph] = list(module.graphs.values())
-    for graph in graphs:  # grows while it is walked
-        for node in graph.walk():
-            yield node
-            graphs.extend(v for v in node.attributes.values() if hasattr(v, "walk"))
 
 
 def _aligned(offset: int) -> int:

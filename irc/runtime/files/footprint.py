@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind
 from irc.alias.sets import members
+from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.tensor import Tensor
@@ -23,15 +24,8 @@ if TYPE_CHECKING:
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the distinct constant tensors in ``graph``, nested blocks and fusion groups included."""
-    tensors: dict[int, Tensor] = {}
-    graphs = [graph]
-    for each in graphs:  # grows while it is walked
-        for node in each.walk():
-            for attribute in node.attributes.values():
-                if isinstance(attribute, Tensor):
-                    tensors[id(attribute)] = attribute
-                elif hasattr(attribute, "walk"):
-                    graphs.append(attribute)
+    attributes = (attribute for node in with_subgraphs(graph) for attribute in node.attributes.values())
+    tensors = {id(attribute): attribute for attribute in attributes if isinstance(attribute, Tensor)}
     return sum(t.dtype.numpy.itemsize if t.is_splat else t.nbytes for t in tensors.values())
 
 
