@@ -12,6 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
+from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object, Strided, is_enumeration, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
@@ -185,12 +186,12 @@ def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str
     objects = [value for value in graph.inputs if value.name in module.objects]
     if not db.has_writers(objects):
         return None
-    here = list(graph.walk())
-    elsewhere = [node for other in module.graphs.values() if other is not graph for node in other.walk()]
-    names = {node.attributes.get("name", "") for node in here + elsewhere if node.kind == "prim::SetAttr"}
-    names.update(node.attributes.get("name", "") for node in elsewhere if node.kind == "prim::GetAttr")
-    reads = [node for node in here if node.kind == "prim::GetAttr"]
-    names.update(node.attributes.get("name", "") for node in reads if db.has_writers(node.output))
+    accesses = [n for n in with_subgraphs(*module.graphs.values()) if n.kind in ("prim::GetAttr", "prim::SetAttr")]
+    names = {
+        node.attributes.get("name", "")
+        for node in accesses
+        if node.kind == "prim::SetAttr" or node.graph is not graph or db.has_writers(node.output)
+    }
     writers = [node for node in db.writers(objects) if node.kind != "prim::SetAttr"]
     if any(_may_hold_objects(value.type) for node in writers for value in node.inputs):
         names.update(name for found in _objects(module) for name in found.attributes)

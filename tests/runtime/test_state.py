@@ -306,3 +306,38 @@ def test_an_object_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(Error, match=r"IRC142: attribute 'self.other': .* more than once"):
         model.save(tmp_path / "m.irc")
     assert not list(tmp_path.iterdir())
+
+
+SHARED = """
+graph(%self : __torch__.Shared, %x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %l : Tensor[] = {}
+  %v : Tensor = aten::neg(%x)
+  %l.1 : Tensor[] = aten::append(%l, %v)
+  %e : Tensor = aten::__getitem__(%l, %zero)
+  %w : Tensor = aten::add_(%e, %one, %one)
+  %n : int = aten::len(%l)
+  %u : Tensor = aten::matmul(%v, %x)
+  %r : (Tensor, int, Tensor) = prim::TupleConstruct(%v, %n, %u)
+  return (%r)
+"""
+READ = 'prim::GetAttr[name="l"](%self)'
+GROUP = f"""with prim::FusionGroup_0 = graph(%self : __torch__.Shared):
+  %l : Tensor[] = {READ}
+  return (%l)
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [SHARED.format(READ), SHARED.format("prim::FusionGroup_0(%self)") + GROUP], ids=["alone", "in a group"]
+)
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_attributes_may_be_read_anywhere(text: str, passes: str) -> None:
+    model = irc.compile(import_torchscript(text, {"l": []}), passes)
+    v, n, _ = model.run({"x": f32(1, 2)})["r"]
+    with pytest.raises(Error):
+        model.run({"x": np.ones((2, 3), np.float32)})
+    assert (v.tolist(), n) == ([0, -1], 1)
+    assert model.run({"x": f32(1, 2)})["r"][1] == 2
+    assert v.tolist() == [0, -1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Module, Node, Value
+from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object, is_enumeration
 from irc.ir.storages import named_tensors
 from irc.ir.tensor import Array, Tensor
@@ -67,7 +68,7 @@ class _Reader:
         place: dict[Value, _Place] = {v: (v, ()) for v, path in self.objects if not path}
         asked: dict[Type, dict[str, Node]] = {}
         loose: dict[Type, None] = {}
-        for node in (node for graph in module.graphs.values() for node in graph.walk() if node.kind in READERS):
+        for node in (node for node in with_subgraphs(*module.graphs.values()) if node.kind in READERS):
             owner, name = node.inputs[0], _name(node)
             if node.outputs or name not in asked.get(owner.type, ()):
                 asked.setdefault(owner.type, {})[name] = node
