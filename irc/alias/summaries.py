@@ -22,7 +22,7 @@ from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Noting, Recorder
 from irc.alias.write_index import WriteLog
-from irc.ir.functions import callee
+from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 
@@ -278,8 +278,8 @@ def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
 
 
 def called(graph: Graph) -> Iterator[str]:
-    """The names of the functions that ``graph`` calls."""
-    for node in graph.walk():
+    """The names of the functions that ``graph``, or a group in it, calls."""
+    for node in with_subgraphs(graph):
         name = callee(node)
         if name is not None:
             yield name

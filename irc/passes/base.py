@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL
 from irc.lazy import complete
 from irc.pass_records import Refusal
@@ -142,7 +143,7 @@ class PassContext:
     def function_changed(self, function: Graph) -> None:
         """Forget what is known of memory in graphs that may call ``function``: it knows what calls of it did."""
         self._forget_function(function)
-        calls = any(node.kind == CALL for node in function.walk())  # perhaps itself, in the end
+        calls = any(node.kind == CALL for node in with_subgraphs(function))  # perhaps itself, in the end
         own = None if calls else self._dbs.get(function)
         self._dbs.clear()
         if own is not None:

@@ -329,3 +329,23 @@ def test_a_call_is_the_function_inlined(numbers: list[int], depth: int) -> None:
         for b_, y in zip(*outside):
             assert expected.may_alias(a, b_) == found.may_alias(x, y), (str(direct), a, b_)
             assert expected.may_contain_alias(a, b_) == found.may_contain_alias(x, y), (str(direct), a, b_)
+
+
+def test_functions_that_call_each_other_in_groups_are_a_cycle() -> None:
+    grouped = """
+  %y : Tensor = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Tensor):
+"""
+    call = """
+  %f : Function = prim::Constant[name="{}"]()
+  %y : Tensor = prim::CallFunction(%f, %x)
+  return (%y)
+"""
+    module = parse_module(
+        f"graph(%x : Tensor):{grouped}{call.format('f')}"
+        f"graph f(%x : Tensor):\n  %v : Tensor = aten::relu_(%x){grouped}{call.format('g')}"
+        f"graph g(%x : Tensor):{call.format('f')}"
+    )
+    db = analyze(module.main)
+    assert db.has_writers(module.main.value("x"))

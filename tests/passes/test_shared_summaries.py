@@ -18,6 +18,14 @@ CALL = """  %{f} : Function = prim::Constant[name="{f}"]()
   %y{i} : Tensor = prim::CallFunction(%{f}, %{x})
 """
 
+GROUP = """  %y{i} : Tensor = prim::FusionGroup_{i}(%{x})
+"""
+SECTION = """with prim::FusionGroup_{i} = graph(%x : Tensor):
+  %{f} : Function = prim::Constant[name="{f}"]()
+  %y : Tensor = prim::CallFunction(%{f}, %x)
+  return (%y)
+"""
+
 CALLS = {
     "a chain": {"main": "f", "f": "g", "g": "h", "h": ""},
     "a diamond": {"main": "fg", "f": "h", "g": "h", "h": ""},
@@ -26,14 +34,15 @@ CALLS = {
 }
 
 
-def module(calls: dict[str, Any]) -> Module:
-    """Graphs that call others, each result the next one's argument."""
+def module(calls: dict[str, Any], grouped: bool = False) -> Module:
+    """Graphs that call others, or let groups do so, each result the next one's argument."""
     parts: list[str] = []
     for name, callees in calls.items():
         lines = HEAD.format(name=name if name != "main" else "")
         made = ["x", *(f"y{i}" for i in range(len(callees)))]
-        lines += "".join(CALL.format(f=f, i=i, x=made[i]) for i, f in enumerate(callees))
-        parts.append(f"{lines}  %r : Tensor = aten::relu(%{made[-1]})\n  return (%r)\n")
+        lines += "".join((GROUP if grouped else CALL).format(f=f, i=i, x=made[i]) for i, f in enumerate(callees))
+        lines += f"  %r : Tensor = aten::relu(%{made[-1]})\n  return (%r)\n"
+        parts.append(lines + "".join(SECTION.format(f=f, i=i) for i, f in enumerate(callees) if grouped))
     return parse_module("\n".join(parts).replace("graph (", "graph("))
 
 
@@ -61,11 +70,12 @@ class Change:
         return True
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("calls", CALLS)
-def test_changes_are_seen(calls: str, told: bool) -> None:
+def test_changes_are_seen(calls: str, told: bool, grouped: bool) -> None:
     for order in permutations(CALLS[calls]):
-        changed = module(CALLS[calls])
+        changed = module(CALLS[calls], grouped)
         changed.verify()
         PassManager([Change(name, told) for name in (*order, "")]).run(changed)
 
