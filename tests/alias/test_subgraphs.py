@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Value, types
+from irc.alias.unknown import unknown_operators
+from irc.ir import Builder, Graph, Value, parse_module, types
 from irc.ir.kinds import GROUP, SUBGRAPHS
 from tests.alias.helpers import Case
 
@@ -181,3 +182,21 @@ def test_append_in_place() -> None:
     assert db.has_writers(cache)
     assert not db.may_alias(out, new)
     assert not db.must_alias(out, cache), "it may have grown"
+
+
+def test_what_is_unknown_in_a_group_is_unknown() -> None:
+    graph, a, _ = made()
+    (p,) = group(graph, [a], ["aten::relu", "no::such"], [1])
+    graph.set_outputs(group(graph, [p], ["aten::neg", "none::such"], [1], "prim::TensorExprGroup"))
+    assert list(unknown_operators(graph)) == ["no::such", "none::such"]
+
+
+def test_functions_that_groups_call_are_known() -> None:
+    call = '%f : Function = prim::Constant[name="{}"]()\n  %y : Tensor = prim::CallFunction(%f, %x)\n  return (%y)\n'
+    for name, unknown in (("f", []), ("g", ["prim::CallFunction"])):
+        module = parse_module(
+            "graph(%x : Tensor):\n  %y : Tensor = prim::FusionGroup_0(%x)\n  return (%y)\n"
+            f"with prim::FusionGroup_0 = graph(%x : Tensor):\n  {call.format(name)}"
+            "graph f(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n"
+        )
+        assert list(unknown_operators(module.main)) == unknown
