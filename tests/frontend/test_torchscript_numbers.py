@@ -28,3 +28,18 @@ graph(%x : Tensor):
     found = irc.compile(module).run({"x": np.array(6, np.float16)})
     assert found["z"].dtype == of_half
     assert found["w"].dtype != np.float16  # as a tensor it stays what it is
+
+
+def test_numbers_in_groups_are_numbers() -> None:
+    module = parse_module("""
+graph(%x : Tensor):
+  %y : Tensor = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Tensor):
+  %c : Double() = prim::Constant[value=splat(2)]()
+  %y : Tensor = aten::mul(%x, %c)
+  return (%y)
+""")
+    use_numbers(module.main)
+    module.verify()
+    assert irc.compile(module).run({"x": np.array(6, np.float16)})["y"].dtype == np.float16

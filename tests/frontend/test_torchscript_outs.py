@@ -147,3 +147,20 @@ graph(%x : Tensor, %y : Tensor):
     except Error:
         return
     np.testing.assert_array_equal(found, y)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_groups_have_them_too(passes: str) -> None:
+    module = import_torchscript("""
+graph(%x : Tensor, %out : Tensor):
+  %r : Tensor = prim::FusionGroup_0(%x, %out)
+  return (%r, %out)
+with prim::FusionGroup_0 = graph(%x : Tensor, %out : Tensor):
+  %q : Tensor = aten::neg(%x, %out)
+  %r : Tensor = aten::relu(%q)
+  return (%r)
+""")
+    module.verify()
+    r, out = irc.compile(module, passes).run({"x": np.array([1.0, -4]), "out": np.zeros(2)}).values()
+    np.testing.assert_array_equal(out, [-1, 4])
+    np.testing.assert_array_equal(r, [0, 4])

@@ -7,6 +7,7 @@ product. Files lose the mark, but PyTorch's optimizer takes such operands for nu
 from __future__ import annotations
 
 from irc.ir import Graph, Value, types
+from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import TensorType, Type
@@ -20,7 +21,7 @@ _KINDS: dict[str, Type] = {"i": types.INT, "u": types.INT, "f": types.FLOAT, "c"
 def use_numbers(graph: Graph) -> None:
     """Make numbers of the constants in ``graph`` that are tensors without dimensions and stand for numbers."""
     numbers: dict[Value, Value] = {}
-    for node in list(graph.walk()):
+    for node in list(with_subgraphs(graph)):
         if node.kind in _WITH_NUMBERS and len(node.inputs) > 1 and isinstance(node.inputs[0].type, TensorType):
             constant = node.inputs[1]
             tensor = None if constant.node is None else constant.node.attributes.get("value")

@@ -7,8 +7,9 @@ when it runs.
 
 from __future__ import annotations
 
-from irc.ir import Builder, Graph, Module, Node
+from irc.ir import Builder, Module, Node
 from irc.ir.constants import is_none
+from irc.ir.functions import with_subgraphs
 from irc.ir.ops import resolve, schemas
 from irc.ir.ops.resolution import takes
 from irc.ir.schema import Schema
@@ -67,10 +68,9 @@ WITHOUT = frozenset(
 
 def copy_into_outs(module: Module) -> None:
     """Write out where results go that ``out=`` is given for."""
-    for graph in module.graphs.values():
-        for node in list(graph.walk()):
-            if _has_out(node):
-                _copy_into_out(graph, node)
+    for node in list(with_subgraphs(*module.graphs.values())):
+        if _has_out(node):
+            _copy_into_out(node)
 
 
 def _has_out(node: Node) -> bool:
@@ -90,7 +90,7 @@ def may_have_out(kind: str) -> bool:
     return any([formal.type for formal in row.returns] == [TENSOR] for row in schemas(kind))
 
 
-def _copy_into_out(graph: Graph, node: Node) -> None:
+def _copy_into_out(node: Node) -> None:
     out = node.inputs[-1]
     node.erase_inputs([len(node.inputs) - 1])
     _complete(node)
@@ -102,7 +102,9 @@ def _copy_into_out(graph: Graph, node: Node) -> None:
             node.replace_input(dtype, Builder.before(node).op("prim::dtype", out, type=INT))
     attributes = {} if name in CONVERTING else {"same_type": True}
     result = node.output
-    written = graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes).insert_after(node)
+    written = node.graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes).insert_after(
+        node
+    )
     for user in result.users:
         if user is not written:
             user.replace_uses(result, written.output)
