@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.sets import EMPTY, intersects
 from irc.ir.clone import counterpart
+from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CALL, IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
@@ -121,7 +122,13 @@ def _means_concat(node: Node) -> bool:
     dtype, rank = found.pop()
     if found or dtype is None or not rank or not -rank <= axis < rank:
         return False
-    return all(keeps_metadata(other) for other in node.graph.walk())
+    return all(map(keeps_metadata, with_subgraphs(node.graph)))
+
+
+def _asks_for_strides(node: Node) -> bool:
+    inner = inner_graph(node)
+    runs = (node,) if inner is None else with_subgraphs(inner)
+    return any(each.kind in _ASKING_FOR_STRIDES for each in runs)
 
 
 def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
@@ -129,7 +136,7 @@ def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
     asked: set[Value] = set()
     if all(node.kind == CONCAT for node in nodes):
         return asked
-    pending = [value for node in graph.walk() if node.kind in _ASKING_FOR_STRIDES for value in node.inputs]
+    pending = [value for node in graph.walk() if _asks_for_strides(node) for value in node.inputs]
     while pending:
         value = pending.pop()
         if value in asked or value.type in (INT, FLOAT, BOOL):

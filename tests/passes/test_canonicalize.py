@@ -988,3 +988,20 @@ def test_what_two_outputs_are_is_written_out_once() -> None:
     )
     run_passes(g, "canonicalize")
     assert g.value("b").made_by("onnx::Identity") is not None
+
+
+def test_what_a_group_writes_is_not_known():
+    text = """
+graph(%x : Float(3)):
+  %one : Long(1) = prim::Constant[value=tensor<Long(1)>([1])]()
+  %s : Long(1) = onnx::Shape(%x)
+  %g : Long(1) = prim::FusionGroup_0(%s, %one)
+  %r : Long(1) = onnx::Add(%s, %one)
+  return (%r)
+with prim::FusionGroup_0 = graph(%p : Long(1), %q : Long(1)):
+  %w : Long(1) = onnx::Add_(%p, %q)
+  return (%w)
+"""
+    x = np.zeros(3, np.float32)
+    for passes in ("none", "canonicalize", "unfused"):
+        assert irc.compile(parse_module(text), passes).run({"x": x})["r"].tolist() == [5]

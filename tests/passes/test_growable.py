@@ -215,6 +215,18 @@ def test_cat_of_equal_types_that_leaves_in_a_tuple():
             "prim::ListUnpack(%l)\n  %z : Float = aten::view_as(%a, %b)\n  return",
             "strides",
         ),
+        (
+            "  return (%both)\n",
+            "  %z : Tensor = prim::FusionGroup_0(%y, %x)\n  return (%both)\nwith prim::FusionGroup_0 = "
+            "graph(%a : Tensor, %b : Tensor):\n  %z : Tensor = aten::view_as(%a, %b)\n  return (%z)\n",
+            "strides",
+        ),
+        (
+            "  return (%both)\n",
+            "  %z : Tensor = prim::FusionGroup_0(%x)\n  return (%both)\nwith prim::FusionGroup_0 = "
+            "graph(%a : Tensor):\n  %z : Tensor = aten::t_(%a)\n  return (%z)\n",
+            "element types",
+        ),
     ],
 )
 def test_cat_that_may_mean_more_than_concat_stays(old, new, reason):

@@ -200,6 +200,20 @@ graph called(%p : Tensor):
     assert str(module.main.outputs[0].type) == told
 
 
+@pytest.mark.parametrize(("body", "told"), [("aten::relu_(%p)", "Float(2, 3, 8, 8)"), ("aten::t_(%p)", "Tensor")])
+def test_so_may_groups(body, told):
+    graph = parse_graph(f"""{HEAD}  %a : Tensor = aten::clone(%x, %none)
+  %c : Tensor = prim::FusionGroup_0(%a)
+  %y : Tensor = aten::relu(%a)
+  return (%y)
+with prim::FusionGroup_0 = graph(%p : Tensor):
+  %q : Tensor = {body}
+  return (%q)
+""")
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == told
+
+
 def test_types_let_operators_write_in_place():
     text = f"""{HEAD}  %a : Tensor = aten::conv2d(%x, %w, %none, %twos, %ones, %ones, %one)
   %b : Tensor = aten::leaky_relu(%a, %half)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
 from irc.errors import Error
+from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.ops.loops import carried, is_batched
@@ -45,7 +46,7 @@ class Inference:
     ) -> None:
         self.graph = graph
         self._is_written = is_written
-        self._pure = all(surely_writes_nothing(node) for node in graph.walk())
+        self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
         self._declared: dict[Value, Type] = {}  # what types said before
         self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
         self._surely_runs = graph.module is None or graph.is_main
@@ -295,7 +296,7 @@ _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 
 
 def surely_writes_nothing(node: Node) -> bool:
-    """Whether it is sure without an analysis that ``node`` itself writes nothing."""
+    """Whether it is sure without an analysis that ``node`` itself, not what it runs, writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
 
 
@@ -312,7 +313,7 @@ def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
 
 def _changing(graph: Graph) -> set[str]:
     """The kinds of its nodes that may change shapes and element types."""
-    return {node.kind for node in graph.walk() if not keeps_metadata(node)}
+    return {node.kind for node in with_subgraphs(graph) if not keeps_metadata(node)}
 
 
 _PATIENCE = 8
