@@ -403,3 +403,18 @@ def test_deep_nesting_is_an_error_not_a_crash():
         outer.set_returns([node.output])
     with pytest.raises(Error, match="nested too deeply"):
         lower(graph)
+
+
+def test_what_a_loop_has_handed_over_is_not_called_absent():
+    text = """
+    graph(%m : Long(), %c : Bool(), %x : Float(3)):
+      %h : Float(3) = onnx::Neg(%x)
+      %y : Float(3) = onnx::Loop(%m, %c, %h)
+        block0(%i : Long(), %go : Bool(), %v : Float(3)):
+          %w : Float(3) = onnx::Exp(%v)
+          %on : Tensor = onnx::Less(%v, %v)
+          -> (%on, %w)
+      return (%y)
+    """
+    with pytest.raises(Error, match=r"its shape is \[3\]; inputs: int64\[\], bool\[\]$"):
+        run(text, i64(3), boolean(True), f32(1, 2, 3))

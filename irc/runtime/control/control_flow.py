@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.loops import carried, scanned_rows
 from irc.runtime.control.stacking import Stack
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, fail, is_located, label, put
 from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
@@ -87,11 +87,16 @@ def _lower_loop(
                 frame[s] = None
             stacks = [Stack(row, limit) for row in scanned]
             i = 0
-            while go_on and (limit is None or i < limit):
-                put(frame, params, [*(make(i) for make in leading), *values])
-                values.clear()  # whatever is still needed is in the frame
-                go_on, values = _run_trip(body, frame, at.many, stacks)
-                i += 1
+            try:
+                while go_on and (limit is None or i < limit):
+                    put(frame, params, [*(make(i) for make in leading), *values])
+                    values.clear()  # whatever is still needed is in the frame
+                    go_on, values = _run_trip(body, frame, at.many, stacks)
+                    i += 1
+            except Exception as error:
+                if is_located(error):
+                    raise
+                fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
             values.extend(stack.result() for stack in stacks)
             put(frame, outs, values, dead)
 
