@@ -30,6 +30,11 @@ def inner_graph(node: Node) -> Graph | None:
     return graph if isinstance(graph, Graph) else None
 
 
+def graphs_of(node: Node) -> list[Graph]:
+    """The graphs that are attributes of ``node``, whether it runs them or not."""
+    return [value for value in node.attributes.values() if isinstance(value, Graph)]
+
+
 def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
     """All nodes of ``graphs``, and those of graphs that are attributes of them (fusion groups), each graph once."""
     found = dict.fromkeys(graphs)
@@ -37,7 +42,7 @@ def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
     for graph in pending:  # grows while it is walked
         for node in graph.walk():
             yield node
-            for value in node.attributes.values():
+            for value in node.attributes.values():  # not `graphs_of`: that of each node would take as long as the rest
                 if isinstance(value, Graph) and value not in found:
                     found[value] = None
                     pending.append(value)

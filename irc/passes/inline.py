@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
-from irc.ir.functions import callee, function_name, with_subgraphs
+from irc.ir.functions import callee, function_name, graphs_of, with_subgraphs
 from irc.ir.kinds import CALL
 from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.options import check_not_negative
@@ -140,11 +140,13 @@ def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
 
 def _forget_named_sizes(copies: list[Node]) -> None:
     """A function's named sizes are its own: the same name in the caller may be another size."""
-    for copy in copies:
-        for node in (copy, *copy.nested()):
-            params = [param for block in node.blocks for param in block.params]
-            for value in [*node.outputs, *params]:
-                value.type = rebuilt(value.type, _without_names)
+    nodes = [node for copy in copies for node in (copy, *copy.nested())]
+    held = [graph for node in nodes for graph in graphs_of(node)]
+    held += [graph for node in with_subgraphs(*held) for graph in graphs_of(node)]
+    values = [value for node in nodes for value in node.outputs]
+    values += [param for node in nodes for block in node.blocks for param in block.params]
+    for value in (*values, *(inner for graph in held for inner in graph.values())):
+        value.type = rebuilt(value.type, _without_names)
 
 
 def _without_names(type: Type) -> Type:

@@ -105,6 +105,30 @@ graph f(%x : Float(M, N)):
     assert str(module.main.value("y").type) == "Float(M, N)"
 
 
+def test_names_of_sizes_in_a_function_s_groups_are_its_own():
+    text = """
+graph(%x : Float(n), %y : Float(m), %c : Bool(m)):
+  %f : Function = prim::Constant[name="f"]()
+  %z : Float(*) = prim::CallFunction(%f, %y, %c)
+  %s : Long(1) = onnx::Shape(%x)
+  %r : Float(*) = onnx::Expand(%z, %s)
+  return (%r)
+
+graph f(%y : Float(k), %c : Bool(k)):
+  %z : Float(n) = prim::FusionGroup_0(%y, %c)
+  return (%z)
+with prim::FusionGroup_0 = graph(%y : Float(k), %c : Bool(k)):
+  %z : Float(n) = prim::FusionGroup_0(%y, %c)
+  return (%z)
+with prim::FusionGroup_0 = graph(%y : Float(k), %c : Bool(k)):
+  %z : Float(n) = onnx::Compress(%y, %c)
+  return (%z)
+"""
+    module = transform_module(text, "inline,canonicalize")
+    x, first = np.ones(2, np.float32), np.array([True, False])
+    assert_same_results(parse_module(text), module, x, x, first)
+
+
 RECURSIVE = """
 graph(%x : Float(2, 3)):
   %f : Function = prim::Constant[name="f"]()
