@@ -12,6 +12,7 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.loops import known_rows
 from irc.loading import load_module
@@ -26,7 +27,6 @@ from irc.runtime.report import FusionGroup, Memory, Report
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Node
 
 set_default_evaluate(evaluate)
 
@@ -101,7 +101,7 @@ def compile(
 
 def _infer_rows(module: Module) -> None:
     """Infer types where the model does not say what an empty stack is, which a loop without trips gives."""
-    rows = (row for graph in module.graphs.values() for node in graph.walk() for row in known_rows(node))
+    rows = (row for node in with_subgraphs(*module.graphs.values()) for row in known_rows(node))
     if any(row.dtype is None or row.shape is None for row in rows):
         PassManager([ShapeInference()]).run(module)
 
@@ -122,7 +122,7 @@ def count_nodes(graph: Graph) -> int:
 
 def count_operators(graph: Graph) -> dict[str, int]:
     """How often each operator occurs, nested blocks and groups' insides included, constants left out."""
-    counts = Counter(op.kind for node in graph.walk() if node.kind != CONSTANT for op in operators(node))
+    counts = Counter(node.kind for node in with_subgraphs(graph) if node.kind != CONSTANT and not is_group(node))
     return dict(sorted(counts.items()))
 
 
@@ -142,7 +142,7 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     db = analyze(graph)
     report.alias = _alias_facts(graph, db)
     report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
-    report.fallbacks = dict(Counter(op.kind for op in _all_operators(graph) if means(op) == "reference"))
+    report.fallbacks = dict(Counter(node.kind for node in with_subgraphs(graph) if means(node) == "reference"))
     absent = sorted({op.kind for op in without_kernels(graph)})
     if absent:
         report.notes.append(f"a run that comes to one of these fails, there is no kernel: {', '.join(absent)}")
@@ -155,10 +155,6 @@ def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:
         "locations": len(db.locations(values)),
         "writes": sum(1 for node in graph.walk() if db.is_mutable(node)),
     }
-
-
-def _all_operators(graph: Graph) -> list[Node]:
-    return [op for node in graph.walk() for op in operators(node)]
 
 
 def _say_nothing(_: str) -> None:

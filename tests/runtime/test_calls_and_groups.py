@@ -396,3 +396,28 @@ def test_groups_may_give_nothing() -> None:
     (group,) = model.report.groups
     assert (group.result, group.operators) == ("", ["aten::relu_"])
     assert model.run({"x": f32(1, -2)})["a"].tolist() == [0, 2]
+
+
+def test_groups_may_hold_groups_and_blocks_and_all_that_is_in_them_is_counted() -> None:
+    model = irc.compile(
+        parse_graph("""graph(%x : Float(2), %n : Long()):
+  %y : Float(2), %z : Tensor = prim::FusionGroup_0(%x, %n)
+  return (%y, %z)
+with prim::FusionGroup_0 = graph(%x : Float(2), %n : Long()):
+  %t : Bool() = prim::Constant[value=splat(1)]()
+  %z : Tensor = onnx::Loop(%n, %t)
+    block0(%i : Long(), %c : Bool()):
+      %v : Tensor = onnx::Neg(%x)
+      -> (%t, %v)
+  %y : Float(2) = prim::FusionGroup_0(%x)
+  return (%y, %z)
+with prim::FusionGroup_0 = graph(%x : Float(2)):
+  %y : Float(2) = onnx::Abs(%x)
+  return (%y)
+"""),
+        "none",
+    )
+    assert model.report.operators_after == {"onnx::Abs": 1, "onnx::Loop": 1, "onnx::Neg": 1}
+    y, z = model.run({"x": f32(-1, 2), "n": np.array(0)}).values()
+    assert y.tolist() == [1, 2]
+    assert (z.shape, z.dtype) == ((0, 2), np.float32)  # a stack of nothing has its type from inside
