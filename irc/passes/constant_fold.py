@@ -11,6 +11,7 @@ import numpy as np
 
 from irc.ir import Graph, Node, Tensor
 from irc.ir.constants import constant_tensor, constant_value, is_constant
+from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
@@ -57,8 +58,8 @@ class ConstantFold:
 
     Also folded: ``Shape`` and ``Size`` of values whose shape is known, and
     ``prim::If`` on a constant, which becomes the branch taken. Never folded:
-    side effects, random results, loops, what something writes into, and
-    what fails when computed (it then fails at run time, where the
+    side effects, random results, loops, groups (which may hold loops, and are computed once if they are
+    pointwise), what something writes into, and what fails when computed (it then fails at run time, where the
     user sees the inputs), weights that DequantizeLinear makes larger. Inputs of
     the graph are never constants, not even those with a default.
 
@@ -138,7 +139,7 @@ class _Folder:
             self._shape(node)
         elif node.kind == IDENTITY:
             self._skip_identity(node)
-        elif node.kind != CONSTANT and all(map(is_constant, node.inputs)):
+        elif node.kind != CONSTANT and all(map(is_constant, node.inputs)) and not graphs_of(node):
             if self.rewriter.db.writes_anything(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
                 return
             try:
