@@ -18,7 +18,7 @@ from irc.frontend.onnx import import_model
 from irc.frontend.onnx.opsets import LOWEST_OPSET
 from irc.frontend.onnx_export import export_model
 from irc.frontend.onnx_export.operators import FOREVER, last_alike
-from irc.ir import Module, parse_module, structurally_equal
+from irc.ir import Module, parse_graph, parse_module, structurally_equal
 from irc.ir.ops.onnx_defs import newest_opset
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import find_binder
@@ -80,6 +80,21 @@ def test_groups_are_taken_apart() -> None:
     assert str(compiled.graph) == text  # which is not changed
     assert kinds(after) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
     assert_same(before, after, x=np.arange(9, dtype=np.float32).reshape(3, 3))
+
+
+def test_groups_in_groups_are_taken_apart() -> None:
+    graph = parse_graph("""graph(%x : Float(3)):
+  %y : Float(3) = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Float(3)):
+  %a : Float(3) = onnx::Neg(%x)
+  %y : Float(3) = prim::FusionGroup_0(%a)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Float(3)):
+  %y : Float(3) = onnx::Exp(%x)
+  return (%y)
+""")
+    assert kinds(export_model(Module(graph))) == ["Neg", "Exp"]
 
 
 def test_in_place_operators_become_functional() -> None:

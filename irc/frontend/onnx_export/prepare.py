@@ -61,7 +61,8 @@ def _nodes(module: Module) -> Iterator[Node]:
 
 def _dissolve_groups(graph: Graph) -> None:
     """Put the nodes of fusion groups in the place of these. Values that others use keep their names."""
-    for group in [node for node in graph.walk() if node.kind == GROUP]:
+    groups = [node for node in graph.walk() if node.kind == GROUP]
+    for group in groups:  # grows by those that were inside of others
         inner: Graph = group.attributes["Subgraph"]
         for param, value in zip(inner.inputs, group.inputs, strict=True):
             param.replace_all_uses_with(value)
@@ -69,6 +70,7 @@ def _dissolve_groups(graph: Graph) -> None:
         inner.set_outputs(())
         for node in list(inner.nodes):
             transfer_node(node, group)
+            groups += [each for each in (node, *node.nested()) if each.kind == GROUP]
         for made, value in results:
             _stand_for(made, value)
         group.erase()
