@@ -375,14 +375,14 @@ def test_rows_of_pointwise_operators_say_what_such_do(row: str) -> None:
 
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_operands_of_pointwise_operators_may_be_absent(passes: str) -> None:
-    register("com.example::Twice(Tensor x, Tensor? by) -> Tensor", pointwise=True)
-    twice = kernel("com.example::Twice")
-    twice(lambda node: lambda x, by=None, out=None: np.multiply(x, 2 if by is None else by, out=out))
+    register("com.example::Scaled(Tensor x, Tensor? by) -> Tensor", pointwise=True)
+    scaled = kernel("com.example::Scaled")
+    scaled(lambda node: lambda x, by=None, out=None: np.multiply(x, 2 if by is None else by, out=out))
     text = """graph(%x : Float(3, 2)):
       %none : NoneType = prim::Constant()
       %n : Float(3, 2) = onnx::Neg(%x)
-      %y : Float(3, 2) = com.example::Twice(%n, %none)
-      %z : Float(3, 2) = com.example::Twice(%y, %x)
+      %y : Float(3, 2) = com.example::Scaled(%n, %none)
+      %z : Float(3, 2) = com.example::Scaled(%y, %x)
       return (%z)
     """
     model = irc.compile(parse_graph(text), passes)
