@@ -156,8 +156,8 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         found: Any = made.get(id(holder))
         if found is not None:
             return found
-        if type(holder) is dict and _PLAIN.issuperset(map(type, holder.values())):
-            found = made[id(holder)] = holder.copy()  # scores of a row: there may be very many
+        if is_mapping(holder) and _PLAIN.issuperset(map(type, holder.values())):
+            found = made[id(holder)] = dict(holder)  # scores of a row: there may be very many
             return found
         if is_tuple(holder):
             found = made[id(holder)] = tuple(new(holder))  # it can only be made of what is there
