@@ -54,7 +54,7 @@ def analyze(
             builder.record()
             return builder.freeze()
         except (Error, IndexError, KeyError, TypeError, ValueError):
-            module = module or graph.module
-            for each in (graph, *(module.graphs.values() if module else ())):
-                each.verify()
+            graph.verify()
+            if module := module or graph.module:
+                module.verify()
             raise

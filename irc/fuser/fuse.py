@@ -18,6 +18,7 @@ from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import ANCHORS, Policy, fault, is_fusible
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
+from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.pass_records import NO_MERGER
@@ -122,7 +123,7 @@ class Fuser:
         """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
             return is_fusible(node) and self.db_of(node.graph).is_functional(node)
-        return node.kind != CONSTANT and not any(isinstance(a, Graph) for a in node.attributes.values())
+        return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:
         """Whether ``group``, which anybody may have made, is like those made here: of operators that can be in groups.

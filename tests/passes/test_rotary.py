@@ -47,8 +47,15 @@ def rotary(opset: int = 18, width: int = 6, dtype: type = np.float32, **changes:
         helper.make_node("Mul", ["rotated", "sin"], ["b"]),
         helper.make_node("Add", ["a", "b"], ["y"]),
     ]
+    return made_of(nodes, constants, dict.fromkeys(("x", "cos", "sin", "other"), width), dtype, opset)
+
+
+def made_of(
+    nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray], widths: dict[str, int], dtype: type, opset: int
+) -> onnx.ModelProto:
+    """A model that gives y, with inputs of three dimensions."""
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    given = [helper.make_tensor_value_info(name, element, ["n", "t", width]) for name in ("x", "cos", "sin", "other")]
+    given = [helper.make_tensor_value_info(name, element, ["n", "t", width]) for name, width in widths.items()]
     result = helper.make_tensor_value_info("y", element, None)
     initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     graph = helper.make_graph(nodes, "rotary", given, [result], initializers)
@@ -144,12 +151,7 @@ def pairs(opset: int = 18, dtype: type = np.float32, **changes: Any) -> onnx.Mod
         constants["axes"] = constants["axes"].reshape(1)
     else:
         del constants["axes"]
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    given = [helper.make_tensor_value_info(name, element, ["n", "t", 6]) for name in ("x", "other")]
-    result = helper.make_tensor_value_info("y", element, None)
-    initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph = helper.make_graph(nodes, "pairs", given, [result], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return made_of(nodes, constants, {"x": 6, "other": 6}, dtype, opset)
 
 
 @pytest.mark.parametrize("opset", [10, 13, 18])

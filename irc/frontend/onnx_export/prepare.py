@@ -12,6 +12,7 @@ from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
 from irc.frontend.onnx_export.targets import state_sizes
 from irc.ir import Graph, Module, Node, Tensor
+from irc.ir.functions import graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.ir.ops.loops import known_rows
 from irc.ir.transfer import exchange_outputs, transfer_node
@@ -52,11 +53,11 @@ def _graphs(module: Module) -> Iterator[Graph]:
     while pending:
         graph = pending.pop()
         yield graph
-        pending.extend(a for node in graph.walk() for a in node.attributes.values() if isinstance(a, Graph))
+        pending.extend(inner for node in graph.walk() for inner in graphs_of(node))
 
 
 def _nodes(module: Module) -> Iterator[Node]:
-    return (node for graph in _graphs(module) for node in graph.walk())
+    return with_subgraphs(*module.graphs.values())
 
 
 def _dissolve_groups(graph: Graph) -> None:

@@ -102,9 +102,8 @@ def _copy_into_out(node: Node) -> None:
             node.replace_input(dtype, Builder.before(node).op("prim::dtype", out, type=INT))
     attributes = {} if name in CONVERTING else {"same_type": True}
     result = node.output
-    written = node.graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes).insert_after(
-        node
-    )
+    written = node.graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes)
+    written.insert_after(node)
     for user in result.users:
         if user is not written:
             user.replace_uses(result, written.output)

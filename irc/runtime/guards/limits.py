@@ -129,8 +129,7 @@ class Warden(Watch):
         del changing, made
         in_use = self._in_use(0)
         if in_use > self.most_bytes:
-            error = self._too_large(f"its results are alive, {count(in_use, 'byte')} in use")
-            raise Error(error.code, error.message, label(node))  # what it was given may be gone
+            raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use", label(node))
 
     def leave(self, made: Any) -> None:
         """Count that no more."""
@@ -168,11 +167,10 @@ class Warden(Watch):
         if time.monotonic() > self._deadline:
             raise self._too_long("the time is over")
 
-    def _too_large(self, why: str) -> Error:
-        return Error(
-            "IRC442",
-            f"{why}; the limit of the run is {count(self._limits.bytes or 0, 'byte')} (Limits.bytes, --max-bytes)",
-        )
+    def _too_large(self, why: str, where: str = "") -> Error:
+        """The error; ``where`` is given once the operator has run, as what it was given may be gone."""
+        limit = f"the limit of the run is {count(self._limits.bytes or 0, 'byte')} (Limits.bytes, --max-bytes)"
+        return Error("IRC442", f"{why}; {limit}", where)
 
     def _too_long(self, why: str) -> Error:
         return Error(
