@@ -12,10 +12,11 @@ from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION
-from irc.runtime.execution import Code, Counters, Run, execute, kernel_step
+from irc.runtime.execution import Code, Counters, Run, execute
 from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound
 from irc.runtime.plan import SPECIAL, lower
+from irc.runtime.steps import kernel_step
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value

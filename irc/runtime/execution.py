@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from irc.errors import Error
 from irc.ir.ops.plugins import fault_of
 from irc.runtime.binding import binder_of_others, interrupts
-from irc.runtime.kernels.pointwise import ufunc_of
 from irc.runtime.operands import what_is_wrong
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
-    from irc.runtime.kernels.registry import Kernel
 
 Frame = list[Any]
 Slots = tuple[int, ...]
@@ -256,118 +254,3 @@ def label(node: Node) -> str:
         node = node.outer or node
     name = node.name or next((f"%{v.name}" for v in node.outputs), "")
     return f"{node.kind} {name!r}" if name else node.kind
-
-
-# -- steps that call a kernel --------------------------------------------------
-
-
-def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
-    """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``.
-
-    Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
-    """
-    if not outs:
-        return _no_result(kernel, ins, dead)
-    if len(outs) != 1:
-        return _many_results(kernel, ins, outs, dead)
-    make = _BY_ARITY.get(len(ins), _any_arity)
-    return make(kernel, ins, outs[0], dead)
-
-
-def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool = True) -> Step:
-    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``.
-
-    If the kernel is a ufunc, that is called ``directly``, or by the kernel, which knows what suits its operands.
-    """
-    ufunc = ufunc_of(kernel) if directly else None
-    if len(ins) == 1 and not dead:
-        (x,) = ins
-        if ufunc is None:
-
-            def unary(frame: Frame) -> None:
-                kernel(frame[x], out=frame[out])
-        else:
-
-            def unary(frame: Frame) -> None:
-                ufunc(frame[x], frame[out])
-
-        return unary
-    if ufunc is not None and len(ins) == 2 and not dead:
-        x, y = ins
-
-        def binary(frame: Frame) -> None:
-            ufunc(frame[x], frame[y], frame[out])
-
-        return binary
-
-    def any_arity(frame: Frame) -> None:
-        kernel(*[frame[s] for s in ins], out=frame[out])
-        for s in dead:
-            frame[s] = None
-
-    return any_arity
-
-
-def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    (a,) = ins
-
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    a, b = ins
-
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a], frame[b])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _ternary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    a, b, c = ins
-
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a], frame[b], frame[c])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(*[frame[s] for s in ins])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _no_result(kernel: Kernel, ins: Slots, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        kernel(*[frame[s] for s in ins])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _many_results(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        results = kernel(*[frame[s] for s in ins])
-        for s, value in zip(outs, results, strict=True):
-            frame[s] = value
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-_BY_ARITY: dict[int, Callable[[Kernel, Slots, int, Slots], Step]] = {1: _unary, 2: _binary, 3: _ternary}

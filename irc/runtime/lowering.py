@@ -22,10 +22,11 @@ from irc.ir.ops.plugins import fault_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported
-from irc.runtime.execution import Code, Frame, Slots, Step, kernel_step, label, placed_step
+from irc.runtime.execution import Code, Frame, Slots, Step, label
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
+from irc.runtime.steps import kernel_step, placed_step
 from irc.runtime.threads.units import bulks_in_order
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 

@@ -20,6 +20,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime import boundary
 from irc.runtime.arguments import accept
+from irc.runtime.executable import Request
 from irc.runtime.execution import Counters
 from irc.runtime.intake import NOTHING, Held, Loan
 from irc.runtime.kernels.support import check_size
@@ -84,7 +85,7 @@ class Session:
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
         self._names = tuple(self.pairs)
-        overwrites = model._writes.overwrites  # type: ignore[reportPrivateUsage]  # as `_step`
+        overwrites = model.executable.writes.overwrites
         self._overwritten = frozenset(
             a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
         )
@@ -268,10 +269,11 @@ class Session:
         threads: int | None,
     ) -> tuple[dict[str, Any], Held, Counters]:
         """The results of a step, the caches and what it did."""
-        counters = Counters()
-        results, kept = self._model._step(  # type: ignore[reportPrivateUsage]  # sessions only can do it right
-            feeds, held, outputs, self._keep, counters, limits=limits, threads=threads, again=not self._grows
+        model = self._model
+        request = Request(
+            feeds, outputs, limits=limits, threads=threads, held=held, keep=self._keep, again=not self._grows
         )
+        results, kept, counters = model.executable.answer(request)
         for i, argument, dtype, rank in self._unsure:
             array = kept[i]
             if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:

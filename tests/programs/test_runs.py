@@ -35,7 +35,7 @@ def feeds_of(program: Program, memory: list[np.ndarray[Any, Any]]) -> dict[str, 
 
 def poison(model: CompiledModel) -> None:
     """What earlier runs left in planned memory is nothing that anybody may read."""
-    for arena in model._runs._arenas:
+    for arena in model.executable.runs._arenas:
         arena.memory[:] = 0xFF
 
 

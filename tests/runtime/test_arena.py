@@ -35,7 +35,7 @@ def model_of(text: str) -> CompiledModel:
 
 def poison(model: CompiledModel) -> None:
     """Fill the memory between runs with NaNs: nobody may read what an earlier run left there."""
-    for memory in model._runs._arenas:
+    for memory in model.executable.runs._arenas:
         memory.memory[:] = 0xFF
 
 
@@ -117,7 +117,7 @@ def test_from_the_second_run_on_nothing_is_allocated_but_outputs() -> None:
         assert (model.counters.planned, model.counters.in_place) == (4, 2)
         assert model.counters.arena_bytes == model.counters.arena_bound == 2 * 64 * 64 * 4
         assert peak < 2 * result.nbytes
-    (plan,) = model._runs.plans()
+    (plan,) = model.executable.runs.plans()
     assert plan.bound == plan.nbytes
     np.testing.assert_array_equal(first, result)
 
@@ -235,7 +235,7 @@ def test_a_donated_input_may_be_a_place() -> None:
         np.testing.assert_allclose(model.run({"x": x, "w": w}, donate=donate)["c"], expected, rtol=1e-5, atol=1e-5)
         assert donate or (x == before).all()
         poison(model)
-    sizes = {plan.nbytes for plan in model._runs.plans()}
+    sizes = {plan.nbytes for plan in model.executable.runs.plans()}
     assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
 
 
@@ -359,7 +359,7 @@ def test_groups_end_in_places_too(size: int) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
     assert model.counters.tiled_groups == (2 if size == 400 else 0)
     assert model.counters.planned >= 6
-    (plan,) = model._runs.plans()
+    (plan,) = model.executable.runs.plans()
     assert plan.nbytes <= 4 * size * size * 4
 
 
@@ -369,8 +369,8 @@ def test_plans_are_bounded_and_arenas_shared() -> None:
     for n in (*sizes, *sizes, *sizes):
         x, w = f32(n, n), f32(n, n)
         np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
-    assert len(model._runs._kinds) == arena.KINDS
-    assert len(model._runs._arenas) == 1
+    assert len(model.executable.runs._kinds) == arena.KINDS
+    assert len(model.executable.runs._arenas) == 1
     for n in (20, 20, 20):
         model.run({"x": f32(n, n), "w": f32(n, n)})
     assert model.counters.planned == 4
@@ -380,8 +380,8 @@ def test_kinds_without_an_end_are_not_all_remembered() -> None:
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     for n in range(1, 200):
         model.run({"x": f32(n, n), "w": f32(n, n)})
-    assert len(model._runs._kinds) <= arena.KINDS and len(model._runs._met) <= 64
-    assert model._runs.plans() == []
+    assert len(model.executable.runs._kinds) <= arena.KINDS and len(model.executable.runs._met) <= 64
+    assert model.executable.runs.plans() == []
 
 
 def test_runs_at_once_have_arenas_of_their_own() -> None:
@@ -392,7 +392,7 @@ def test_runs_at_once_have_arenas_of_their_own() -> None:
         results = list(pool.map(lambda x: model.run({"x": x, "w": w})["e"], inputs))
     for x, got in zip(inputs, results):
         np.testing.assert_allclose(got, chain(x, w), rtol=1e-3, atol=1e-2)
-    assert 1 <= len(model._runs._arenas) <= 4
+    assert 1 <= len(model.executable.runs._arenas) <= 4
 
 
 def test_a_run_that_fails_leaves_the_model_usable() -> None:
@@ -516,7 +516,7 @@ def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
     recorder = FormRecorder()
-    model._runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
+    model.executable.runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
     assert {v.name for v in recorder.forms} == set("abcde")
 
 

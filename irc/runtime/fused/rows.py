@@ -17,8 +17,9 @@ import numpy as np
 
 from irc.ir.kinds import MASKED_SOFTMAX
 from irc.runtime.binding import binder_of_others
-from irc.runtime.execution import Frame, Run, Slots, Step, kernel_step, placed_step, put
+from irc.runtime.execution import Frame, Run, Slots, Step, put
 from irc.runtime.fused import tiles
+from irc.runtime.steps import kernel_step, placed_step
 from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
 

@@ -1,0 +1,124 @@
+"""Steps that call a kernel: one closure for each number of operands, as a call of it is all that a step may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from irc.runtime.kernels.pointwise import ufunc_of
+
+if TYPE_CHECKING:
+    from irc.runtime.execution import Frame, Slots, Step
+    from irc.runtime.kernels.registry import Kernel
+
+
+def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
+    """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``.
+
+    Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
+    """
+    if not outs:
+        return _no_result(kernel, ins, dead)
+    if len(outs) != 1:
+        return _many_results(kernel, ins, outs, dead)
+    make = _BY_ARITY.get(len(ins), _any_arity)
+    return make(kernel, ins, outs[0], dead)
+
+
+def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool = True) -> Step:
+    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``.
+
+    If the kernel is a ufunc, that is called ``directly``, or by the kernel, which knows what suits its operands.
+    """
+    ufunc = ufunc_of(kernel) if directly else None
+    if len(ins) == 1 and not dead:
+        (x,) = ins
+        if ufunc is None:
+
+            def unary(frame: Frame) -> None:
+                kernel(frame[x], out=frame[out])
+        else:
+
+            def unary(frame: Frame) -> None:
+                ufunc(frame[x], frame[out])
+
+        return unary
+    if ufunc is not None and len(ins) == 2 and not dead:
+        x, y = ins
+
+        def binary(frame: Frame) -> None:
+            ufunc(frame[x], frame[y], frame[out])
+
+        return binary
+
+    def any_arity(frame: Frame) -> None:
+        kernel(*[frame[s] for s in ins], out=frame[out])
+        for s in dead:
+            frame[s] = None
+
+    return any_arity
+
+
+def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    (a,) = ins
+
+    def step(frame: Frame) -> None:
+        frame[out] = kernel(frame[a])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    a, b = ins
+
+    def step(frame: Frame) -> None:
+        frame[out] = kernel(frame[a], frame[b])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _ternary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    a, b, c = ins
+
+    def step(frame: Frame) -> None:
+        frame[out] = kernel(frame[a], frame[b], frame[c])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        frame[out] = kernel(*[frame[s] for s in ins])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _no_result(kernel: Kernel, ins: Slots, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        kernel(*[frame[s] for s in ins])
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _many_results(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        results = kernel(*[frame[s] for s in ins])
+        for s, value in zip(outs, results, strict=True):
+            frame[s] = value
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+_BY_ARITY: dict[int, Callable[[Kernel, Slots, int, Slots], Step]] = {1: _unary, 2: _binary, 3: _ternary}
