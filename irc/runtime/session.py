@@ -213,6 +213,9 @@ class Session:
 
     __copy__ = fork
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Session:
+        return self.fork()
+
     def _shown(self) -> dict[str, Array]:
         """The caches, if a step that is going on, or has failed, does not write in them."""
         if not self._overwritten:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from threading import Thread
 
 import numpy as np
@@ -316,12 +317,13 @@ def test_what_a_step_gave_never_changes_and_cannot_be_written():
         assert not array.flags.writeable
 
 
-def test_forks_share_a_prefix_and_never_meet():
+@pytest.mark.parametrize("forked", [irc.Session.fork, copy.copy, copy.deepcopy])
+def test_forks_share_a_prefix_and_never_meet(forked):
     session = irc.Session(compiled())
     session.run({"x": rows(4, 0)})
     session.run({"x": rows(1, 1)})
     session.run({"x": rows(1, 2)})
-    fork = session.fork()
+    fork = forked(session)
     a, b = session.run({"x": rows(1, 3)}), fork.run({"x": rows(1, 4)})
     assert (session.counters.copies, fork.counters.copies) == (0, 2), "both caches of the one that came second"
     np.testing.assert_array_equal(a["present_0"][0, 0, :, 0], [0, 0, 0, 0, 1, 2, 3])
