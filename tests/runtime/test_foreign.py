@@ -15,7 +15,7 @@ from irc.ir import parse_graph, parse_module
 from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime import kernels
 from irc.runtime.binding import bind
-from irc.runtime.fused import rows, tiles
+from irc.runtime.fused import cutting, rows
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32
@@ -178,7 +178,7 @@ def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(
     count: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole or block by block, into memory of its own or over an operand that nothing needs any more."""
-    monkeypatch.setattr(tiles, "tile_bytes", lambda whole, threads: 1 << 12)
+    monkeypatch.setattr(cutting, "tile_bytes", lambda whole, threads: 1 << 12)
     text = """graph(%x : Float(1, 64), %y : Float(*, 64)):
       %b : Tensor = onnx::Relu(%y)
       %c : Float({}, 64) = test::wide(%x, %b)
@@ -203,7 +203,7 @@ def test_rows_are_cut_for_irc_s_own_kernels_only(monkeypatch: pytest.MonkeyPatch
 
     shapes: list[Any] = []
     monkeypatch.setattr(rows, "WORTH_BYTES", 0)
-    monkeypatch.setattr(tiles, "tile_bytes", lambda whole, threads: 64)
+    monkeypatch.setattr(cutting, "tile_bytes", lambda whole, threads: 64)
     assert registry.find_binder("onnx::Softmax", None) is not None
     monkeypatch.setitem(registry._BINDERS, "onnx::Softmax", ([1], [softmax]))
     text = "graph(%x : Float(64, 3)):\n  %y : Float(64, 3) = onnx::Softmax(%x)\n  return (%y)"

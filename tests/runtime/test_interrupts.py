@@ -109,7 +109,7 @@ def test_a_run_in_blocks(threads: int) -> None:
         renew()
 
     renew()
-    assert_left_as_it_is(ClientGoneError("bye"), action, "fused/tiles.py", check, 3)
+    assert_left_as_it_is(ClientGoneError("bye"), action, "runtime/fused", check, 3)
 
 
 @pytest.mark.parametrize("files", ["irc/passes", "runtime/binding.py", "runtime/kernels", "runtime/execution.py"])

@@ -15,7 +15,7 @@ from irc.errors import Error
 from irc.ir import Node
 from irc.ir.ops import register
 from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
-from irc.runtime.fused import tiles
+from irc.runtime.fused import cutting, tiles
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.plan import lower
@@ -147,8 +147,8 @@ def test_members_of_a_group():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_members_of_a_group_that_runs_in_blocks(threads: int, monkeypatch: pytest.MonkeyPatch):
     """It runs as it does when nobody looks, and every block of every member is seen, on whatever thread."""
-    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
-    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(tiles, "WORTH", 1)
     x = np.ones((40, 24), np.float32)
     found = profile(GROUP, x, x, threads=threads)

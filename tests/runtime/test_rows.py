@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.execution import Counters
-from irc.runtime.fused import rows, tiles
+from irc.runtime.fused import cutting, rows
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Plan, lower
@@ -23,8 +23,8 @@ SHAPES = [(40, 24), (2, 3, 40, 8), (1, 1, 64), (64, 1), (7, 100), (5, 0, 4), (0,
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
-    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(rows, "WORTH_BYTES", 512)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Tensor, Value, types
 from irc.runtime.execution import Counters, Run, Watch
-from irc.runtime.fused import tiles
+from irc.runtime.fused import cutting, tiles
 from irc.runtime.plan import Plan, lower
 from irc.runtime.threads import workers
 from tests.runtime.helpers import f32, graph_of, run_plan
@@ -26,8 +26,8 @@ TENSOR = types.tensor(DType.FLOAT)
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "TILE_BYTES", 256)
-    monkeypatch.setattr(tiles, "SHARED_TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
     monkeypatch.setattr(tiles, "WORTH", 1)
 
 
@@ -82,7 +82,7 @@ def test_a_chain_runs_in_blocks(threads):
 def test_what_lies_between_operators_never_has_full_size():
     x, c = np.ones((2, 400, 300), np.float32)
     plan = group(CHAIN)
-    tiles.TILE_BYTES = 1 << 14
+    cutting.TILE_BYTES = 1 << 14
     run_plan(plan, x, c)
     tracemalloc.start()
     try:
@@ -175,7 +175,7 @@ def test_powers_are_the_same_in_blocks(text, c):
 @pytest.mark.parametrize("kind", ["Relu", "Elu", "Selu", "Sigmoid", "Softplus", "Mish", "Neg", "Clip", "Erf"])
 def test_what_is_repeated_is_computed_for_each_repetition(kind, dtype):
     """Kernels take large operands for flat ones, as are the results that they are given to write to."""
-    tiles.TILE_BYTES = 1 << 18
+    cutting.TILE_BYTES = 1 << 18
     plan = group(f"%a : Tensor = onnx::{kind}(%x)\n %y : Tensor = onnx::Neg(%a)", "%x : Tensor")
     one = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32).astype(dtype)
     for x in (np.broadcast_to(one, (8, 3, 112, 112)), np.broadcast_to(one[:, :1], one.shape)):

@@ -16,7 +16,8 @@ from typing import cast
 from irc.alias.recorder import RULES, OfKind, Recorder, Rule, Steps
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
 from irc.alias.rules.entry import Entry, always
-from irc.alias.rules.schema_rule import compile_schema, is_unsettled, rule_of_schemas, with_effects
+from irc.alias.rules.schema_program import compile_schema
+from irc.alias.rules.schema_rule import is_unsettled, rule_of_schemas, with_effects
 from irc.errors import Error
 from irc.ir import ops
 from irc.ir.block import Block

@@ -9,7 +9,7 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Rule
 from irc.alias.rules import own_rule
 from irc.alias.rules.calls import opaque
-from irc.alias.rules.schema_rule import Part, Program, Result, compile_schema
+from irc.alias.rules.schema_program import Part, Program, Result, compile_schema
 from irc.ir import ops
 from irc.ir.ops import Effects
 from irc.ir.ops.registry import random_switch

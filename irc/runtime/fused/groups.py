@@ -10,7 +10,8 @@ from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
 from irc.runtime.foreign import on_blocks
-from irc.runtime.fused.tiles import Operation, Tail
+from irc.runtime.fused.blocks import Operation
+from irc.runtime.fused.tiles import Tail
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from irc.ir.kinds import MASKED_SOFTMAX
 from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Frame, Run, Slots, Step, put
-from irc.runtime.fused import tiles
+from irc.runtime.fused import cutting, tiles
 from irc.runtime.steps import kernel_step, placed_step
 from irc.runtime.threads import workers
 from irc.runtime.values import Array, is_array
@@ -141,7 +141,7 @@ def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
         return None  # they may differ from row to row
     lead, row = x.shape[:first], x.shape[first:]
     count, size = math.prod(lead), math.prod(row) * x.itemsize
-    blocks = min(count, x.nbytes // max(tiles.tile_bytes(x.nbytes, threads), size))
+    blocks = min(count, x.nbytes // max(cutting.tile_bytes(x.nbytes, threads), size))
     if blocks < 2:
         return None
     run.counters.tiles += blocks

@@ -25,7 +25,7 @@ from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import overwritable
 from irc.runtime.execution import Watch
-from irc.runtime.fused.tiles import TILE_BYTES
+from irc.runtime.fused.cutting import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
 from irc.runtime.memory.raw import ALIGNMENT
 from irc.runtime.values import is_array

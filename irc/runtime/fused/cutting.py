@@ -1,0 +1,189 @@
+"""How the operators at the end of a group are cut into blocks, for inputs of certain kinds; what each writes to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
+from irc.ir.types import has_shape
+from irc.runtime.binding import interrupts
+from irc.runtime.fused import geometry
+from irc.runtime.fused.blocks import Block, Cut, Operation, Tiling
+from irc.runtime.fused.geometry import Index, Shape
+from irc.runtime.kernels.support import broadcast_shape
+from irc.runtime.values import Array
+
+if TYPE_CHECKING:
+    from irc.runtime.fused.tiles import Tail
+
+TILE_BYTES = 1 << 18
+"""Of one operand in one block, on one thread. Measured on chains of 40 operators: half or double of it make little
+difference, a quarter costs a fifth."""
+
+SHARED_TILE_BYTES = 1 << 20
+"""The same at most where several threads take blocks: whenever one returns from NumPy while another holds the GIL, it
+sleeps, and waking up takes 15 to 38 µs. Measured on two threads, operands of 1 to 16 MiB, chains of 4, 12 and 40: half
+takes a twentieth to an eighth longer, a quarter a third to a half; twice as much makes no difference."""
+
+
+def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | None:
+    """How to run ``tail`` on ``inputs`` and others of their kinds; None if in blocks it cannot be, or need not."""
+    values = _kinds_of_values(tail, inputs)
+    if values is None:
+        return None
+    shape = max((values[o.out].shape for o in tail.operations), key=math.prod)
+    widest = max(x.itemsize for x in values if x is not None)
+    if math.prod(shape) * widest <= TILE_BYTES:
+        return None
+    within = [o for o in tail.operations if values[o.out].shape == shape]
+    full = {o.out for o in within}
+    before = [o for o in tail.operations if o.out not in full]
+    if any(r in full for o in before for r in o.ins):
+        return None
+    if not all(_may_be_cut(o, inputs, values, shape) for o in within):
+        return None
+    read = [r for r in dict.fromkeys(r for o in within for r in o.ins) if r not in full and values[r] is not None]
+    results = [r for r in dict.fromkeys(tail.outputs) if r in full]
+    cut = [r for r in read if values[r].size != 1] + results
+    operands = [inputs[r] if r < len(inputs) else values[r] for r in cut]
+    merged = geometry.merge_axes(shape, [_layout(x, r >= len(inputs), shape) for x, r in zip(operands, cut)])
+    if merged is None:
+        return None
+    space, forms = merged
+    # What is repeated is cut without its repetitions, unless a kernel would then see nothing as large as its result.
+    form_of: dict[int, Shape] = dict.fromkeys(full, space) | dict(zip(cut, forms))
+    repeated = {
+        r
+        for o in within
+        if _result_shape(o.node.kind, [None if values[r] is None else form_of.get(r, ()) for r in o.ins]) != space
+        for r in o.ins
+    }
+    forms = [space if r in repeated else form for r, form in zip(cut, forms)]
+    places = geometry.blocks(space, max(4, tile_bytes(math.prod(shape) * widest, threads) // widest))
+    kinds = list(dict.fromkeys(forms))
+    spare = [r for r in tail.spare if inputs[r].flags.c_contiguous and inputs[r].flags.writeable]
+    operations, buffers, taken = _assign(tail, within, values, results, spare)
+    return Tiling(
+        tail=tail,
+        shape=shape,
+        values=values,
+        before=before,
+        operations=operations,
+        scalars=[r for r in read if values[r].size == 1],
+        cut=[
+            Cut(r, None if r in repeated else _once(r, inputs), form, kinds.index(form)) for r, form in zip(cut, forms)
+        ],
+        taken=taken,
+        buffers=buffers,
+        blocks=[Block(geometry.extents(place), [geometry.within(place, form) for form in kinds]) for place in places],
+    )
+
+
+def tile_bytes(whole: int, threads: int) -> int:
+    """How many bytes of an operand of ``whole`` bytes one block has: at least one for each of the threads."""
+    if threads == 1:
+        return TILE_BYTES
+    return max(TILE_BYTES, min(SHARED_TILE_BYTES, whole // threads))
+
+
+def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
+    """For each register an array of the shape and type that it will have, or None for an absent input.
+
+    Types are found by calling the kernels on ones. None if something is no number, or the shapes do not go together:
+    running the operators whole will say so.
+    """
+    if any(x is not None and x.dtype.hasobject for x in inputs):
+        return None  # strings
+    ones: list[Any] = [None if x is None else np.ones((), x.dtype) for x in inputs]
+    shapes: list[Any] = [None if x is None else x.shape for x in inputs]
+    for operation in tail.operations:
+        given = [shapes[r] for r in operation.ins]
+        try:
+            ones.append(operation.kernel(*[ones[r] for r in operation.ins]))
+            shapes.append(_result_shape(operation.node.kind, given))
+        except Exception as error:
+            if interrupts(error, operation.node):
+                raise
+            return None
+        if ones[-1].dtype.hasobject or not has_shape(shapes[-1], operation.node.output.type.shape):
+            return None
+    return [None if x is None else np.broadcast_to(np.empty((), x.dtype), s) for x, s in zip(ones, shapes)]
+
+
+def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
+    """The shape of the result of a pointwise operator; ValueError if there is none."""
+    if kind not in SHAPED_LIKE_FIRST:
+        return broadcast_shape(*[s for s in shapes if s is not None])
+    if any(s is not None and math.prod(s) != 1 for s in shapes[1:]):
+        raise ValueError("a bound has several elements")
+    return shapes[0] or ()
+
+
+def _may_be_cut(operation: Operation, inputs: Sequence[Any], values: Sequence[Any], shape: Shape) -> bool:
+    """Whether the kernel does the same on a block as on the whole.
+
+    Pow's kernel treats an exponent of one element in a way of its own: cutting must not make such exponents.
+    """
+    if operation.node.kind != "onnx::Pow":
+        return True
+    base, exponent = (values[r] for r in operation.ins)
+    if exponent.size == 1:
+        return exponent.ndim <= base.ndim
+    register = operation.ins[1]
+    return exponent.shape == shape and (register >= len(inputs) or 0 not in inputs[register].strides)
+
+
+def _once(register: int, inputs: Sequence[Any]) -> Index:
+    if register >= len(inputs):
+        return ()
+    return tuple([slice(0, 1) if stride == 0 else slice(None) for stride in inputs[register].strides])
+
+
+def _layout(x: Array, computed: bool, space: Shape) -> geometry.Layout:
+    strides = geometry.c_strides(x.shape, x.itemsize) if computed else x.strides
+    return geometry.layout(x.shape, strides, x.itemsize, space)
+
+
+def _assign(
+    tail: Tail, operations: Sequence[Operation], values: Sequence[Any], results: Sequence[int], spare: Sequence[int]
+) -> tuple[list[Operation], list[np.dtype[Any]], dict[int, int | None]]:
+    """Decide where each operator writes: to a result, or to a scratch buffer that nothing needs any more.
+
+    Returns:
+        The operators on positions; the types of the buffers; results and whose memory each takes.
+    """
+    last = {r: i for i, o in enumerate(operations) for r in o.ins}
+    placed: list[Operation] = []
+    where: dict[int, int] = {}  # register -> position of its buffer
+    free: dict[np.dtype[Any], list[int]] = {}
+    buffers: list[np.dtype[Any]] = []
+    taken: dict[int, int | None] = {}
+    for i, (node, kernel, ins, out) in enumerate(operations):
+        positions = tuple([where.get(r, r) for r in ins])
+        for r in dict.fromkeys(ins):
+            if r in where and last[r] == i:
+                free[values[r].dtype].append(where[r])  # so the operator may write over it
+        kind = values[out]
+        if out in results:
+            fitting = (
+                r
+                for r in spare
+                if r not in taken.values()
+                and last.get(r, -1) <= i
+                and (values[r].shape, values[r].dtype) == (kind.shape, kind.dtype)
+            )
+            taken[out] = next(fitting, None)
+        else:
+            known = free.setdefault(kind.dtype, [])
+            if not known:
+                known.append(tail.size + len(buffers))
+                buffers.append(kind.dtype)
+            where[out] = known.pop()
+            if out not in last:
+                known.append(where[out])  # nobody reads it
+        placed.append(Operation(node, kernel, positions, where.get(out, out)))
+    return placed, buffers, taken
