@@ -32,7 +32,7 @@ from irc.ir.verify.onnx_rules import check_onnx
 from irc.ir.verify.operator_rules import form_rule
 from irc.ir.verify.schema_rules import check_schema
 from irc.passes.remove_mutation.forms import functional_form
-from irc.passes.shapes import context as shapes
+from irc.passes.shapes import rules as shapes
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered

@@ -22,8 +22,8 @@ from irc.errors import Error, misfit
 from irc.ir import parse_graph
 from irc.ir.ops import Effects, register, schemas
 from irc.ir.verify.schema_rules import check_schema
-from irc.passes.shapes import context
-from irc.passes.shapes.context import shape_rule
+from irc.passes.shapes import rules
+from irc.passes.shapes.rules import shape_rule
 from irc.runtime.foreign import checked
 from irc.runtime.kernels.registry import kernel
 
@@ -160,7 +160,7 @@ def test_each_table_asks_for_the_package(folder: Path) -> None:
     tables = {
         "from irc.ir.ops import schemas as find": "com.example::Scale",
         "from irc.alias.rules import find_rule as find": "com.example::EverySecond",
-        "from irc.passes.shapes.context import find_rule as find": "com.example::Scale",
+        "from irc.passes.shapes.rules import find_rule as find": "com.example::Scale",
         "find = lambda k: __import__('irc.runtime.kernels.registry', fromlist='x').find_binder(k, None)": (
             "com.example::Scale"
         ),
@@ -339,7 +339,7 @@ def test_rows_of_irc_stay() -> None:
 
 
 def test_two_shape_rules_for_a_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "_RULES", dict(context._RULES))
+    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
     with pytest.raises(Error, match=rf"IRC304.*irc\.passes\.shapes\.\w+ and {__name__}"):
         shape_rule("Relu")(nothing)
 

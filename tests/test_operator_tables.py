@@ -23,7 +23,7 @@ from irc.passes import folding, growable, whole
 from irc.passes.canonicalize import match
 from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.forms import VIEWS
-from irc.passes.shapes import context
+from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
 from irc.runtime import prepared
@@ -45,7 +45,7 @@ def is_known(kind: str) -> bool:
 @pytest.mark.parametrize("kind", sorted(POINTWISE | TORCH_POINTWISE))
 def test_pointwise_operators_are_known_have_a_shape_rule_and_a_kernel(kind):
     assert is_known(kind)
-    assert context.find_rule(kind) is not None
+    assert shape_rules.find_rule(kind) is not None
     assert find_binder(kind, None) is not None
 
 
@@ -60,7 +60,7 @@ TABLES = {
     "shape operands": SHAPE_OPERANDS.keys() | ONLY_SHAPES | NOT_DETERMINED,
     "subgraphs": SUBGRAPHS,
     "alias rules": rules._BY_KIND,
-    "shape rules": context._RULES,
+    "shape rules": shape_rules._RULES,
     "contents": CONTENTS_RULES,
     "metadata": KEEPS_METADATA | CHANGES_METADATA,
     "rewrites": match.RULES,
@@ -97,7 +97,7 @@ def test_these_have_a_kernel(kind):
 
 @pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | MOVERS | CONTENTS_RULES.keys() | ROWWISE.keys()))
 def test_these_have_a_shape_rule(kind):
-    assert context.find_rule(kind) is not None
+    assert shape_rules.find_rule(kind) is not None
 
 
 def test_what_carries_the_time_is_worth_a_thread():

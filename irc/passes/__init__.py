@@ -21,7 +21,7 @@ from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
-from irc.passes.shapes.context import shape_rule
+from irc.passes.shapes.rules import shape_rule
 
 __all__ = [
     "INSTRUMENTS",

@@ -17,7 +17,8 @@ from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.objects import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
-from irc.passes.shapes.context import Known, NodeTypes, find_rule, types_told
+from irc.passes.shapes.context import Known, NodeTypes
+from irc.passes.shapes.rules import find_rule, types_told
 
 if TYPE_CHECKING:
     from irc.passes.base import Evaluate

@@ -19,7 +19,7 @@ from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
 from irc.ir.verify.type_rules import type_fault
 from irc.passes import PassManager
-from irc.passes.shapes import context
+from irc.passes.shapes import rules
 
 NUMBERS = [-1, 0, -(2**63), 2**63 - 1]
 FLOATS = [-1.0, 0.0, float("nan"), float("inf"), 1e300]
@@ -33,7 +33,7 @@ PLAIN: dict[str, Any] = {"INT": 1, "FLOAT": 1.0, "STRING": "a", "INTS": [1, 1], 
 SHAPES = [(), (1, 4, 2, 2)]
 PREFERRED = ["tensor(float)", "tensor(int64)", "tensor(uint8)", "tensor(bool)", "tensor(string)"]
 
-NAMES = sorted(kind.removeprefix("onnx::") for kind in context._RULES if kind.startswith("onnx::"))
+NAMES = sorted(kind.removeprefix("onnx::") for kind in rules._RULES if kind.startswith("onnx::"))
 
 
 def takes_tensors(schema: defs.OpSchema) -> bool:
@@ -157,7 +157,7 @@ def test_messages_are_in_words_of_irc(
 
 
 def test_sizes_of_rules_of_others_are_looked_at_where_results_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(context._RULES, "onnx::Tile", lambda c: types.TensorType(DType.FLOAT, (-2, 2**63)))
+    monkeypatch.setitem(rules._RULES, "onnx::Tile", lambda c: types.TensorType(DType.FLOAT, (-2, 2**63)))
     graph = Graph()
     builder = Builder(graph)
     x = builder.constant(Tensor.splat(DType.FLOAT, (2, 2), 1))

@@ -14,7 +14,7 @@ from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, tensor
 from irc.passes import PassManager
-from irc.passes.shapes import Inference, context
+from irc.passes.shapes import Inference, rules
 from tests.passes.helpers import assert_same_results
 from tests.suites import suite
 
@@ -281,7 +281,7 @@ def test_samples_and_determinants():
 
 @pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3)])
 def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
-    monkeypatch.setitem(context._RULES, "test::odd", lambda types: answer)
+    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("test::odd", x, name="y")])
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
@@ -291,7 +291,7 @@ def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
 
 @pytest.mark.parametrize("answer", [[], [TensorType(), TensorType()]])
 def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer, monkeypatch):
-    monkeypatch.setitem(context._RULES, "test::odd", lambda types: answer)
+    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("test::odd", x, name="y")])
     with pytest.raises(Error, match=r"IRC305.*must return a type for each result, not \[.*\]: 1 result$"):
@@ -313,7 +313,7 @@ def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says,
     def odd(types):
         return answer
 
-    monkeypatch.setitem(context._RULES, "test::odd", odd)
+    monkeypatch.setitem(rules._RULES, "test::odd", odd)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("onnx::Relu", b.op("test::odd", x, name="y"))])
     with pytest.raises(Error, match=rf"IRC305: .*shape rule, {__name__}.*odd, must return a type .*{says}$"):
@@ -321,7 +321,7 @@ def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says,
 
 
 def test_sizes_of_numpy_s_are_numbers(monkeypatch):
-    monkeypatch.setitem(context._RULES, "test::odd", lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
+    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
     y = b.op("test::odd", x)
     Inference(graph).run()
@@ -335,10 +335,10 @@ def test_where_a_rule_of_others_fails_is_told(monkeypatch):
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
     b.op("test::odd", x, name="y")
     place = rf"\({re.escape(__file__)}:{half.__code__.co_firstlineno + 1}\)"
-    monkeypatch.setitem(context._RULES, "test::odd", half)
+    monkeypatch.setitem(rules._RULES, "test::odd", half)
     with pytest.raises(Error, match=rf"IRC305: %y = test::odd: .*half, fails: TypeError: .*{place}"):
         Inference(graph).run()
-    monkeypatch.setitem(context._RULES, "test::odd", lambda types: nowhere)  # noqa: F821
+    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: nowhere)  # noqa: F821
     with pytest.raises(Error, match=rf"IRC305: .*fails: NameError: .*\({re.escape(__file__)}:"):
         Inference(graph).run()
 
@@ -348,7 +348,7 @@ def test_what_ends_a_compilation_is_not_the_rule_s(raised, monkeypatch):
     def end(types):
         raise raised
 
-    monkeypatch.setitem(context._RULES, "test::odd", end)
+    monkeypatch.setitem(rules._RULES, "test::odd", end)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
     b.op("test::odd", x, name="y")
     with pytest.raises(raised):

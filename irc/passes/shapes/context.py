@@ -1,17 +1,15 @@
-"""What a shape rule sees of its node, and the table of rules."""
+"""What a shape rule sees of its node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from irc.errors import Error, comes_from_outside, nonsense
+from irc.errors import Error
 from irc.ir.constants import constant_tensor
-from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.ir.polynomials import Polynomial, is_size, unknown_size
 from irc.ir.types import (
     NONE,
@@ -23,27 +21,14 @@ from irc.ir.types import (
     Shape,
     TensorType,
     Type,
-    rebuilt,
-    with_plain_sizes,
     without_names,
 )
-from irc.ir.verify.type_rules import type_fault
-from irc.passes.base import describe
-from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
 
 Contents = np.ndarray[Any, Any]
 """The elements of a small integer tensor, as an object array of ``Dim`` (0-d or 1-d)."""
-
-Rule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
-"""Gives the types of a node's outputs; missing trailing ones are left as they are."""
-
-_RULES: dict[str, Rule] = {}
-
-_TWINS = ("onnx::", "irc::")
-"""Namespaces where an underscore at the end means nothing but that the result is written over the first input."""
 
 _MAX_SPLAT = 1 << 16
 """A splat may stand for more elements than there is memory for."""
@@ -53,101 +38,6 @@ _LARGEST_FACTOR = 1 << 31
 
 _MAX_CONTENTS = 64
 """Tensors with more elements are not tracked: shapes are shorter."""
-
-
-def shape_rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds.
-
-    IRC304 if what is registered is no function, or there is another rule for one of the kinds.
-    """
-    kinds = [check_kind("a shape rule", name, "onnx") for name in names]
-
-    def register(rule: Rule) -> Rule:
-        for kind in kinds:
-            check_callable("a shape rule", kind, rule)
-            if _RULES.setdefault(kind, rule) is not rule:
-                both = " and ".join(str(getattr(r, "__module__", r)) for r in (_RULES[kind], rule))
-                raise Error("IRC304", f"two shape rules, of {both}", kind)
-        return rule
-
-    return register
-
-
-def kinds() -> set[str]:
-    """All kinds with a rule."""
-    return set(_RULES)
-
-
-def find_rule(kind: str) -> Rule | None:
-    """The rule for ``kind``, or None. An in-place twin has that of the operator without the underscore."""
-    load_for(kind)
-    of_its_own = _RULES.get(kind)
-    return _RULES.get(kind.removesuffix("_")) if of_its_own is None and kind.startswith(_TWINS) else of_its_own
-
-
-def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
-    """What ``rule`` says; Error IRC310 if it cannot make sense of the node, IRC305 if it is another package's."""
-    try:
-        return rule(types)
-    except (Error, MemoryError):
-        raise
-    except Exception as error:
-        is_nonsense = isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError | ValueError)
-        if is_foreign(rule) and (is_nonsense or not comes_from_outside(error)):
-            message = f"its shape rule, {name_of(rule)}, fails: {fault_of(error, rule)}"
-            raise Error("IRC305", message, describe(types.node)) from error
-        if is_nonsense:
-            types.fail(f"its operands and attributes make no sense together: {nonsense(error)}")
-        raise
-
-
-def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
-    """What ``rule`` says of a node's outputs; Errors as `apply`, IRC305 if that is no sequence of types."""
-    found: Any = apply(rule, types)
-    told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
-    if is_foreign(rule):
-        try:
-            told = [_checked(type) for type in told]
-            if len(told) != len(types.node.outputs):
-                raise _NoTypeError(f": {count(len(types.node.outputs), 'result')}")
-        except _NoTypeError as error:
-            message = f"its shape rule, {name_of(rule)}, must return a type for each result, not {found!r}{error}"
-            raise Error("IRC305", message, describe(types.node)) from None
-    return [rebuilt(type, _possible) for type in told]
-
-
-class _NoTypeError(Exception):
-    """Something is no type: why, as the end of a message, where that is not plain."""
-
-
-def _checked(type: Any) -> Type:
-    """``type``, which anybody may have made, with NumPy's numbers as Python's; _NoTypeError if it is none."""
-    if not isinstance(type, Type):
-        raise _NoTypeError
-    if not isinstance(type, TensorType):
-        return type.of([_checked(part) for part in type.inner]) if type.inner else type
-    if not isinstance(type.shape, tuple):
-        made = plain = type
-    else:
-        made = TensorType(type.dtype, tuple(map(_python_size, type.shape)))
-        plain = with_plain_sizes(_possible(made))
-    fault = type_fault(plain)
-    if fault is not None:
-        raise _NoTypeError(f": {fault}")
-    return made
-
-
-def _python_size(size: Any) -> Any:
-    is_number, number = isinstance(size, np.integer), size
-    return int(number) if is_number else size
-
-
-def _possible(type: Type) -> Type:
-    """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
-    if not type.shape:
-        return type
-    shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
-    return type if shape == type.shape else TensorType(type.dtype, shape)
 
 
 def _never(value: Value) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import Dim, DType, ListType, OptionalType, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, shape_rule
+from irc.passes.shapes.context import NodeTypes
+from irc.passes.shapes.rules import shape_rule
 
 _REDUCTIONS = "Sum Mean Max Min Prod L1 L2 LogSum LogSumExp SumSquare".split()
 

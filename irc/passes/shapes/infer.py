@@ -16,7 +16,8 @@ from irc.ir.ops.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, Known, NodeTypes, apply, find_rule, fit, trackable, types_told
+from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
+from irc.passes.shapes.rules import apply, find_rule, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
 from irc.passes.walking import Queue
 

@@ -9,7 +9,8 @@ from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.ir.polynomials import plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, shape_rule
+from irc.passes.shapes.context import NodeTypes
+from irc.passes.shapes.rules import shape_rule
 
 
 def _window(c: NodeTypes, spatial: Shape, kernel: list[Dim], *, ceil: bool = False) -> list[Dim]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from irc.ir.ops.pointwise import BINARY, SHAPED_LIKE_FIRST, UNARY, VARIADIC
 from irc.ir.types import DType, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, shape_rule
+from irc.passes.shapes.context import NodeTypes
+from irc.passes.shapes.rules import shape_rule
 
 _SAME_AS_FIRST = (
     # along an axis, or with neighbours

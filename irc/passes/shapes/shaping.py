@@ -10,7 +10,8 @@ from irc.ir.limits import MAX_RANK
 from irc.ir.ops.slices import bounds
 from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, shape_rule
+from irc.passes.shapes.context import NodeTypes
+from irc.passes.shapes.rules import shape_rule
 
 
 @shape_rule("Shape")

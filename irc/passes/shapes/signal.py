@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import Dim, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, shape_rule
+from irc.passes.shapes.context import NodeTypes
+from irc.passes.shapes.rules import shape_rule
 
 
 @shape_rule("DFT")

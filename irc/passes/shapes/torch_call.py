@@ -12,7 +12,8 @@ from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops import resolve
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, apply, as_contents, shape_rule
+from irc.passes.shapes.context import NodeTypes, as_contents
+from irc.passes.shapes.rules import apply, shape_rule
 
 if TYPE_CHECKING:
     from irc.ir import Value
