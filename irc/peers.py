@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irc.peer_errors import reason
+from irc.peer_faults import (
+    FIRST_RIGHT_OPSET,
+    IN_ONNXRUNTIME,
+    IN_REFERENCE,
+    ROUGH_IN_ONNXRUNTIME,
+    Fault,
+    fault_in,
+    nodes_of,
+    opset_of,
+)
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto
 
 Runner = Callable[[dict[str, Any], Sequence[str] | None], Sequence[Any]]
 """From inputs by name to the outputs of these names, or to all. Raises `Unable`."""
 
 Peer = Callable[["ModelProto", str], Runner]
 """Makes a model ready to run; its external data lies in a folder, if that is not empty. Raises `Unable`."""
-
-FIRST_RIGHT_OPSET = 14
-"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
-
-WRONG_IN_REFERENCE = frozenset(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"])
-"""Operators that onnx.reference may compute wrong in every version: LRN sums over the batch, classifiers choose a class
-before they transform the scores, TreeEnsemble does not transform them."""
-
-REGRESSORS = frozenset(["LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"])
-"""Operators whose scores ONNX Runtime does not transform where there is one target."""
-
-ROUGH_IN_ONNXRUNTIME = frozenset(["DynamicQuantizeLSTM"])
-"""Operators of which irc quantizes the weights alone, and ONNX Runtime what they are multiplied with, too, in ranges
-that depend on how threads share the samples."""
 
 
 class Unable(Exception):
@@ -56,14 +51,13 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
     """ONNX Runtime, on the processor, node by node: what it fuses of quantised models is not what the nodes say."""
-    for node in _nodes_of(proto):
-        if node.op_type in ROUGH_IN_ONNXRUNTIME:
-            raise Unable(f"it rounds in the midst of {node.op_type}")
+    if fault := fault_in(proto, ROUGH_IN_ONNXRUNTIME):
+        raise Unable(f"it rounds in the midst of {fault}")
     return _onnxruntime(proto, folder, optimised=False)
 
 
 def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
-    _check_onnxruntime_is_right(proto)
+    _check_no_fault(proto, IN_ONNXRUNTIME)
 
     def session() -> Any:
         import onnxruntime
@@ -79,17 +73,6 @@ def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
 
     ready = _foreign(session)
     return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
-
-
-def _check_onnxruntime_is_right(proto: ModelProto) -> None:
-    """PROBIT's quantiles are approximations, and LOGISTIC and SOFTMAX of TreeEnsemble change places."""
-    for node in _nodes_of(proto):
-        names = ("post_transform", "targets", "n_targets")
-        given: dict[str, bytes | int] = {a.name: a.s or a.i for a in node.attribute if a.name in names}
-        transform, targets = given.get("post_transform", 0), given.get("targets", given.get("n_targets", 1))
-        one_target = node.op_type in REGRESSORS and targets == 1
-        if transform not in (0, b"NONE") and (one_target or node.op_type == "TreeEnsemble" or transform == b"PROBIT"):
-            raise Unable(f"it is not known to be right for {node.op_type} that transforms scores")
 
 
 def reference(proto: ModelProto, folder: str) -> Runner:
@@ -115,26 +98,18 @@ def reference(proto: ModelProto, folder: str) -> Runner:
 def _check_reference_is_right(proto: ModelProto) -> None:
     from onnx import defs
 
-    opsets = {o.domain: o.version for o in proto.opset_import}
-    opset = max(opsets.get("", 0), opsets.get("ai.onnx", 0))
+    opset = opset_of(proto)
     if opset < FIRST_RIGHT_OPSET:
         raise Unable(f"it is not right for opset {opset}")
-    for node in _nodes_of(proto):
-        if node.op_type in WRONG_IN_REFERENCE or not defs.has(node.op_type, node.domain):
+    _check_no_fault(proto, IN_REFERENCE)
+    for node in nodes_of(proto):
+        if not defs.has(node.op_type, node.domain):
             raise Unable(f"it is not known to be right for {node.op_type}")
 
 
-def _nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
-    """All nodes, those of functions, branches and loops too."""
-    return _with_inner(chain(proto.graph.node, *(function.node for function in proto.functions)))
-
-
-def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _with_inner(graph.node)
+def _check_no_fault(proto: ModelProto, faults: Mapping[str, Fault]) -> None:
+    if fault := fault_in(proto, faults):
+        raise Unable(f"it is not known to be right for {fault}")
 
 
 def _foreign(action: Callable[[], Any]) -> Any:

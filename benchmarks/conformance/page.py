@@ -38,6 +38,23 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
 - `auto_pad` `SAME_UPPER` and `SAME_LOWER` of windows smaller than their strides, where as many outputs as there must
   be need less than the input: irc pads by nothing, so that the first window begins at the first element. ONNX Runtime
   refuses to pool so, and lets convolutions begin and end inside the input, by padding of less than nothing.
+- `auto_pad` `SAME_UPPER` and `SAME_LOWER` of pooling with dilations: irc pads for the dilated window, so that there are
+  as many outputs as the specification says; ONNX Runtime for one that is not dilated. ConvTranspose with these, of
+  windows smaller than their strides: as many outputs as inputs times strides; ONNX Runtime gives fewer, onnx.reference
+  pads by less than nothing.
+- Resize from version 19 on, by scales, with `align_corners`: the corners are those of a size that need not be whole, as
+  the standard's own cases have it. ONNX Runtime and PyTorch round it first, so irc does for models that PyTorch has
+  exported. `tf_crop_and_resize`: ONNX Runtime passes over the region where all scales are 1, and reads others otherwise
+  along three axes.
+- MaxUnpool with an output shape: indices are those of the tensor that was pooled, as for onnx.reference. ONNX Runtime
+  counts them in the larger one.
+- Attention with `is_causal` and a past: rows count from the end of the past, as for onnx.reference; not in ONNX Runtime
+  where there is one row. Masks narrower than keys and past: broadcast in version 23; onnx.reference pads them, as
+  version 24 says.
+- TreeEnsembleClassifier of two classes that both have votes: the likelier one, as for onnx.reference; ONNX Runtime
+  takes the second whenever that has votes. TreeEnsembleRegressor of several targets with base values: a target
+  without votes has its base value; 0 in ONNX Runtime. The least and largest of no votes are 0 in both; not in
+  onnx.reference.
 - Pooling with `ceil_mode` and a window larger than its input by a stride or more: irc refuses it, as PyTorch does, for
   no output is left. ONNX Runtime gives an empty result, or refuses it.
 - Slice backwards with an end of `INT_MAX`: irc clamps it to the last element, as the specification says, so nothing is

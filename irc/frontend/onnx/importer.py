@@ -12,6 +12,7 @@ from irc.frontend.onnx.control import SPECIAL
 from irc.frontend.onnx.declared import check_outputs
 from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
+from irc.frontend.onnx.pytorch import PRODUCER, PYTORCH
 from irc.frontend.onnx.resolve import read_functions, resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, scan_graph
 from irc.frontend.onnx.tensors import TensorReader
@@ -38,7 +39,7 @@ class Importer:
         self._source = source
         self.ir_version = _ir_version(source.model)
         self.module = Module()
-        self.special = SPECIAL
+        self.special = {**SPECIAL, **PYTORCH} if source.model.producer_name == PRODUCER else SPECIAL
         self.functions = FunctionImporter(self)
         self.bodies: dict[bytes, RawFunction] = {}
         self.plain_attributes = AttributeReader(self._dense, self._sparse)

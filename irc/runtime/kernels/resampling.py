@@ -46,7 +46,8 @@ def _pytorch_half_pixel(x: Array, s: Side) -> Array:
 def _half_pixel_symmetric(x: Array, s: Side) -> Array:
     # `out` is rounded to whole elements: what it differs by is shared by both ends
     adjustment = F(s.out) / (s.scale * F(s.size))
-    return F(s.size) * HALF * (ONE - adjustment) + _half_pixel(x, s)
+    # In this order, as by ONNX Runtime: what should be whole is rounded to what is, for nearest_mode floor and ceil.
+    return F(s.size) * HALF * (ONE - adjustment) + (x + HALF) / s.scale - HALF
 
 
 def _asymmetric(x: Array, s: Side) -> Array:

@@ -1,0 +1,64 @@
+"""What PyTorch's exporters mean otherwise than the standard says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.ir import Tensor
+from irc.ir.types import NONE, DType, Type, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
+    from irc.frontend.onnx.opsets import Operator
+    from irc.frontend.onnx.scan import RawNode
+    from irc.ir import Block, Value
+
+PRODUCER = "pytorch"
+"""How its exporters sign their models."""
+
+_FRACTIONAL_SINCE = 19
+"""From this version on, Resize by scales aligns corners to sizes that need not be whole."""
+
+_SCALES = 2
+"""The position of Resize's scales; sizes are behind it."""
+
+
+def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    """Resize aligns corners to whole sizes, by ``sizes`` computed from the scales: the scales alone would not say so.
+
+    PyTorch, and ONNX Runtime, round the size first in every version. The standard's own cases do not.
+    """
+    given = builder.inputs(raw, operator, scope)
+    attributes = builder.attributes(raw, operator)
+    is_meant = (
+        (operator.version or 0) >= _FRACTIONAL_SINCE
+        and attributes.get("coordinate_transformation_mode") == "align_corners"
+        and len(given) == _SCALES + 1
+        and given[_SCALES].type is not NONE
+    )
+    if not is_meant:
+        return builder.operator(raw, operator, block, scope)
+
+    def emit(op_type: str, type: Type, *inputs: Value, **attributes: Any) -> Value:
+        return builder.create(block, f"onnx::{op_type}", inputs, (type,), attributes=attributes).output
+
+    floats, integers = tensor(DType.FLOAT), tensor(DType.INT64)
+    before = emit("Shape", integers, given[0])
+    if "axes" in attributes:
+        axes = builder.constant(Tensor.of(np.array(attributes["axes"], np.int64)), block, builder.fresh())
+        before = emit("Gather", integers, before, axes)
+    scaled = emit("Mul", floats, emit("Cast", floats, before, to=DType.FLOAT.onnx), given[_SCALES])
+    sizes = emit("Cast", integers, emit("Floor", floats, scaled), to=DType.INT64.onnx)
+    outputs = builder.operator(raw, operator, block, scope)
+    node = outputs[0].node
+    assert node is not None
+    node.set_inputs([*given[:_SCALES], builder.absent(), sizes])
+    return outputs
+
+
+PYTORCH: dict[str, Special] = {"onnx::Resize": _resize}
+"""Operators that import in a way of their own from models that PyTorch has exported."""

@@ -1,0 +1,178 @@
+"""Where ONNX Runtime and onnx.reference are known to compute something else than irc: there, neither is asked.
+
+Each row says of an operator when that is so; docs/conformance.md says what differs, and why irc does as it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+
+class Use(NamedTuple):
+    """A node, as far as it matters.
+
+    Attributes:
+        attributes: by name.
+        inputs: names; "" or missing are those that are absent.
+        opset: of ONNX's own operators in the model.
+        producer: who says to have made the model.
+    """
+
+    attributes: Mapping[str, Any]
+    inputs: list[str]
+    opset: int
+    producer: str
+
+    def has(self, position: int) -> bool:
+        """Whether the input at ``position`` is there."""
+        return position < len(self.inputs) and bool(self.inputs[position])
+
+
+Fault = Callable[[Use], str | None]
+"""How a node is used if the other runtime computes something else there, to be said behind its operator; else None."""
+
+FIRST_RIGHT_OPSET = 14
+"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
+
+
+def _always(use: Use) -> str:
+    return ""
+
+
+def _padded(use: Use) -> str | None:
+    get = use.attributes.get
+    if get("auto_pad", b"NOTSET") not in (b"SAME_UPPER", b"SAME_LOWER"):
+        return None
+    strides, kernel = get("strides", ()), get("kernel_shape")
+    if any(s > 1 for s in strides) and (kernel is None or any(k < s for k, s in zip(kernel, strides))):
+        return " with auto_pad and windows smaller than strides"
+    return None
+
+
+def _pooled(use: Use) -> str | None:
+    is_same = use.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
+    if is_same and any(d > 1 for d in use.attributes.get("dilations", ())):
+        return " with auto_pad and dilations"
+    return _padded(use)
+
+
+def _resized(use: Use) -> str | None:
+    mode = use.attributes.get("coordinate_transformation_mode")
+    if mode == b"tf_crop_and_resize":
+        return " of a region"
+    if mode == b"align_corners" and use.opset >= 19 and use.has(2) and use.producer != "pytorch":
+        return " by scales with aligned corners"
+    return None
+
+
+def _causal(use: Use) -> str | None:
+    return " with is_causal and a past" if use.attributes.get("is_causal") and use.has(4) else None
+
+
+def _masked(use: Use) -> str | None:
+    return " with a mask" if use.opset == 23 and use.has(3) else None
+
+
+def _transformed(use: Use) -> str | None:
+    """PROBIT's quantiles are approximations, regressors of one target do not transform scores."""
+    get = use.attributes.get
+    transform = get("post_transform", b"NONE")
+    one_target = get("targets", get("n_targets", 1)) == 1
+    return " that transforms scores" if transform == b"PROBIT" or (one_target and transform != b"NONE") else None
+
+
+def _transformed_by_probit(use: Use) -> str | None:
+    return " that transforms scores" if use.attributes.get("post_transform") == b"PROBIT" else None
+
+
+def _voting(use: Use) -> str | None:
+    get = use.attributes.get
+    labels = get("classlabels_int64s") or get("classlabels_strings") or ()
+    if len(labels) == 2 and len(set(get("class_ids", ()))) == 2:
+        return " of two classes that both have votes"
+    return _transformed_by_probit(use)
+
+
+def _summed(use: Use) -> str | None:
+    get = use.attributes.get
+    if get("n_targets", 1) > 1 and (get("base_values") or get("base_values_as_tensor")):
+        return " of several targets with base values"
+    return _transformed(use)
+
+
+def _of_no_votes(use: Use) -> str | None:
+    get = use.attributes.get
+    extremes = get("aggregate_function") in (b"MIN", b"MAX")
+    return " of several targets by their least or largest votes" if extremes and get("n_targets", 1) > 1 else None
+
+
+def _of_trees(use: Use) -> str | None:
+    """LOGISTIC and SOFTMAX change places. (The attribute is a number: 0 is NONE.)"""
+    return " that transforms scores" if use.attributes.get("post_transform", 0) else None
+
+
+IN_ONNXRUNTIME: dict[str, Fault] = {
+    "Attention": _causal,
+    **dict.fromkeys(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"], _padded),
+    **dict.fromkeys(["AveragePool", "LpPool", "MaxPool"], _pooled),
+    "MaxUnpool": lambda use: " with an output_shape" if use.has(2) else None,
+    "Resize": _resized,
+    **dict.fromkeys(["LinearClassifier", "SVMClassifier"], _transformed_by_probit),
+    **dict.fromkeys(["LinearRegressor", "SVMRegressor"], _transformed),
+    "TreeEnsemble": _of_trees,
+    "TreeEnsembleClassifier": _voting,
+    "TreeEnsembleRegressor": _summed,
+}
+"""What ONNX Runtime computes otherwise."""
+
+ROUGH_IN_ONNXRUNTIME: dict[str, Fault] = {"DynamicQuantizeLSTM": _always}
+"""Operators of which irc quantizes the weights alone, and ONNX Runtime what they are multiplied with, too, in ranges
+that depend on how threads share the samples."""
+
+IN_REFERENCE: dict[str, Fault] = {
+    "Attention": _masked,
+    "ConvTranspose": _padded,
+    **dict.fromkeys(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"], _always),
+    "TreeEnsembleRegressor": _of_no_votes,
+}
+"""What onnx.reference may compute wrong: LRN sums over the batch, classifiers choose a class before they transform the
+scores, TreeEnsemble does not transform them; ConvTranspose pads by less than nothing; Attention 23 pads masks as
+Attention 24 does; the least or largest of no votes is the largest or least number there is."""
+
+
+def fault_in(proto: ModelProto, faults: Mapping[str, Fault]) -> str:
+    """The first use of an operator in the model that one of ``faults`` is about; "" if there is none."""
+    from onnx.helper import get_attribute_value
+
+    for node in nodes_of(proto):
+        fault = faults.get(node.op_type)
+        if fault is None:
+            continue
+        attributes = {a.name: get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+        how = fault(Use(attributes, list(node.input), opset_of(proto), proto.producer_name))
+        if how is not None:
+            return f"{node.op_type}{how}"
+    return ""
+
+
+def opset_of(proto: ModelProto) -> int:
+    """The version of ONNX's own operators that the model imports; 0 if it imports none."""
+    return max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+def nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
+    """All nodes, those of functions, branches and loops too."""
+    return _with_inner(chain(proto.graph.node, *(function.node for function in proto.functions)))
+
+
+def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _with_inner(graph.node)
