@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irc.errors import Error
 from irc.ir.storages import address
+from irc.runtime.kernels.combine import combine_at
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh
 
@@ -79,13 +79,8 @@ def gather_nd(node: Node) -> Kernel:
     return run
 
 
-_AT: dict[str, Callable[..., None]] = {
-    "add": np.add.at,
-    "mul": np.multiply.at,
-    "max": np.maximum.at,
-    "min": np.minimum.at,
-}
-"""By reduction: the function that combines into an array at indices, each occurrence of one counting."""
+_COMBINED: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+"""By reduction: what combines what is there and what comes."""
 
 
 def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
@@ -93,7 +88,7 @@ def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str)
         if reduction == "none":
             out[index] = updates if updates.ndim else updates[()]  # else an element of strings would be an array
         else:
-            _AT[reduction](out, index, updates)
+            combine_at(_COMBINED[reduction], out, index, updates)
     except IndexError as error:
         raise _out_of_range(error) from None
     return out
@@ -110,8 +105,10 @@ def _begun(x: Array, out: Array | None) -> Array:
 
 def _reduction(node: Node) -> str:
     reduction = node.attributes.get("reduction", "none")
-    if reduction != "none" and reduction not in _AT:
-        raise Error("IRC320", f"reduction is {reduction!r}; it must be 'none' or one of {', '.join(map(repr, _AT))}")
+    if reduction != "none" and reduction not in _COMBINED:
+        raise Error(
+            "IRC320", f"reduction is {reduction!r}; it must be 'none' or one of {', '.join(map(repr, _COMBINED))}"
+        )
     return reduction
 
 

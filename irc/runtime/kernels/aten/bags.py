@@ -7,6 +7,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import is_floating, wide
 from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.combine import combine_at
 from irc.runtime.kernels.support import Array, check_size
 
 _SUM, _MEAN, _MAX = range(3)
@@ -48,7 +49,7 @@ def embedding_bag(
             out[bag] = np.take_along_axis(rows[its], largest[None], 0)[0]
             chosen[bag] = indices[used][its][largest]
     else:
-        np.add.at(out, places, rows if factors is None else rows * factors[used].astype(out.dtype)[:, None])
+        combine_at(np.add, out, [places], rows if factors is None else rows * factors[used].astype(out.dtype)[:, None])
         if mode == _MEAN:
             out /= np.maximum(sizes, 1)[:, None]
     if mode == _SUM:

@@ -12,6 +12,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import BOOL, INT64, check_same_type, check_writable, element_of, single
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
+from irc.runtime.kernels.combine import combine_at
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
 from irc.runtime.values import is_array
 
@@ -63,7 +64,7 @@ def _put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = Fal
     places = _places(x, indices)
     try:
         if accumulate:
-            np.add.at(x, places, values)
+            combine_at(np.add, x, places, values)
         else:
             x[places] = values
     except IndexError as error:
@@ -147,7 +148,7 @@ def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) 
         raise Error("IRC421", f"a source of shape {list(source.shape)} cannot be added to slices of {list(x.shape)}")
     check_same_type(x, source)
     target, given = _vector(x), _vector(source)
-    np.add.at(target, _slices(target, dim, index, given), given * element_of(alpha, x.dtype))
+    combine_at(np.add, target, _slices(target, dim, index, given), given * element_of(alpha, x.dtype))
     return x
 
 
@@ -202,7 +203,7 @@ def _scatter_by(combine: np.ufunc | None, x: Array, dim: int, index: Array, sour
     if combine is None:
         target[places] = values
     else:
-        combine.at(target, places, values)
+        combine_at(combine, target, places, values)
     return x
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import is_floating
 from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.combine import combine_at
 from irc.runtime.kernels.support import Array, axis_in, check_size, counting
 
 _REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
@@ -48,7 +49,7 @@ def _of_segments(
     found = np.full(shape, nothing if initial is None else initial, np.promote_types(x.dtype, np.float32))
     for place in np.ndindex(lengths.shape[:-1]):
         sizes: Array = lengths[place]
-        join.at(found[place], counting(sizes.size).repeat(sizes), x[place])
+        combine_at(join, found[place], [counting(sizes.size).repeat(sizes)], x[place])
     if reduce == "mean":
         counts = lengths.reshape(*lengths.shape, *(1,) * (found.ndim - lengths.ndim))
         empty = np.nan if initial is None else found
