@@ -147,6 +147,17 @@ def test_pytorch_aligns_corners_to_whole_sizes() -> None:
     np.testing.assert_allclose(runs[""]["y0"].ravel(), np.arange(4) * 2 / 3.5, rtol=1e-6)
 
 
+def test_axes_that_keep_their_sizes_keep_their_names() -> None:
+    scales = {"-": 0, "s": np.array([1, 1, 1.5], np.float32)}
+    model = irc.compile(one("Resize", {"x": ["b", "c", "n"]}, scales, producer="pytorch", **CORNERS))
+    (shape,) = (output.shape for output in model.outputs)
+    assert shape is not None and shape[:2] == ("b", "c")
+    still = {"-": 0, "s": np.ones(3, np.float32)}
+    model = irc.compile(one("Resize", {"x": ["b", "c", 3]}, still, producer="pytorch", **CORNERS))
+    x = np.arange(3, dtype=np.float32).reshape(1, 1, 3)
+    np.testing.assert_array_equal(model.run({"x": x})["y0"], x)
+
+
 def test_pytorch_aligns_corners_along_some_axes_and_before_version_19() -> None:
     x = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
     some = {"-": 0, "s": np.array([0.7, 1.3], np.float32)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir import Tensor
+from irc.ir.constants import constant_tensor
 from irc.ir.types import NONE, DType, Type, tensor
 
 if TYPE_CHECKING:
@@ -34,29 +35,41 @@ def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bloc
     """
     given = builder.inputs(raw, operator, scope)
     attributes = builder.attributes(raw, operator)
-    is_meant = (
-        (operator.version or 0) >= _FRACTIONAL_SINCE
-        and attributes.get("coordinate_transformation_mode") == "align_corners"
-        and len(given) == _SCALES + 1
-        and given[_SCALES].type is not NONE
-    )
-    if not is_meant:
+    if (
+        (operator.version or 0) < _FRACTIONAL_SINCE
+        or attributes.get("coordinate_transformation_mode") != "align_corners"
+        or len(given) != _SCALES + 1
+        or given[_SCALES].type is NONE
+    ):
         return builder.operator(raw, operator, block, scope)
 
     def emit(op_type: str, type: Type, *inputs: Value, **attributes: Any) -> Value:
         return builder.create(block, f"onnx::{op_type}", inputs, (type,), attributes=attributes).output
 
+    def constant(numbers: Any, dtype: Any) -> Value:
+        return builder.constant(Tensor.of(np.array(numbers, dtype)), block, builder.fresh())
+
+    axes, scales = attributes.get("axes"), given[_SCALES]
+    known = constant_tensor(scales)
+    if known is not None:
+        factors, every = known.numpy(), range(given[0].type.rank or 0) if axes is None else axes
+        changed = {axis: factor for axis, factor in zip(every, factors.flat) if factor != 1}
+        if factors.shape != (len(every),) or not changed:
+            return builder.operator(raw, operator, block, scope)  # which says what is wrong, if anything is
+        # Of these alone, so that the others keep their sizes, and the names of these.
+        axes, scales = list(changed), constant(list(changed.values()), factors.dtype)
     floats, integers = tensor(DType.FLOAT), tensor(DType.INT64)
     before = emit("Shape", integers, given[0])
-    if "axes" in attributes:
-        axes = builder.constant(Tensor.of(np.array(attributes["axes"], np.int64)), block, builder.fresh())
-        before = emit("Gather", integers, before, axes)
-    scaled = emit("Mul", floats, emit("Cast", floats, before, to=DType.FLOAT.onnx), given[_SCALES])
+    if axes is not None:
+        before = emit("Gather", integers, before, constant(axes, np.int64))
+    scaled = emit("Mul", floats, emit("Cast", floats, before, to=DType.FLOAT.onnx), scales)
     sizes = emit("Cast", integers, emit("Floor", floats, scaled), to=DType.INT64.onnx)
     outputs = builder.operator(raw, operator, block, scope)
     node = outputs[0].node
     assert node is not None
     node.set_inputs([*given[:_SCALES], builder.absent(), sizes])
+    if axes is not None:
+        node.attributes["axes"] = axes
     return outputs
 
 

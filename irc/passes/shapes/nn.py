@@ -258,11 +258,11 @@ def resize(c: NodeTypes) -> Type:
     x, dtype = c.shape(0), c.dtype(0)
     if x is None:
         return TensorType(dtype)
-    unknown = TensorType(dtype, (None,) * len(x))
     old = c.node.kind == "onnx::Upsample" or c.version < 11
     scales_at, sizes_at = (1, None) if old else (2, 3)
     axes = [c.axis(a, len(x)) for a in c.attr("axes") or range(len(x))]
     out: list[Dim] = list(x)
+    unknown = TensorType(dtype, tuple([None if i in axes else d for i, d in enumerate(x)]))
     if sizes_at is not None and c.has(sizes_at):
         sizes = c.dims(sizes_at)
         if sizes is None or c.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
