@@ -122,7 +122,11 @@ def test_what_is_said(operation, expected):
     assert (found.dtype, found.shape) == (said.dtype.numpy, said.shape)
 
 
-def test_conditions_on_the_rank_choose_the_branch():
+@pytest.mark.parametrize(
+    ("other", "type"), [("u", "Float(2, 3, 8, 8)"), ("n", "Float"), ("h", "Tensor"), ("w", "Float(*, 3, *, *)")]
+)
+def test_conditions_on_the_rank_choose_the_branch(other, type):
+    """If what the other gives may be of that type, too: a graph must not contradict itself."""
     text = f"""{HEAD}  %four : int = prim::Constant[value=4]()
   %rank : int = aten::dim(%x)
   %is : bool = aten::eq(%rank, %four)
@@ -131,12 +135,13 @@ def test_conditions_on_the_rank_choose_the_branch():
       %a : Tensor = aten::relu(%x)
       -> (%a)
     block1():
-      -> (%u)
+      -> (%{other})
   return (%y)
 """
     graph = parse_graph(text)
     Inference(graph).run()
-    assert str(graph.outputs[0].type) == "Float(2, 3, 8, 8)"
+    graph.verify()
+    assert str(graph.outputs[0].type) == type
 
 
 @pytest.mark.parametrize("wide", ["Union(Tensor, Tensor[])", "Any"])

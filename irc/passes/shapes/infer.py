@@ -15,6 +15,7 @@ from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.ops.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
+from irc.ir.verify.type_relation import accepts
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
 from irc.passes.shapes.rules import apply, find_rule, types_told
@@ -170,8 +171,11 @@ class Inference:
         taken = self._known_condition(node.inputs[0])
         for out, first, second in zip(node.outputs, *(block.returns for block in node.blocks), strict=True):
             a, b = self.type_of(first), self.type_of(second)
-            if taken is not None and join(a, b) is not None:  # what the other block returns must still fit
-                a = b = a if taken else b
+            if taken is not None:
+                known, other = (a, b) if taken else (b, a)
+                # What the other block gives must still fit: only folding takes that away.
+                if accepts(with_plain_sizes(known), with_plain_sizes(other)):
+                    a = b = known
             self.set_type(out, self._covering(out, a, b))
 
     def _covering(self, value: Value, a: Type, b: Type) -> Type:
