@@ -238,3 +238,45 @@ def test_promotion_leaves_open_what_ranks_decide():
     assert result_type([TensorType(DType.DOUBLE, (2,)), TensorType(DType.COMPLEX64, ())]) is DType.COMPLEX128
     assert promote(DType.UINT8, DType.INT8) is DType.INT16
     assert promote(DType.FLOAT16, DType.BFLOAT16) is DType.FLOAT
+
+
+SPLIT = "%s{} : Tensor[] = aten::split(%a, %one, %zero)"
+"""What asks whether its operands are ever written."""
+
+
+@pytest.mark.parametrize("where", ["first", "within", "last"])
+@pytest.mark.parametrize("pipeline", ["shape-inference,cse,dce,fuse", "canonicalize,cse"])
+def test_no_analysis_is_made_of_types_in_between(where: str, pipeline: str) -> None:
+    """What a loop carries is None at first, which has no memory; what it becomes is written."""
+    split = {place: SPLIT.format(place) if place == where else "" for place in ("first", "within", "last")}
+    text = f"""graph(%x : Tensor, %count : int):
+  %true : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : float = prim::Constant[value=2.]()
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::mul(%x, %two)
+  %y0 : Tensor = aten::mul(%a, %two)
+  %y : Tensor, %z : Tensor, %op : Tensor? = prim::Loop(%count, %true, %y0, %y0, %none)
+    block0(%i : int, %p : Tensor, %q : Tensor, %o : Tensor?):
+      {split["first"]}
+      %u : Tensor = aten::mul(%a, %two)
+      %is : bool = aten::__isnot__(%o, %none)
+      %o2 : Tensor? = prim::If(%is)
+        block0():
+          %t : Tensor = prim::unchecked_cast(%o)
+          %w : Tensor = aten::add_(%t, %one, %one)
+          {split["within"]}
+          -> (%t)
+        block1():
+          -> (%o)
+      {split["last"]}
+      %v : Tensor = aten::mul(%a, %two)
+      -> (%true, %u, %v, %a)
+  %r : Tensor = aten::mul(%a, %two)
+  return (%y, %z, %a, %r)
+"""
+    before, after = parse_graph(text), transform(text, pipeline)
+    given = np.zeros((2, 2), np.float32), 3
+    for found, expected in zip(lower(after).run(given), lower(before).run(given), strict=True):
+        np.testing.assert_array_equal(found, expected)

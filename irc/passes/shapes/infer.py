@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from irc.passes.shapes.torch_pointwise import keeps_metadata
 from irc.passes.walking import Queue
 
 if TYPE_CHECKING:
+    from irc.alias import AliasDb
     from irc.ir import Block, Node, Value
     from irc.passes.base import PassContext
 
@@ -35,19 +36,19 @@ class Inference:
 
     Args:
         graph: the graph; its values get their types.
-        is_written: whether something writes into a value itself, which then has no fixed contents; by default the
-            alias analysis is asked. Only called if the graph may write at all.
+        alias_db: gives the alias analysis of the graph, which says what has no fixed contents, as something writes into
+            it; by default one of its own. Only called if the graph may write at all.
         memory: where passes remember what holds as long as they run.
     """
 
     def __init__(
         self,
         graph: Graph,
-        is_written: Callable[[Value], bool] | None = None,
+        alias_db: Callable[[], AliasDb] | None = None,
         memory: dict[Any, Any] | None = None,
     ) -> None:
         self.graph = graph
-        self._is_written = is_written
+        self._alias_db = alias_db or cache(partial(analyze, graph))
         self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
         self._declared: dict[Value, Type] = {}  # what types said before
         self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
@@ -58,7 +59,7 @@ class Inference:
     @classmethod
     def in_pass(cls, graph: Graph, ctx: PassContext) -> Inference:
         """For a pass, which knows what writes."""
-        return cls(graph, lambda value: ctx.alias_db(graph).has_writers(value, contained=False), ctx.memory)
+        return cls(graph, partial(ctx.alias_db, graph), ctx.memory)
 
     @property
     def contents(self) -> dict[Value, Contents]:
@@ -159,9 +160,7 @@ class Inference:
         """Whether nothing writes into ``value`` itself: looking at how it is made tells its contents."""
         if self._pure:
             return True
-        if self._is_written is None:
-            self._is_written = partial(analyze(self.graph).has_writers, contained=False)
-        return not self._is_written(value)
+        return not self._alias_db().has_writers(value, contained=False)
 
     # -- control flow ----------------------------------------------------
 
@@ -243,6 +242,8 @@ class Inference:
         Where a loop around repeats it, it goes on from what it came to before, as types only get wider: to start anew
         each time would take time exponential in the depth of the nest.
         """
+        if not self._pure:
+            self._alias_db()  # now: of types that are too narrow, as they are in between, an analysis would be wrong
         (body,) = loop.blocks
         at = carried(loop)
         params, returns = body.params[at.param :][: at.many], body.returns[at.returned :][: at.many]
