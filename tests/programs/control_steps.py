@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from irc.ir import Value, types
+from irc.ir.types import OptionalType
 from tests.programs.container_steps import fitting
 from tests.programs.kinds import BOOL, LONG, Kind, Num, Tens, blended, either, fits, ir_type
 from tests.programs.maker import Maker
@@ -146,6 +147,31 @@ def swap(m: Maker) -> None:
     m.finish(node, kinds)
 
 
+def remember(m: Maker) -> None:
+    """``prim::Loop`` that carries an optional tensor: None on the first trip, then what the last one has left."""
+    if m.depth >= MAX_DEPTH:
+        return
+    kind = m.kind(m.tensor(lambda k: not k.frozen))
+    optional = OptionalType(types.TENSOR)
+    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), m.number()])
+    block = node.add_block()
+    number, last = block.add_param(types.INT), block.add_param(optional)
+
+    def look(m: Maker) -> None:
+        known = m.emit("prim::unchecked_cast", [last], kind)
+        if m.flip() and kind.dtype is not BOOL:
+            m.emit("aten::add_", [known, m.number(1), m.number(1)], kind)
+
+    with m.inside(block):
+        m.define([number], [Num(0, 3)])
+        m.steps(m.below(4))
+        fork(m, m.builder.op("aten::__isnot__", last, m.number(), type=types.BOOL), (look, nothing))
+        m.steps(m.below(3))
+        left = m.choose([v for v in reversed(m.scope) if fits(m.kind(v), kind)])
+        block.set_returns([m.number(True), left])
+    node.add_outputs([optional])  # nothing reads it: it may be None
+
+
 def _loosened(m: Maker, kind: Kind) -> Kind:
     """A carried tensor counts as frozen sometimes, so that constants may be handed on."""
     return replace(kind, frozen=True) if isinstance(kind, Tens) and not m.below(4) else kind
@@ -225,7 +251,7 @@ def again(m: Maker) -> None:
 
 STEPS: dict[str, tuple[Step, ...]] = {
     "branches": (branch, branch, choose),
-    "loops": (loop, loop, swap),
+    "loops": (loop, loop, swap, remember),
     "onnx loops": (onnx_loop,),
     "calls": (call,),
     "again": (again, again),
