@@ -320,3 +320,18 @@ def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in
         graph = fused(Fuse(), text.format(kind))
         assert subgraph_of(the_group(graph)).nodes
         assert Whole(analyze(graph)).is_whole(graph.value("b")) == is_whole
+
+
+def test_a_cluster_says_what_it_would_be_given() -> None:
+    """What neither its members nor the producer make; constants would become its own."""
+    graph = parse_graph("""graph(%x : Float(3), %z : Float(3)):
+  %c : Float(3) = prim::Constant[value=splat(2)]()
+  %a : Float(3) = onnx::Mul(%x, %c)
+  %b : Float(3) = onnx::Add(%a, %z)
+  return (%b)
+""")
+    a, b = (graph.value(name).node for name in "ab")
+    assert a is not None and b is not None
+    cluster = Cluster(b)
+    assert cluster.inputs_with(b) == {graph.value("a"), graph.value("z")}
+    assert cluster.inputs_with(a) == {graph.value("x"), graph.value("z")}

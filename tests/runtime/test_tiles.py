@@ -430,3 +430,12 @@ def _outcome(attempt: Callable[[], list[np.ndarray]]) -> Any:
         return [(x.dtype, x.shape, x.tobytes()) for x in attempt()]
     except Error as error:
         return error.code, error.where
+
+
+def test_results_of_as_many_elements_and_another_shape_are_computed_whole() -> None:
+    """The second has an axis more than what it reads: neither is cut as the other is."""
+    plan = group("%a : Tensor = onnx::Relu(%x)\n%y : Tensor = onnx::Add(%a, %c)")
+    x, c = f32(300) - 5, f32(1, 1)
+    (found,), counters = run_plan(plan, x, c)
+    assert counters.tiled_groups == 0
+    same(found, np.maximum(x, 0) + c)
