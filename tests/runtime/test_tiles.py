@@ -435,7 +435,7 @@ def _outcome(attempt: Callable[[], list[np.ndarray]]) -> Any:
 def test_results_of_as_many_elements_and_another_shape_are_computed_whole() -> None:
     """The second has an axis more than what it reads: neither is cut as the other is."""
     plan = group("%a : Tensor = onnx::Relu(%x)\n%y : Tensor = onnx::Add(%a, %c)")
-    x, c = f32(300) - 5, f32(1, 1)
+    x, c = np.arange(-5, 295, dtype=np.float32), np.ones((1, 1), np.float32)
     (found,), counters = run_plan(plan, x, c)
     assert counters.tiled_groups == 0
     same(found, np.maximum(x, 0) + c)
