@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.frontend.onnx.pytorch import FRACTIONAL_SINCE, PRODUCER
+
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
@@ -44,19 +46,21 @@ def _always(use: Use) -> str:
     return ""
 
 
+def _is_padded_alike(use: Use) -> bool:
+    return use.attributes.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
+
+
 def _padded(use: Use) -> str | None:
-    get = use.attributes.get
-    if get("auto_pad", b"NOTSET") not in (b"SAME_UPPER", b"SAME_LOWER"):
+    strides, kernel = use.attributes.get("strides", ()), use.attributes.get("kernel_shape")
+    if not _is_padded_alike(use):
         return None
-    strides, kernel = get("strides", ()), get("kernel_shape")
     if any(s > 1 for s in strides) and (kernel is None or any(k < s for k, s in zip(kernel, strides))):
         return " with auto_pad and windows smaller than strides"
     return None
 
 
 def _pooled(use: Use) -> str | None:
-    is_same = use.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
-    if is_same and any(d > 1 for d in use.attributes.get("dilations", ())):
+    if _is_padded_alike(use) and any(d > 1 for d in use.attributes.get("dilations", ())):
         return " with auto_pad and dilations"
     return _padded(use)
 
@@ -65,7 +69,7 @@ def _resized(use: Use) -> str | None:
     mode = use.attributes.get("coordinate_transformation_mode")
     if mode == b"tf_crop_and_resize":
         return " of a region"
-    if mode == b"align_corners" and use.opset >= 19 and use.has(2) and use.producer != "pytorch":
+    if mode == b"align_corners" and use.opset >= FRACTIONAL_SINCE and use.has(2) and use.producer != PRODUCER:
         return " by scales with aligned corners"
     return None
 
@@ -149,12 +153,13 @@ def fault_in(proto: ModelProto, faults: Mapping[str, Fault]) -> str:
     """The first use of an operator in the model that one of ``faults`` is about; "" if there is none."""
     from onnx.helper import get_attribute_value
 
+    opset, producer = opset_of(proto), proto.producer_name
     for node in nodes_of(proto):
         fault = faults.get(node.op_type)
         if fault is None:
             continue
         attributes = {a.name: get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
-        how = fault(Use(attributes, list(node.input), opset_of(proto), proto.producer_name))
+        how = fault(Use(attributes, list(node.input), opset, producer))
         if how is not None:
             return f"{node.op_type}{how}"
     return ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PRODUCER = "pytorch"
 """How its exporters sign their models."""
 
-_FRACTIONAL_SINCE = 19
+FRACTIONAL_SINCE = 19
 """From this version on, Resize by scales aligns corners to sizes that need not be whole."""
 
 _SCALES = 2
@@ -36,7 +36,7 @@ def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bloc
     given = builder.inputs(raw, operator, scope)
     attributes = builder.attributes(raw, operator)
     if (
-        (operator.version or 0) < _FRACTIONAL_SINCE
+        (operator.version or 0) < FRACTIONAL_SINCE
         or attributes.get("coordinate_transformation_mode") != "align_corners"
         or len(given) != _SCALES + 1
         or given[_SCALES].type is NONE
