@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
 import pytest
+import torch
 
+from irc.ir.ops import schemas
+from irc.ir.ops.aten.copied import COPIED_NAMES
 from tests.arrays import ramp
 from tests.differential.helpers import Typed, compare, run_both
 
@@ -104,6 +108,33 @@ VIEWS = [
 def test_views(source: str) -> None:
     for name, arguments in VIEWS:
         compare(f"aten::{name}", SOURCES[source], *arguments)
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "one size"])
+def test_copied_views(source: str) -> None:
+    x = ramp(2, 1, 4) if source == "one size" else SOURCES[source]
+    covered = {"t", "view_as_complex", "view_as_real", "narrow"}
+    for name, arguments in VIEWS:
+        if name in COPIED_NAMES and not (name == "split" and isinstance(arguments[0], list)):
+            covered.add(name)
+            compare(f"aten::{name}_copy", x, *arguments)
+    assert covered == set(COPIED_NAMES)
+    for arguments in ((0, 1, 1), (2, 1, 2), (2, 1, 9), (-1, 0, 0), (3, 0, 1)):
+        compare("aten::narrow_copy", x, *arguments)
+    compare("aten::t_copy", x[0])
+    compare("aten::view_copy", x, 7)
+    compare("aten::view_as_complex_copy", x[..., :2])
+    compare("aten::view_as_real_copy", np.ascontiguousarray(x).astype(np.complex64))
+
+
+def test_there_is_a_copied_form_wherever_torch_has_one() -> None:
+    rows = {(s.name, s.overload_name): str(s) for s in torch._C._jit_get_all_schemas()}
+    forms = {key for key in rows if key[0].endswith("_copy") and (key[0].removesuffix("_copy"), key[1]) in rows}
+    views = {key for key in forms if "(a)" in rows[key[0].removesuffix("_copy"), key[1]]}
+    ours = {f"{s.name}.{s.overload}".rstrip(".") for name in COPIED_NAMES for s in schemas(f"aten::{name}_copy")}
+    inner = re.compile("aten::_|.*(indices|values)_copy|aten::lift_fresh_copy")  # PyTorch's own, and sparse tensors
+    theirs = {".".join(key).rstrip(".") for key in views if not inner.match(key[0])}
+    assert theirs == ours
 
 
 def test_of_ones_and_scalars() -> None:

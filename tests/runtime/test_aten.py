@@ -5,7 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import irc
+from irc.alias import analyze
 from irc.errors import Error
+from irc.ir import parse_module
+from irc.ir.ops.aten.copied import COPIED_NAMES
 from irc.runtime.kernels.registry import find_binder
 from tests.runtime.helpers import f32, run
 
@@ -113,6 +117,37 @@ def test_views_are_views(name, arguments):
     assert (view == 5).all()
     view[(0,) * view.ndim] = 7  # through a view, even of an expanded tensor
     assert (x == 7).sum() == 1
+
+
+@pytest.mark.parametrize(("name", "arguments"), [v for v in VIEWS if v[0] in COPIED_NAMES])
+def test_copied_views_are_what_the_views_show_elsewhere(name, arguments):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    view, copy = op(name, x, *arguments), op(f"{name}_copy", x, *arguments)
+    np.testing.assert_array_equal(copy, view, strict=True)
+    assert copy.flags.c_contiguous and copy.flags.writeable and not np.shares_memory(copy, x)
+
+
+def test_writes_do_not_reach_copied_views():
+    text = """graph(%x : Float(2, 3)):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %y : Tensor = aten::mul(%x, %x)
+      %c : Tensor = aten::select_copy(%y, %0, %1)
+      %s : Tensor[] = aten::split_copy(%y, %1, %0)
+      %p : Tensor, %q : Tensor = prim::ListUnpack(%s)
+      %z : Tensor = aten::add_(%y, %1, %1)
+      return (%c, %p, %q, %z)
+    """
+    module = parse_module(text)
+    db = analyze(module.main)
+    copies, z = [module.main.value(name) for name in "cpq"], module.main.value("z")
+    assert not any(db.may_alias(copy, z) for copy in copies)
+    model = irc.compile(module, "shape-inference,default")
+    assert str(model.graph.value("c").type) == "Float(3)"
+    found = model.run({"x": f32(1, 2, 3, 4, 5, 6).reshape(2, 3)})
+    assert [found[name].tolist() for name in "cpqz"] == [
+        [16, 25, 36], [[1, 4, 9]], [[16, 25, 36]], [[2, 5, 10], [17, 26, 37]]
+    ]  # fmt: skip
 
 
 def test_views_of_elements_have_no_dimensions():

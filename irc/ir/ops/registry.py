@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from irc.errors import Error
 from irc.ir.ops import aten, irc, onnx_alias, prim
+from irc.ir.ops.aten.copied import rows_copied
 from irc.ir.ops.aten.in_place import rows_in_place
 from irc.ir.ops.effects import Effects
 from irc.ir.ops.plugins import load_for
@@ -160,6 +161,7 @@ def _load() -> None:
         for kind in table.SIDE_EFFECT:
             _EFFECTS[kind] = effects(kind) | Effects.SIDE_EFFECT
     _append(rows_in_place(_TEXTS))
+    _append(rows_copied(_TEXTS))
     _OWN.update((kind, len(texts)) for kind, texts in _TEXTS.items())
 
 

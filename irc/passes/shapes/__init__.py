@@ -18,6 +18,7 @@ from irc.passes.shapes import (
     torch_tables,
 )
 from irc.passes.shapes.infer import Inference
+from irc.passes.shapes.torch_call import complete_copied
 
 if TYPE_CHECKING:
     from irc.ir import Graph
@@ -27,6 +28,8 @@ __all__ = ["FAMILIES", "Inference", "ShapeInference"]
 
 FAMILIES = (index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping, torch_tables)
 """Modules whose import has filled the table of rules."""
+
+complete_copied()
 
 
 @register

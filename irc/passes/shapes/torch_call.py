@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops import resolve
+from irc.ir.ops.aten.copied import COPIED_NAMES
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
 from irc.passes.shapes.context import NodeTypes, as_contents
 from irc.passes.shapes.rules import apply, shape_rule
@@ -42,6 +44,20 @@ def torch_rule(*names: str) -> Callable[[TorchRule], TorchRule]:
         return rule
 
     return register
+
+
+def complete_copied() -> None:
+    """Give the copied forms of views the views' rules."""
+    for name in COPIED_NAMES:
+        torch_rule(f"{name}_copy")(_of_view(f"aten::{name}", TORCH_RULES[name]))
+
+
+def _of_view(kind: str, rule: TorchRule) -> TorchRule:
+    @wraps(rule)
+    def told(c: Call) -> Type | Sequence[Type]:
+        return rule(Call(c.types, replace(c.schema, name=kind)))
+
+    return told
 
 
 def _apply(rule: TorchRule, c: NodeTypes) -> Sequence[Type]:

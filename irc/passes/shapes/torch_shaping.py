@@ -138,6 +138,41 @@ def slice_(c: Call) -> Type | tuple[Type, ...]:
     return TensorType(x.dtype, (*x.shape[:at], size, *x.shape[at + 1 :]))
 
 
+@torch_rule("as_strided")
+def as_strided(c: Call) -> Type:
+    sizes = c.dims("size")
+    return TensorType(c.tensor(0).dtype, None if sizes is None else tuple(sizes))
+
+
+@torch_rule("diagonal")
+def diagonal(c: Call) -> Type:
+    x, offset = c.tensor(0), c.number("offset")
+    if x.shape is None:
+        return TensorType(x.dtype)
+    a, b = (c.axis(c.arg(name), len(x.shape)) for name in ("dim1", "dim2"))
+    if a is None or b is None or a == b:
+        return TensorType(x.dtype, (None,) * (len(x.shape) - 1) if len(x.shape) > 1 else None)
+    rows, columns, size = x.shape[a], x.shape[b], None
+    if offset is not None and isinstance(rows, int) and isinstance(columns, int):
+        size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    return TensorType(x.dtype, (*(d for i, d in enumerate(x.shape) if i not in (a, b)), size))
+
+
+@torch_rule("unfold")
+def unfold(c: Call) -> Type:
+    x, size, step = c.tensor(0), c.number("size"), c.number("step")
+    if x.shape is None:
+        return TensorType(x.dtype)
+    shape = x.shape or (1,)
+    at = c.axis(c.arg("dimension"), len(shape))
+    if at is None:
+        return TensorType(x.dtype, (*(None for _ in x.shape), size))
+    count, whole = None, shape[at]
+    if isinstance(whole, int) and size is not None and step is not None and step > 0 and 0 <= size <= whole:
+        count = (whole - size) // step + 1
+    return TensorType(x.dtype, (*shape[:at], count, *shape[at + 1 :], size) if x.shape else (size,))
+
+
 @torch_rule("chunk", "split", "unbind", "split_with_sizes", "tensor_split")
 def parts(c: Call) -> Type | tuple[Type, ...]:
     found = c.node.outputs[0]

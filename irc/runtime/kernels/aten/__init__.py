@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from irc.ir.ops.aten.copied import COPIED_NAMES
 from irc.ir.ops.aten.in_place import IN_PLACE
-from irc.runtime.kernels.aten.registering import complete_in_place
+from irc.runtime.kernels.aten.registering import complete_copied, complete_in_place
 
 FAMILIES = (
     "activations",
@@ -51,3 +52,4 @@ FAMILIES = (
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
 complete_in_place((*IN_PLACE, "conj_physical"))
+complete_copied(COPIED_NAMES)

@@ -107,6 +107,26 @@ def _writing(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
     return bind
 
 
+def complete_copied(names: Iterable[str]) -> None:
+    """Give the copied forms of ``names`` that have no kernel of their own one by the view's, laid out row by row."""
+    for name in names:
+        if f"{name}_copy" not in _BINDERS:
+            _register(f"{name}_copy", _copying(_BINDERS[name]))
+
+
+def _copying(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
+    def bind(node: Node) -> Kernel:
+        view = binder(node)
+
+        def copy(x: Array, *arguments: Any) -> Any:
+            shown: Array | list[Array] = view(x, *arguments)
+            return [part.copy() for part in shown] if isinstance(shown, list) else shown.copy()
+
+        return copy
+
+    return bind
+
+
 def one(run: Callable[[Any], Any]) -> Kernel:
     """A kernel of one argument: gives the type checker what a lambda in a table does not say."""
     return run

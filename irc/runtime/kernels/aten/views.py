@@ -34,6 +34,11 @@ def _view(x: Array, size: Any) -> Array:
     return result
 
 
+def _view_copied(x: Array, size: Any) -> Array:
+    """What ``view`` shows, in memory of its own, and what ``reshape`` makes where there is no view of that shape."""
+    return np.array(reshape(x, size) if isinstance(size, (list, tuple)) else _view_as_type(x, size), order="C")  # type: ignore[reportUnknownArgumentType]
+
+
 def _view_as_type(x: Array, number: int) -> Array:
     """The same bytes as elements of another type; the last dimension grows or shrinks with their size."""
     dtype = dtype_of(number, x.dtype)
@@ -376,6 +381,7 @@ def as_complex(x: Array) -> Array:
 table(
     {
         "view": _view,
+        "view_copy": _view_copied,
         "view_as": two(lambda x, other: _view(x, other.shape)),
         "reshape": reshape,
         "reshape_as": two(lambda x, other: reshape(x, other.shape)),
