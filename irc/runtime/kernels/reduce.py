@@ -7,9 +7,7 @@ on. Small floats are reduced in float32; functions that leave the integers
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.running import accumulate
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
 
 if TYPE_CHECKING:
@@ -182,21 +181,6 @@ def cumprod(node: Node) -> Kernel:
     return _cumulative(node, np.multiply, 1)
 
 
-def _accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:
-    """``ufunc.accumulate``, which follows one line after the other: all at once, where they lie side by side."""
-    if math.prod(x.shape[axis + 1 :]) < _SIDE_BY_SIDE or x.size < _LINES * x.shape[axis]:
-        ufunc.accumulate(x, axis, dtype=out.dtype, out=out)
-        return
-    lines = np.array(np.moveaxis(x, axis, 0), out.dtype, order="C")
-    for before, line in pairwise(lines.reshape(len(lines), math.prod(lines.shape[1:]))):
-        ufunc(before, line, line)
-    np.copyto(np.moveaxis(out, axis, 0), lines)
-
-
-_SIDE_BY_SIDE, _LINES = 16, 512
-"""So many numbers next to each other, and lines in all, are worth a call of NumPy each step."""
-
-
 def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
     """Running total along an axis; exclusive: of what comes before each element; reverse: from the end."""
     exclusive = bool(node.attributes.get("exclusive", 0))
@@ -212,7 +196,7 @@ def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
             before = (slice(None),) * along
             target[(*before, slice(0, 1))] = neutral
             source, target = source[(*before, slice(0, -1))], target[(*before, slice(1, None))]
-        _accumulate(ufunc, source, along, target)
+        accumulate(ufunc, source, along, target)
         return out.astype(x.dtype, copy=False)
 
     return run

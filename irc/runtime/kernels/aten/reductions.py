@@ -23,6 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.running import accumulate
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, counting
 from irc.runtime.values import is_array, is_sequence
 
@@ -310,8 +311,11 @@ def _running(ufunc: np.ufunc) -> Callable[..., Array]:
     def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
         element = _sum_type(x, dtype)
         axis = axis_in(dim, max(x.ndim, 1))
-        found = ufunc.accumulate(x, axis, dtype=wide(element)) if x.ndim else x.copy()
-        return found.astype(element, order="C", copy=False)
+        if not x.ndim:
+            return x.astype(element)
+        found = np.empty(x.shape, wide(element))
+        accumulate(ufunc, x, axis, found)
+        return found.astype(element, copy=False)
 
     return compute
 
