@@ -166,3 +166,11 @@ def test_pytorch_aligns_corners_along_some_axes_and_before_version_19() -> None:
     before = one("Resize", {"x": ["b", 3, "n"]}, both, opset=18, producer="pytorch", **CORNERS)
     found, expected = (irc.compile(model).run({"x": x})["y0"] for model in (axes, before))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("axes", [[1, 1], [1, -2]])
+def test_pytorch_gives_no_axis_twice(axes: list[int]) -> None:
+    scales = {"-": 0, "s": np.array([0.7, 1.3], np.float32)}
+    model = irc.compile(one("Resize", {"x": ["b", 3, "n"]}, scales, producer="pytorch", axes=axes, **CORNERS))
+    with pytest.raises(irc.Error, match="an axis is given twice"):
+        model.run({"x": np.ones((1, 3, 4), np.float32)})

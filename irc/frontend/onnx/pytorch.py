@@ -54,7 +54,7 @@ def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bloc
     if known is not None:
         factors, every = known.numpy(), range(given[0].type.rank or 0) if axes is None else axes
         changed = {axis: factor for axis, factor in zip(every, factors.flat) if factor != 1}
-        if factors.shape != (len(every),) or not changed:
+        if factors.shape != (len(every),) or len(set(every)) < len(every) or not changed:
             return builder.operator(raw, operator, block, scope)  # which says what is wrong, if anything is
         # Of these alone, so that the others keep their sizes, and the names of these.
         axes, scales = list(changed), constant(list(changed.values()), factors.dtype)
