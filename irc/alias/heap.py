@@ -9,7 +9,7 @@ from functools import lru_cache
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
 from irc.alias.locations import Kind
-from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, meet, overlap, parts
+from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, may_hold, meet, overlap, parts
 from irc.ir import types
 from irc.ir.types import ClassType, TensorType, TupleType, Type, UnionType
 
@@ -76,9 +76,10 @@ class Heap(ABC):
             self.constrain(f.Store(base, field, facts.same(source), type))
 
     def put(self, location: Element, field: Field, source: Element, type: Type) -> None:
-        """Store into the object at ``location``, which is known. Tensors, which unions may be, too, hold nothing."""
-        if self.facts.type_of(location).__class__ is not TensorType:
-            self.point(self.content(location, field, type), source)
+        """Store into the object at ``location``, which is known."""
+        held = self.content(location, field, type)
+        if held != NOTHING:
+            self.point(held, source)
 
     def _is_location(self, base: Element) -> bool:
         """Whether ``base`` is one known location, which may be unknown memory besides.
@@ -97,12 +98,14 @@ class Heap(ABC):
     # -- contents --------------------------------------------------------
 
     def content(self, location: Element, field: Field, type: Type) -> Element:
-        """The element of what a field of the object at ``location`` holds.
+        """The element of what a field of the object at ``location`` holds; NOTHING if it holds nothing with memory.
 
         ``type`` is the type of the field; it matters only for attributes of
         objects, whose location does not tell.
         """
         facts = self.facts
+        if not may_hold(facts.type_of(location)):
+            return NOTHING
         if location in facts.wild_types:
             return self.unknown(_part(facts.wild_types[location], field, type))
         if not facts.has_fields(location):

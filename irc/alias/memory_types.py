@@ -106,6 +106,12 @@ def content_types(type: Type) -> tuple[Type, ...]:
     return type.inner if known else (types.ANY,)  # objects of classes and Any
 
 
+@lru_cache(maxsize=REMEMBERED)
+def may_hold(type: Type) -> bool:
+    """Whether an object of ``type`` may hold what has memory. Tensors, which unions may be, too, hold nothing."""
+    return any(has_memory(held) for atom in atoms(type) for held in content_types(atom))
+
+
 def _is_immutable(part: Type) -> bool:
     if isinstance(part, TupleType):
         return not any(has_memory(e) for e in part.elems)

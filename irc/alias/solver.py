@@ -14,7 +14,7 @@ from collections import deque
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.memory_types import atoms, content_types, has_memory, overlap
+from irc.alias.memory_types import has_memory, overlap
 from irc.alias.recorder import Recorder, is_functional
 from irc.alias.region import Region
 from irc.alias.sets import EMPTY, LocationSet, members
@@ -22,7 +22,6 @@ from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.types import TensorType
 from irc.ir.value import Value
 
 
@@ -97,9 +96,6 @@ class Solver(Recorder):
 
     def all_contents(self, location: Element) -> Element:
         """The element of all that the object at ``location`` holds; NOTHING if that has no memory."""
-        type = self.facts.type_of(location)
-        if type.__class__ is TensorType or not any(has_memory(t) for a in atoms(type) for t in content_types(a)):
-            return NOTHING
         return self.content(location, None, types.ANY)
 
     # -- propagation -----------------------------------------------------

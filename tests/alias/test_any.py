@@ -7,10 +7,11 @@ import pytest
 from irc.alias import analyze
 from irc.alias.recorder import is_functional
 from irc.alias.unknown import unknown_operators
-from irc.ir import Builder, Graph, parse_graph, types
+from irc.ir import Builder, Graph, parse_graph, parse_module, types
 from irc.ir.ops import register
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
-from irc.passes import PassManager, parse_pipeline
+from irc.passes import PassManager, parse_pipeline, registry
+from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
 
@@ -148,3 +149,30 @@ graph(%x : Tensor, %a : Any, %o : int):
     db = analyze(graph)
     assert db.may_alias(graph.value("w"), graph.value("y"))
     assert not db.may_alias(graph.value("w"), graph.value("a"))
+
+
+def test_what_is_read_as_a_list_and_is_none_holds_nothing() -> None:
+    """The reading that dce takes away must leave no trace: the analysis that it keeps answers as a new one does."""
+    text = """
+graph(%x : Tensor, %u : Any):
+  %z : int = prim::Constant[value=0]()
+  %y : Tensor = aten::relu(%x)
+  %n : int[] = prim::ListConstruct(%z)
+  %l : Any[] = prim::ListConstruct(%y, %n, %u)
+  %e : Any = aten::__getitem__(%l, %z)
+  %c : Any[] = prim::unchecked_cast(%e)
+  %w : Any[] = aten::append(%c, %l)
+  %f : Any = aten::__getitem__(%c, %z)
+  return (%y)
+"""
+    case = Case(text)
+    assert case.alias("f", "u")
+    assert not any(place.path for place in case.db.locations(case["f"]))
+    module = parse_module(text)
+    ctx = PassContext(module)
+    db = ctx.alias_db(module.main)
+    db.check()
+    registry.create("dce").run(module.main, ctx)
+    assert "%f" not in str(module.main)
+    assert ctx.alias_db(module.main) is db
+    db.check()
