@@ -129,12 +129,15 @@ MOST_COMPARED = 10_000
 """Names that are looked at for one that was perhaps meant: comparing takes some 10 µs each."""
 
 
-def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] = repr) -> str:
-    """``"did you mean 'x'?"`` for the name among ``known`` that is most like ``name``, as ``show`` has it, or ""."""
+def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] = repr, least: float = 0.6) -> str:
+    """``"did you mean 'x'?"`` for the name among ``known`` that is most like ``name``, as ``show`` has it, or "".
+
+    ``least`` is how much it must be like it, from 0 to 1.
+    """
     import difflib  # needed only once something went wrong
     from itertools import islice
 
-    close = difflib.get_close_matches(str(name), islice(known, MOST_COMPARED), 1)
+    close = difflib.get_close_matches(str(name), islice(known, MOST_COMPARED), 1, least)
     return f"did you mean {show(close[0])}?" if close else ""
 
 

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-_PRIMITIVES = {
+PRIMITIVES = {
     "Tensor": types.TENSOR,
     "int": types.INT,
     "float": types.FLOAT,
@@ -44,14 +44,14 @@ _PRIMITIVES = {
 }
 
 # Types without memory or parameters that have no name of their own here.
-_OTHERS = frozenset({
+OTHER_TYPES = frozenset({
     "AnyClassType", "AnyEnumType", "AnyListType", "AnyTupleType", "Capsule", "Function", "Generator", "PyObject",
     "QScheme", "Storage", "Stream",
 })  # fmt: skip
 
 _GENERICS = frozenset({"Await", "Dict", "Future", "List", "Optional", "RRef", "Tuple", "Union"})
 
-_VARIABLE = re.compile(r"[a-z](?:[A-Z0-9]\w*)?")
+TYPE_VARIABLE = re.compile(r"[a-z](?:[A-Z0-9]\w*)?")
 """Type variables: ``t``, ``t1``, ``tVal``."""
 
 _LITERALS = {"None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan")}
@@ -207,15 +207,15 @@ class _Parser:
             if close == "]":
                 self._expect("[")
             return self._generic(name, *self._types(close))
-        if name in _PRIMITIVES:
-            return _PRIMITIVES[name], ()
-        if name in _OTHERS:
+        if name in PRIMITIVES:
+            return PRIMITIVES[name], ()
+        if name in OTHER_TYPES:
             return types.PrimType(name), ()
         if "." in name:
             return types.ClassType(name), ()
-        if _VARIABLE.fullmatch(name):
+        if TYPE_VARIABLE.fullmatch(name):
             return types.TypeVar(name), ()
-        hint = did_you_mean(name, (*_PRIMITIVES, *_GENERICS, *_OTHERS))
+        hint = did_you_mean(name, (*PRIMITIVES, *_GENERICS, *OTHER_TYPES))
         return self._fail(f"there is no type {name}{hint and f'; {hint}'}", self.tokens[self.at - 1][2])
 
     def _generic(

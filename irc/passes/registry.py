@@ -28,16 +28,20 @@ P = TypeVar("P", bound="type[Pass]")
 
 
 def register(pass_class: P) -> P:
-    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is none or the name is taken."""
+    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is none or the name is taken.
+
+    A class of the same module and name takes the place of the one before: the definition has been run again.
+    """
     wrong = fault(pass_class)
     if wrong:
         raise Error("IRC304", f"this cannot be registered as a pass: {wrong}", getattr(pass_class, "__qualname__", ""))
     name, path = pass_class.name, _path(pass_class)
     if name in PIPELINES:
         raise Error("IRC304", f"a pass cannot be called {name!r}: a pipeline is", path)
-    if _LATE.get(name, path) != path or _PASSES.setdefault(name, pass_class) is not pass_class:
-        first = _LATE.get(name) or _path(_PASSES[name])
+    first = _LATE.get(name) or (_path(_PASSES[name]) if name in _PASSES else path)
+    if first != path:
         raise Error("IRC304", f"two passes are called {name!r}: {first} and {path}", name)
+    _PASSES[name] = pass_class
     return pass_class
 
 

@@ -10,12 +10,15 @@ import numpy as np
 
 from irc.errors import Error, misfit
 from irc.ir.ops.plugins import name_of
+from irc.ir.ops.registry import schemas
+from irc.ir.ops.resolution import resolve
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, has_shape
 from irc.runtime.arguments import typed_array
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
+    from irc.ir.schema import Schema
     from irc.runtime.kernels.registry import Binder, Kernel
 
 
@@ -23,18 +26,21 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     """``kernel``, which ``binder`` made for ``node``, with arrays as irc has them, and scalars of NumPy's made arrays
     or numbers.
 
+    Where it must be given trailing inputs that the node does not have, it is given None. Of the results that the
+    operator's schema row promises, the node may have less.
+
     It raises IRC401 where a result is not of the type that the node promises, or there are not as many; if it
     ``takes_out``, where it is given the array for its result and returns another. What it does with blocks, which
     are of other shapes than the node says, is another kernel: see `on_blocks`.
 
     Raises:
-        Error: IRC304 if it cannot be called with the inputs of the node.
+        Error: IRC304 if it cannot be called with the inputs of the node, IRC213 if these fit no schema row.
     """
     types = [output.type for output in node.outputs]
     name = name_of(binder)
-    wrong = misfit(f"the kernel that {name} makes", kernel, *(value.name for value in node.inputs))
-    if wrong:
-        raise Error("IRC304", wrong)
+    schema = resolve(node)
+    promised = len(types) if schema is None or schema.is_varret else max(len(schema.returns), len(types))
+    kernel = _called(kernel, node, f"the kernel that {name} makes", schema, takes_out)
 
     def one(value: Any, type: Type) -> Any:
         try:
@@ -59,19 +65,43 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
 
     def run_many(*inputs: Any) -> Any:
         results = kernel(*inputs)
-        if not _is_tuple(results) or len(results) != len(types):
-            raise Error("IRC401", f"its kernel, by {name}, returns {describe(results)}, not a tuple of {len(types)}")
-        return tuple(map(one, results, types))
+        if not _is_tuple(results) or len(results) not in (promised, len(types)):
+            raise Error("IRC401", f"its kernel, by {name}, returns {describe(results)}, not a tuple of {promised}")
+        found = tuple(map(one, results, types))
+        return found if len(types) > 1 else found[0]
 
     if not types:
         return kernel  # called for its effects
-    if len(types) > 1:
+    if promised > 1:
         return run_many
     if not takes_out:
         return run_one
     whole = into(types[0])
     setattr(whole, _ON_BLOCKS, into(TensorType(types[0].dtype)))
     return whole
+
+
+def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_out: bool) -> Kernel:
+    """``kernel``, as it is called with the inputs of ``node``, and None for those left out of ``schema`` if need be."""
+    names = [value.name for value in node.inputs]
+    wrong = misfit(what, kernel, *names)
+    if not wrong:
+        return kernel
+    rows = schemas(node.kind)
+    if rows and schema is None:
+        raise Error("IRC213", f"the inputs do not fit {' or '.join(map(str, rows))}")
+    formals = () if schema is None else schema.arguments[len(names) :]
+    left_out = (None,) * len(formals)
+    if not formals or misfit(what, kernel, *names, *(formal.name for formal in formals)):
+        raise Error("IRC304", wrong)
+
+    def run(*inputs: Any) -> Any:
+        return kernel(*inputs, *left_out)
+
+    def run_into(*inputs: Any, out: Any = None) -> Any:
+        return kernel(*inputs, *left_out, out=out)
+
+    return run_into if takes_out else run
 
 
 _ON_BLOCKS = "on_blocks"

@@ -296,3 +296,24 @@ def test_tuples_of_types_are_no_types_of_tuples(types: tuple[Any, ...]) -> None:
 def test_a_tensor_is_not_taken_for_what_it_holds() -> None:
     with pytest.raises(TypeError, match=r"tensor\.scalar\.item\(\)"):
         bool(Tensor.of(np.array(False)))
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("tensor", "did you mean 'Tensor'?"),
+        ("Flaot(2, 3)", "did you mean 'Float'?"),
+        ("List[Tensr]", "did you mean 'Tensor'?"),
+        ("boolean", "did you mean 'bool'?"),
+        ("float32[2]", r"tensors of float32 are Float\(2, 3\), of any shape FloatTensor"),
+        ("int64", r"tensors of int64 are Long\(2, 3\), of any shape LongTensor"),
+    ],
+)
+def test_types_that_are_misspelt(word: str, meant: str) -> None:
+    with pytest.raises(Error, match=rf"IRC110: t\.ir:1:\d+: there is no type \w+; {meant}"):
+        parse_module(f"graph(%x : {word}):\n  return (%x)\n", filename="t.ir")
+
+
+@pytest.mark.parametrize("word", ["Unheard", "t", "Generator", "AnyType", "SymInt", "__torch__.tensor", "Stream"])
+def test_types_that_irc_does_not_know(word: str) -> None:
+    assert f"%x : {word}" in str(parse_module(f"graph(%x : {word}):\n  return (%x)\n"))

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import irc
 from irc.errors import Error
-from irc.ir import parse_graph, parse_module
+from irc.ir import TensorType, parse_graph, parse_module
+from irc.ir.ops import register
 from irc.ir.ops.pointwise import POINTWISE
+from irc.passes import shape_rule
 from irc.runtime import kernels
 from irc.runtime.binding import bind
 from irc.runtime.fused import cutting, rows
@@ -228,3 +231,71 @@ def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPa
     line = binder.__code__.co_firstlineno + 1
     with pytest.raises(Error, match=rf"IRC324: test::other '%y': .*ZeroDivisionError: .*\({place}:{line}\)$"):
         lower(graph)
+
+
+def model_of(row: str, call: str, kernel: Any, pointwise: bool = False) -> irc.CompiledModel:
+    """A model of one call of an operator that is registered by ``row``, on ``%x``, with this kernel."""
+    kind = row.partition("(")[0]
+    register(row, pointwise=pointwise)
+    registry.kernel(kind)(lambda node: kernel)
+    return irc.compile(parse_module(f"graph(%x : Float(3)):\n  %y : Tensor = {kind}{call}\n  return (%y)"))
+
+
+@pytest.mark.parametrize("bias", ["Tensor? bias", "Tensor? bias=None"])
+def test_inputs_that_are_left_out_are_none_where_the_kernel_needs_them(bias: str) -> None:
+    row = f"test.given::Bias{bias.count('=')}(Tensor x, {bias}) -> Tensor"
+    model = model_of(row, "(%x)", lambda x, bias: x + (1 if bias is None else bias))
+    assert model.run({"x": X})["y"].tolist() == [2, 3, 4]
+    defaults = model_of(row.replace("Bias", "Default"), "(%x)", lambda x, bias=5: x + bias)
+    assert defaults.run({"x": X})["y"].tolist() == [6, 7, 8]
+
+
+def test_inputs_that_are_left_out_of_pointwise_operators() -> None:
+    def kernel(x: Any, y: Any, out: Any = None) -> Any:
+        assert y is None
+        return np.add(x, np.float32(1), out=out)
+
+    model = model_of("test.given::Next(Tensor x, Tensor? y=None) -> Tensor", "(%x)", kernel, pointwise=True)
+    assert model.run({"x": X})["y"].tolist() == [2, 3, 4]
+
+
+def test_more_inputs_than_the_row_has() -> None:
+    with pytest.raises(Error, match=r"IRC213.*the inputs do not fit test.given::One\(Tensor x\) -> Tensor"):
+        model_of("test.given::One(Tensor x) -> Tensor", "(%x, %x)", lambda x: x + 1)
+
+
+@pytest.mark.parametrize("outputs", [["y"], ["y", ""], ["", "y"]])
+def test_results_that_a_node_leaves_out(outputs: list[str]) -> None:
+    register("test.given::Both(Tensor x) -> (Tensor, Tensor)")
+    graph = helper.make_graph(
+        [helper.make_node("Both", ["x"], outputs, domain="test.given")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
+    )
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("test.given", 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    registry.kernel("test.given::Both")(lambda node: lambda x: (x + 1, x + 2))
+    assert irc.compile(proto).run({"x": X})["y"].tolist() == ([2, 3, 4] if outputs[0] else [3, 4, 5])
+    registry.kernel("test.given::Both")(lambda node: lambda x: x + 1)
+    with pytest.raises(Error, match=r"returns float32\[3\], not a tuple of 2"):
+        irc.compile(proto).run({"x": X})
+
+
+def test_operators_of_others_that_write_keep_what_is_known_of_shapes() -> None:
+    def write(x: Any, y: Any) -> Any:
+        x += y
+        return x
+
+    register("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)")
+    registry.kernel("test.given::Add_")(lambda node: write)
+    shape_rule("test.given::Add_")(lambda types: TensorType(types.dtype(0), types.shape(0)))
+    text = """graph(%x : Float(3)):
+      %a : Tensor = onnx::Relu(%x)
+      %b : Tensor = test.given::Add_(%a, %x)
+      %c : Tensor = onnx::Exp(%b)
+      return (%c)
+    """
+    model = irc.compile(parse_module(text), "shape-inference,default")
+    assert [str(model.graph.value(name).type) for name in "bc"] == ["Float(3)", "Float(3)"]
+    np.testing.assert_allclose(model.run({"x": X})["c"], np.exp(2 * X), rtol=1e-6)

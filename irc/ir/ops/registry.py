@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from irc.errors import Error
 from irc.ir.ops import aten, irc, onnx_alias, prim
@@ -116,8 +117,18 @@ def schemas(kind: str) -> tuple[Schema, ...]:
         texts = _TEXTS.get(kind, ())
         if not texts and kind.endswith("_") and functional_by_default(kind):
             texts = (f"{kind}(Tensor(a!) self, t others, ...) -> Tensor(a!)",)
-        found = _PARSED[kind] = tuple(parse_schema(text) for text in texts)
+        rows = tuple(parse_schema(text) for text in texts)
+        found = _PARSED[kind] = rows if kind in _OWN else tuple(map(_of_others, rows))
     return found
+
+
+def _of_others(schema: Schema) -> Schema:
+    """``schema`` as ONNX reads it, in which optional inputs at the end may be left out, default or not."""
+    arguments = tuple(
+        replace(a, has_default=True) if isinstance(a.type, OptionalType) and not a.has_default else a
+        for a in schema.arguments
+    )
+    return replace(schema, arguments=arguments)
 
 
 def effects(kind: str) -> Effects:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.limits import MAX_SIZE, MAX_TYPE_DEPTH
+from irc.ir.schema_parser import OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 from irc.wording import count
@@ -26,6 +28,7 @@ _NAMED: dict[str, Type] = {
     **{t.name: t for t in (types.INT, types.FLOAT, types.BOOL, types.STR, types.COMPLEX)},
     "number": types.SCALAR,
 }
+_KNOWN = {*_NAMED, *_GENERIC, *PRIMITIVES, *OTHER_TYPES, "AnyType", "Await", "Dimname", "Enum", "RRef"}
 
 # A type without nested parentheses, as a whole: such texts are looked up before they are parsed.
 SIMPLE_TYPE = r"[A-Za-z_][\w.]*+(?>(?:\([^()\n\#]*+\))?)(?>(?:\[\]|\?)*)"
@@ -97,7 +100,7 @@ class TypeParser:
         word = match[1]
         if word in _GENERIC:
             return self._generic(word, depth)
-        return self._tensor(word) or _named(word), 1
+        return self._tensor(word) or self._named(word, start), 1
 
     def _generic(self, word: str, depth: int) -> tuple[Type, int]:
         scan = self._scan
@@ -142,6 +145,19 @@ class TypeParser:
                 break
             at += 1
         self._scan.pos = at
+
+    def _named(self, word: str, start: int) -> Type:
+        """The type that a word without arguments names."""
+        if word in _NAMED:
+            return _NAMED[word]
+        if "." in word or "<" in word:
+            return types.ClassType(word)
+        if word not in _KNOWN and not TYPE_VARIABLE.fullmatch(word):
+            hint = _meant(word)
+            if hint:  # or else it may be one of TorchScript's that is not known here
+                self._scan.fail(f"there is no type {word}; {hint}", start)
+        # TorchScript's own types begin with a capital; a schema's type variables do not.
+        return types.PrimType(word) if word[0].isupper() else types.TypeVar(word)
 
     # -- tensors ---------------------------------------------------------
 
@@ -194,14 +210,13 @@ class TypeParser:
         return self._scan.unquote(match["quoted"], match.start("quoted"))
 
 
-def _named(word: str) -> Type:
-    """The type that a word without arguments names."""
-    if word in _NAMED:
-        return _NAMED[word]
-    if "." in word or "<" in word:
-        return types.ClassType(word)
-    # TorchScript's own types begin with a capital; a schema's type variables do not.
-    return types.PrimType(word) if word[0].isupper() else types.TypeVar(word)
+def _meant(word: str) -> str:
+    """The type that was perhaps meant by ``word``, which is none, as the end of a message; or ""."""
+    tensors = ["Tensor", *(dtype.label for dtype in DType)]
+    by_numpy = {dtype.numpy.name: dtype.label for dtype in DType}
+    if word in by_numpy:
+        return f"tensors of {word} are {by_numpy[word]}(2, 3), of any shape {by_numpy[word]}Tensor"
+    return did_you_mean(word, (*sorted(_KNOWN), *tensors), least=0.7)
 
 
 def parse_type(text: str) -> Type:

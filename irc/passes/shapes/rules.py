@@ -30,6 +30,7 @@ _TWINS = ("onnx::", "irc::")
 def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds.
 
+    A function of the same module and name takes the place of the one before: the definition has been run again.
     IRC304 if what is registered is no function, or there is another rule for one of the kinds.
     """
     kinds = [check_kind("a shape rule", name, "onnx") for name in names]
@@ -37,12 +38,18 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         for kind in kinds:
             check_callable("a shape rule", kind, rule)
-            if _RULES.setdefault(kind, rule) is not rule:
-                both = " and ".join(str(getattr(r, "__module__", r)) for r in (_RULES[kind], rule))
+            if kind in _RULES and _origin(_RULES[kind]) != _origin(rule):
+                both = " and ".join(_origin(r)[0] for r in (_RULES[kind], rule))
                 raise Error("IRC304", f"two shape rules, of {both}", kind)
+            _RULES[kind] = rule
         return rule
 
     return register
+
+
+def _origin(rule: Rule) -> tuple[str, str]:
+    """The module that defines ``rule``, and what it is called there."""
+    return str(getattr(rule, "__module__", rule)), str(getattr(rule, "__qualname__", ""))
 
 
 def kinds() -> set[str]:

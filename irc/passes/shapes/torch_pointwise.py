@@ -56,7 +56,10 @@ KEEPS_METADATA = frozenset(
 
 
 def keeps_metadata(node: Node) -> bool:
-    """Whether ``node`` surely leaves shapes and element types of existing tensors as they are."""
+    """Whether ``node`` surely leaves shapes and element types of existing tensors as they are.
+
+    What other packages have registered may write elements, but nothing else of a tensor.
+    """
     if node.kind.startswith("onnx::") or node.kind in KEEPS_METADATA:
         return True
     if node.kind in ("prim::CallFunction", "prim::CallMethod"):
@@ -65,6 +68,8 @@ def keeps_metadata(node: Node) -> bool:
         return True
     fitting = resolve(node)
     rows = schemas(node.kind) if fitting is None else (fitting,)
+    if rows and not node.kind.startswith("aten::"):
+        return True
     if not rows:
         return not any(_may_hold_tensors(v.type) for v in node.inputs)
     arguments = [a for row in rows for a in row.arguments if a.alias is not None]
