@@ -40,19 +40,22 @@ def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         raise cannot("IRC501", "write the file", error, where) from error
 
 
-def spare_sources(sources: Collection[str], written: Iterable[str]) -> None:
+def spare_sources(
+    sources: Collection[str], written: Iterable[str], why: str = "the model is read from this file"
+) -> None:
     """Refuse to write files over those that a model is read from.
 
     Args:
         sources: real paths, as ``Module.sources`` has them.
         written: where to write; links are followed.
+        why: what is said of such a file.
 
     Raises:
         Error: IRC503 if one of ``written`` is one of ``sources``.
     """
     for path in written:
         if real_path(path) in sources:
-            raise Error("IRC503", "the model is read from this file: give the output another name", path)
+            raise Error("IRC503", f"{why}: give the output another name", path)
 
 
 def real_path(path: str) -> str:

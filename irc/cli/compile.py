@@ -43,7 +43,7 @@ def add_commands(commands: options.Commands) -> None:
         "by default, if the model exceeds 2 GB",
     )
     options.add_pipeline(parser)
-    parser.add_argument("--explain", action="store_true", help="say which rewrites and fusions were refused, and why")
+    options.add_explain(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout instead of a table")
     check = parser.add_argument_group("checking")
     check.add_argument(
@@ -83,9 +83,9 @@ def run(given: argparse.Namespace) -> int:
 
         print_report(model.report)
     if given.explain:
-        from irc.cli.tables import print_refusals
+        from irc.cli.tables import print_explained
 
-        print_refusals(model.report)
+        print_explained(model.report)
     return 0
 
 

@@ -72,7 +72,8 @@ class ModelFile:
     def source(self) -> str | Module:
         """What ``irc.compile`` takes, and verifies; IRC101 if this is compiled already."""
         if self.kind is Kind.COMPILED:
-            raise Error("IRC101", "this is compiled already: use it with irc run, print, alias or bench", self.path)
+            message = "this is compiled already: use it with irc run, print, opt, alias or bench"
+            raise Error("IRC101", message, self.path)
         return self._parse() if self.kind is Kind.TEXT else self.path
 
     def compiled(self, passes: str, tell: Callable[[str], None] | None = None) -> CompiledModel:
@@ -158,13 +159,15 @@ def check_output(path: str, suffixes: Sequence[str], source: ModelFile) -> None:
 def check_operators(module: Module, strict: bool, path: str) -> None:
     """Tell which operators irc knows nothing of; with ``strict``, refuse them (IRC342)."""
     from irc.alias.unknown import unknown_operators
+    from irc.ir.kinds import CALL
 
     lines: list[str] = []
     for graph in module.graphs.values():
         for kind, nodes in unknown_operators(graph).items():
             name = next((f"%{v.name}" for v in nodes[0].outputs), nodes[0].name or "without results")
             count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes, the first"
-            lines.append(f"  {kind}: {count} {name}")
+            missing = " of functions that the model does not have" if kind == CALL else ""
+            lines.append(f"  {kind}{missing}: {count} {name}")
     if lines and strict:
         raise Error("IRC342", "irc does not know these operators:\n" + "\n".join(lines), path)
     if lines:

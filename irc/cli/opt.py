@@ -19,6 +19,7 @@ def add_commands(commands: options.Commands) -> None:
     options.add_pipeline(parser, "")
     options.add_strict(parser)
     parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
+    options.add_explain(parser)
     options.add_instruments(parser)
     parser.set_defaults(run=run)
 
@@ -35,7 +36,7 @@ def run(given: argparse.Namespace) -> int:
     if given.output is not None:
         spare_sources(module.sources, [given.output])
     models.check_operators(module, given.strict, given.model.path)
-    manager.run(module)
+    report = manager.run(module)
     module.verify()
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:
@@ -43,4 +44,8 @@ def run(given: argparse.Namespace) -> int:
             file.write(text.encode())
     else:
         emit(text)
+    if given.explain:
+        from irc.cli.tables import print_explained
+
+        print_explained(report)
     return 0

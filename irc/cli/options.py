@@ -98,17 +98,19 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
 
 
 class _ListPasses(argparse.Action):
-    """Writes the names, each with the first line of what is to be said about it, to stdout."""
+    """Writes the names, each with the first line of what is to be said about it and its options, to stdout."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
         from irc.passes import registry
+        from irc.passes.options import defaults
 
         for path in namespace.load:
             load(path)
         named: dict[str, str] = {}
         for name in registry.names():
             try:
-                named[name] = (registry.find(name).__doc__ or "").partition("\n")[0]
+                if found := registry.find(name):
+                    named[name] = (found.__doc__ or "").partition("\n")[0] + defaults(found)
             except Error as broken:  # a plug-in, which keeps nobody from using the others
                 say(str(broken))
         named |= {name: passes or "no pass" for name, passes in registry.PIPELINES.items()}
@@ -153,6 +155,12 @@ def add_instruments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"another: {', '.join(others)} or {last} (several times for several)",
     )
+
+
+def add_explain(parser: Options) -> None:
+    """``--explain``."""
+    said = "say how often passes did what, and which rewrites and fusions were refused, and why"
+    parser.add_argument("--explain", action="store_true", help=said)
 
 
 def add_inputs(parser: Options) -> None:

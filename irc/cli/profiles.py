@@ -37,7 +37,7 @@ def _sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
 
 
 def _operators(profile: Profile) -> RenderableType:
-    table = new_table("operator", ">ms", ">share", ">nodes", ">calls", ">bytes made")
+    table = new_table("operator", ">ms", ">share", ">nodes", ">calls", ">bytes")
     rows = profile.by_operator()
     for row in rows[:MOST_ROWS]:
         kind = plain(row.kind.removeprefix("onnx::"))
@@ -46,7 +46,8 @@ def _operators(profile: Profile) -> RenderableType:
     if rest := rows[MOST_ROWS:]:
         own = sum(row.own for row in rest)
         table.add_row(f"{len(rest)} other kinds", ms(own), _share(own, profile.own))
-    return Group(table, plain("each by itself: an If without its branch, a group without its members", "dim"))
+    said = "each by itself: an If without its branch, a group without its members; bytes are those that it makes"
+    return Group(table, plain(said, "dim"))
 
 
 def _nodes(profile: Profile) -> RenderableType:

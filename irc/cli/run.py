@@ -46,7 +46,7 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
     from irc.cli.arrays import complete, read_inputs, summary, write_outputs
-    from irc.files import spare_sources
+    from irc.files import real_path, spare_sources
     from irc.runtime.options import Options
     from irc.seeded import can_be_made_up
 
@@ -60,9 +60,13 @@ def run(given: argparse.Namespace) -> int:
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
-        spare_sources(model.module.sources, filter(None, [given.output, given.trace]))
         if given.threads is not None:
             model.options = Options(given.threads)
+        written = list(filter(None, [given.output, given.trace]))
+        spare_sources(model.module.sources, written)
+        # What is the name of an input may hold "=" too; so may that of its file.
+        read = [real_path(text[i + 1 :]) for text in given.input for i, sign in enumerate(text) if sign == "="]
+        spare_sources(read, written, "an input is read from this file")
         feeds = read_inputs(model, given.input)
         if given.seed is not None:
             feeds = complete(model, feeds, given.seed, given.dim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -15,6 +15,9 @@ from rich.text import Text
 from irc.pass_records import PassRun
 from irc.runtime.report import Report
 from irc.wording import milliseconds, printable
+
+if TYPE_CHECKING:
+    from irc.passes.manager import PassReport
 
 MOST_KINDS = 16
 """How many kinds of operators the table lists before it sums up the rest."""
@@ -84,9 +87,9 @@ def _by_pass(timings: list[PassRun]) -> list[_Runs]:
     return [_Runs(name, len(ts), sum(t.seconds for t in ts), sum(t.changed for t in ts)) for name, ts in each.items()]
 
 
-def print_refusals(report: Report) -> None:
-    """Print on stderr what was left as it was, and why: by pass, then by node."""
-    lines: list[str] = []
+def print_explained(report: Report | PassReport) -> None:
+    """Print on stderr what passes have counted, then what they left as it was, and why: by pass, then by node."""
+    lines = [f"{what}: {number:,}" for what, number in report.stats.items()]
     passes = dict.fromkeys(refusal.pass_name for refusal in report.refusals)
     for name in passes:
         refusals = [refusal for refusal in report.refusals if refusal.pass_name == name]
@@ -94,7 +97,9 @@ def print_refusals(report: Report) -> None:
         for where in dict.fromkeys(refusal.where for refusal in refusals):
             lines.append(f"  {where}")
             lines += [f"    {refusal.reason}" for refusal in refusals if refusal.where == where]
-    print(printable("\n".join(lines) if lines else "no pass refused anything"), file=sys.stderr)
+    if not passes:
+        lines.append("no pass refused anything")
+    print(printable("\n".join(lines)), file=sys.stderr)
 
 
 def new_console(narrowest: int) -> Console:

@@ -62,6 +62,15 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
     return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
+def defaults(pass_class: type) -> str:
+    """The options of a pass with what they are unless a pipeline says otherwise: `` {max-size=64}``; "" without any."""
+    options = [
+        name if field.default is dataclasses.MISSING else f"{name}={print_value(field.default)}"
+        for name, field in fields_of(pass_class).items()
+    ]
+    return f" {{{','.join(options)}}}" if options else ""
+
+
 def check_not_negative(options: object) -> None:
     """ValueError if a number among the options of a pass is negative."""
     for name, field in fields_of(type(options)).items():

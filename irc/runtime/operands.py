@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir.ops.registry import schemas
+from irc.ir.ops.resolution import takes
 from irc.ir.types import DType, TensorType
 from irc.ir.verify.onnx_rules import check_form, misfit, onnx_name
 from irc.runtime.values import describe, is_array, is_mapping, is_sequence
@@ -32,6 +33,7 @@ def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
     try:
         check_form(node)
         _check_count(node)
+        _check_types(node)
     except Error as error:
         return Error(error.code, error.message.partition("\n")[0])  # without the node's text, which runs have not shown
     if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
@@ -45,8 +47,19 @@ def _check_count(node: Node) -> None:
     """Error IRC213 if no overload of ``node``, of those that irc has rows for, takes so many arguments."""
     rows, found = schemas(node.kind), len(node.inputs)
     if rows and not any(_needed(row) <= found and (row.is_vararg or found <= len(row.arguments)) for row in rows):
-        known = " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
-        raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {known}")
+        raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {_shown(rows)}")
+
+
+def _check_types(node: Node) -> None:
+    """Error IRC423 if no overload of ``node``, of those that irc has rows for, takes arguments of the types it has."""
+    rows, given = schemas(node.kind), [value.type for value in node.inputs]
+    if rows and not any(type.is_open for type in given) and not takes(node.kind, given):
+        arguments = ", ".join(map(str, given))
+        raise Error("IRC423", f"{node.kind} does not take arguments of the types ({arguments}): it is {_shown(rows)}")
+
+
+def _shown(rows: Sequence[Schema]) -> str:
+    return " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
 
 
 def _needed(row: Schema) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -104,6 +105,35 @@ def test_no_output_replaces_the_data_of_its_model(argv: list[str], irc: Command)
     assert sorted(os.listdir()) == sorted(["m.onnx", data]) and Path(data).read_bytes() == before
 
 
+@pytest.mark.parametrize("argv", [["-o", "in.npz"], ["--trace", "in.json"]])
+def test_no_output_replaces_an_input(argv: list[str], irc: Command, x: np.ndarray) -> None:
+    irc.write("m.onnx", small_model())
+    irc.write("x.npy", x)
+    os.rename("x.npy", argv[1])  # what a file holds is not told by its name
+    before = Path(argv[1]).read_bytes()
+    result = irc("run", "m.onnx", "-i", f"x={argv[1]}", *argv)
+    assert result.status == 1 and f"IRC503: {argv[1]}: an input is read from this file: give" in result.err
+    assert sorted(os.listdir()) == sorted(["m.onnx", argv[1]]) and Path(argv[1]).read_bytes() == before
+
+
+def test_other_files_that_are_taken_for_models(irc: Command) -> None:
+    with zipfile.ZipFile("m.pt", "w") as archive:
+        archive.writestr("data.pkl", "nothing")
+    assert "IRC121: m.pt: this is no ONNX model, but an archive: what torch.jit.save" in irc("compile", "m.pt").err
+    irc.write("graph.text", GRAPH)
+    assert "IRC121: graph.text: this is no ONNX model, but IR text" in irc("compile", "graph.text").err
+
+
+def test_calls_of_functions_that_are_not_there_are_called_so(irc: Command) -> None:
+    text = """graph(%x : Tensor):
+      %f : Function = prim::Constant[name="h"]()
+      %y : Tensor = prim::CallFunction(%f, %x)
+      return (%y)
+    """
+    irc.write("calls.ir", text)
+    assert "prim::CallFunction of functions that the model does not have: 1 node %y" in irc("alias", "calls.ir").err
+
+
 def test_external_data_is_for_onnx(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     result = irc("compile", "m.onnx", "-o", "m.irc", "--external-data", "8")
@@ -127,7 +157,7 @@ def test_no_terminal_is_too_narrow_for_profiles(columns: int, irc: Command, monk
     irc.write("m.onnx", small_model())
     lines = irc("run", "m.onnx", "--seed", "0", "--profile").err.splitlines()
     assert max(map(len, lines)) <= max(columns, 60)
-    assert any(re.search(r"MatMul +\d+\.\d +\d+\.\d% +1 +1 +\d", line) for line in lines), lines
+    assert any(re.search(r"MatMul +\d+\.\d+ +\d+\.\d% +1 +1 +\d", line) for line in lines), lines
 
 
 def test_compile_explain(irc: Command) -> None:
@@ -136,6 +166,16 @@ def test_compile_explain(irc: Command) -> None:
     err = irc("compile", "m.onnx", "--explain").err
     explained = err[err.index("\nfuse: ") :]
     assert re.search(r"\n  %\w+ = onnx::\w+.*\n    does not join %\w+: it .+", explained), explained
+
+
+def test_opt_explains_too(irc: Command) -> None:
+    irc.write(
+        "g.ir",
+        "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  %z : Float(2) = onnx::Exp(%x)\n  return (%z)",
+    )
+    result = irc("opt", "g.ir", "-p", "dce", "--explain")
+    assert result.status == 0 and "Relu" not in result.out
+    assert result.err == "alias.built: 1\ndce.erased: 1\nno pass refused anything\n"
 
 
 def test_compile_json(irc: Command) -> None:
@@ -168,6 +208,8 @@ def test_passes_are_listed(irc: Command) -> None:
     assert listed.status == 0
     assert re.search(r"^dce +\w.*\.$", listed.out, re.MULTILINE)
     assert re.search(r"^default +inline,", listed.out, re.MULTILINE)
+    assert re.search(r"^fuse +\w.*\. \{max-size=64\}$", listed.out, re.MULTILINE)
+    assert re.search(r"^fix-sizes +\w.*\. \{sizes=?.*\}$", listed.out, re.MULTILINE)
 
 
 def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -> None:
@@ -483,9 +525,11 @@ def test_a_model_that_fails_its_check_is_not_written(irc: Command, sabotage: str
 
 
 def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str]) -> None:
-    from irc.cli.tables import print_refusals
+    from irc.cli.tables import print_explained
 
-    print_refusals(Report(refusals=[Refusal("a", "%x", "one"), Refusal("b", "%x", "two"), Refusal("a", "%x", "three")]))
+    print_explained(
+        Report(refusals=[Refusal("a", "%x", "one"), Refusal("b", "%x", "two"), Refusal("a", "%x", "three")])
+    )
     assert capsys.readouterr().err.splitlines() == [
         "a: 2 left as they were",
         "  %x",
@@ -495,7 +539,7 @@ def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str
         "  %x",
         "    two",
     ]
-    print_refusals(Report())
+    print_explained(Report())
     assert capsys.readouterr().err == "no pass refused anything\n"
 
 

@@ -335,3 +335,11 @@ def test_errors_show_the_neighbourhood_of_the_place_only():
     assert len(str(caught.value)) < 1000
     line, caret = str(caught.value).split("\n")[-2:]
     assert line[caret.index("^") : len(caret)] == "csee"
+
+
+def test_a_pass_whose_definition_is_run_again_takes_the_place_of_the_first(monkeypatch):
+    monkeypatch.setitem(registry._PASSES, "test-made", None)
+    del registry._PASSES["test-made"]
+    register(made())
+    again = register(made())
+    assert type(create("test-made")) is again

@@ -15,7 +15,7 @@ from irc.errors import Error
 from irc.ir import TensorType, parse_graph, parse_module
 from irc.ir.ops import register
 from irc.ir.ops.pointwise import POINTWISE
-from irc.passes import shape_rule
+from irc.passes import PassManager, shape_rule
 from irc.runtime import kernels
 from irc.runtime.binding import bind
 from irc.runtime.fused import cutting, rows
@@ -299,3 +299,19 @@ def test_operators_of_others_that_write_keep_what_is_known_of_shapes() -> None:
     model = irc.compile(parse_module(text), "shape-inference,default")
     assert [str(model.graph.value(name).type) for name in "bc"] == ["Float(3)", "Float(3)"]
     np.testing.assert_allclose(model.run({"x": X})["c"], np.exp(2 * X), rtol=1e-6)
+
+
+def test_a_shape_rule_whose_definition_is_run_again_takes_the_place_of_the_first() -> None:
+    def definition(size: int) -> None:
+        @shape_rule("test.given::Sized")
+        def sized(types: Any) -> Any:
+            return TensorType(types.dtype(0), (size,))
+
+    register("test.given::Sized(Tensor x) -> Tensor")
+    definition(2)
+    definition(3)
+    graph = parse_graph("graph(%x : Float(3)):\n  %y : Tensor = test.given::Sized(%x)\n  return (%y)")
+    PassManager("shape-inference").run(graph)
+    assert str(graph.value("y").type) == "Float(3)"
+    with pytest.raises(Error, match=r"IRC304: test.given::Sized: two shape rules, of tests\..* and tests\."):
+        shape_rule("test.given::Sized")(lambda types: types.type(0))

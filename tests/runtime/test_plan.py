@@ -297,6 +297,10 @@ def test_the_long_tail_runs_on_the_reference():
     [
         ("aten::add_(%x)", "IRC213: .*aten::add_ does not take 1 argument: it is aten::add_"),
         ("aten::abs()", "IRC213: .*aten::abs does not take 0 arguments"),
+        (
+            "aten::cat(%x)",
+            r"IRC423: .*cat does not take arguments of the types \(Float\(2\)\): it is aten::cat\(Tensor",
+        ),
         ("onnx::Add(%x)", "IRC213: .*onnx::Add must have 2 inputs, not 1; inputs: float32"),
         ("onnx::Pad()", "IRC213: .*onnx::Pad must have 2 to 4 inputs, not 0"),
         ('onnx::Concat[axis="x"](%x, %x)', "IRC215: .*attribute axis of onnx::Concat must be INT"),

@@ -75,8 +75,16 @@ def _parse(data: bytes | memoryview) -> ModelProto:
     try:
         model.ParseFromString(bytes(data))
     except DecodeError as error:
-        raise Error("IRC121", f"this is no ONNX model, or it is truncated: {error}") from None
+        raise Error("IRC121", f"this is no ONNX model, {_what_it_is(data) or f'or it is truncated: {error}'}") from None
     return model
+
+
+def _what_it_is(data: bytes | memoryview) -> str:
+    """What else a file may be that somebody takes for a model, and what to do with it; "" if it is nothing known."""
+    beginning = bytes(data[:512]).lstrip()
+    if beginning.startswith(b"PK\x03\x04"):
+        return "but an archive: what torch.jit.save has written, irc.compile takes from torch.jit.load(path)"
+    return "but IR text: such files are called .ir" if beginning.startswith((b"graph(", b"graph ")) else ""
 
 
 def _fail(message: str) -> NoReturn:

@@ -49,7 +49,7 @@ def refusal(node: Node) -> str | None:
     try:
         reference = _Reference(node)
         if reference.has_graphs:
-            return "control flow has no kernel"
+            return "control flow has no kernel: in IR text it is prim::If, or prim::Loop"
         reference.make_evaluator([])
     except RuntimeContextError:  # a function whose body depends on the inputs' types, which a run will tell
         return None

@@ -45,5 +45,5 @@ def headlines(profile: Profile) -> str:
 
 
 def ms(nanoseconds: int) -> str:
-    """A time of a profile in milliseconds."""
-    return milliseconds(nanoseconds / 1e9)
+    """A time of a profile in milliseconds; below one, to the microsecond."""
+    return f"{nanoseconds / 1e6:.3f}" if 0 < nanoseconds < 1e6 else milliseconds(nanoseconds / 1e9)
