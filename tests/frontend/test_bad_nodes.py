@@ -105,13 +105,13 @@ def test_more_malformed_attributes() -> None:
     ("node", "words"),
     [
         (helper.make_node("Add", ["x"], ["y"], name="n"), ["Add takes 2 inputs, but has 1"]),
-        (helper.make_node("Relu", ["x", "x"], ["y"], name="n"), ["Relu takes 1 inputs, but has 2"]),
+        (helper.make_node("Relu", ["x", "x"], ["y"], name="n"), ["Relu takes 1 input, but has 2"]),
         (helper.make_node("Concat", [], ["y"], name="n", axis=0), ["1 or more"]),
         (helper.make_node("Add", ["", "x"], ["y"], name="n"), ["input 0 of Add must not be absent"]),
         (helper.make_node("Add", ["x", ""], ["y"], name="n"), ["input 1 of Add must not be absent"]),
         (helper.make_node("Concat", ["x", "", "x"], ["y"], name="n", axis=0), ["input 1 of Concat"]),
-        (helper.make_node("Relu", ["x"], ["y", "z"], name="n"), ["Relu gives 1 outputs"]),
-        (helper.make_node("Relu", ["x"], [], name="n"), ["Relu gives 1 outputs"]),
+        (helper.make_node("Relu", ["x"], ["y", "z"], name="n"), ["Relu gives 1 output"]),
+        (helper.make_node("Relu", ["x"], [], name="n"), ["Relu gives 1 output"]),
         (helper.make_node("Clip", ["x", "", "", "x"], ["y"], name="n"), ["1 to 3"]),
     ],
 )
@@ -173,7 +173,7 @@ def body(inputs: list[str], outputs: list[str]) -> onnx.GraphProto:
             control("Scan", ["x"], ["y"], body=body(["v"], ["w"]), num_scan_inputs=-(2**63)),
             "num_scan_inputs",
         ),
-        ("IRC134", control("SequenceMap", ["x"], ["y"], body=body([], ["w"])), "1 inputs"),
+        ("IRC134", control("SequenceMap", ["x"], ["y"], body=body([], ["w"])), "1 input"),
     ],
 )
 def test_nested_graphs(code: str, proto: onnx.ModelProto, word: str) -> None:

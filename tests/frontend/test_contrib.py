@@ -140,7 +140,7 @@ def test_nodes_alike_share_a_body() -> None:
         ("IRC127", "has no attribute 'alpha'; it has none", "Gelu", "x", "y", {"alpha": 1.0}),
         ("IRC127", "is INT, but must be FLOAT", "QuickGelu", "x", "y", {"alpha": 1}),
         ("IRC127", "is nan", "QuickGelu", "x", "y", {"alpha": math.nan}),
-        ("IRC128", "takes 1 inputs, but has 2", "Gelu", "x x", "y", {}),
+        ("IRC128", "takes 1 input, but has 2", "Gelu", "x x", "y", {}),
         ("IRC128", "input 1 of com.microsoft::BiasGelu must not be absent", "BiasGelu", "x _", "y", {}),
         ("IRC128", "gives 1 to 4 outputs", "SkipLayerNormalization", "x x x", "y a b c d", {}),
         ("IRC123", "output mean", "SkipLayerNormalization", "x x x", "y a", {}),

@@ -15,6 +15,7 @@ from irc.frontend.onnx.types import from_proto, settle
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ir.verify.onnx_rules import misfit, onnx_name
+from irc.wording import count as counted
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -152,7 +153,7 @@ class GraphBuilder:
         names = raw.inputs
         fewest, most, _, _ = operator.arity
         if not fewest <= len(names) <= most:
-            _arity(f"{operator.name} takes {_range(fewest, most)} inputs, but has {len(names)}", raw)
+            _arity(f"{operator.name} takes {_range(fewest, most, 'input')}, but has {len(names)}", raw)
         count = len(names)
         while count and not names[count - 1]:
             count -= 1
@@ -276,16 +277,16 @@ def output_names(raw: RawNode, operator: Operator) -> list[str]:
     _, _, fewest, most = operator.arity
     names = list(raw.outputs)
     if not fewest <= len(names) <= most:
-        _arity(f"{operator.name} gives {_range(fewest, most)} outputs, but the node has {len(names)}", raw)
+        _arity(f"{operator.name} gives {_range(fewest, most, 'output')}, but the node has {len(names)}", raw)
     while len(names) > max(fewest, 1) and not names[-1]:
         names.pop()
     return names
 
 
-def _range(fewest: int, most: int) -> str:
+def _range(fewest: int, most: int, what: str) -> str:
     if most == fewest:
-        return str(fewest)
-    return f"{fewest} or more" if most == UNBOUNDED else f"{fewest} to {most}"
+        return counted(fewest, what)
+    return f"{fewest} or more {what}s" if most == UNBOUNDED else f"{fewest} to {most} {what}s"
 
 
 def _arity(message: str, raw: RawNode) -> NoReturn:

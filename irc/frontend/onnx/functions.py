@@ -16,6 +16,7 @@ from irc.frontend.onnx.attributes import GRAPH, Environment, substitute
 from irc.frontend.onnx.blocks import GraphBuilder, Scope
 from irc.frontend.onnx.scan import RawFunction, RawNode
 from irc.ir.types import TENSOR, ListType, OptionalType, TensorType, Type, without_shapes
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.importer import Importer
@@ -68,13 +69,11 @@ class FunctionImporter:
         """
         expected, given = len(function.graph.inputs), len(raw.inputs)
         if given > expected:
-            raise Error("IRC128", f"{function.label} takes {expected} inputs, but the node has {given}", str(raw))
+            takes = count(expected, "input")
+            raise Error("IRC128", f"{function.label} takes {takes}, but the node has {given}", str(raw))
         if len(raw.outputs) > len(function.graph.outputs):
-            raise Error(
-                "IRC128",
-                f"{function.label} gives {len(function.graph.outputs)} outputs, but the node has {len(raw.outputs)}",
-                str(raw),
-            )
+            gives = count(len(function.graph.outputs), "output")
+            raise Error("IRC128", f"{function.label} gives {gives}, but the node has {len(raw.outputs)}", str(raw))
         names = [*raw.inputs, *[""] * (expected - given)]
         inputs = [scope[name] if name else builder.absent() for name in names]
         environment = _environment(builder, raw, function)

@@ -121,4 +121,4 @@ def _reason(node: Node) -> str:
         return ""
     if node.kind.endswith("_"):
         return "it writes into memory, and could not be made functional"
-    return "there is no such operator"
+    return "ONNX has no such operator"
