@@ -170,6 +170,24 @@ graph(%x : Tensor, %y : Tensor):
     assert c.db.move_before(first, c.node("b"))
 
 
+def test_side_effects_are_not_crossed_though_nothing_was_asked_before() -> None:
+    """Who acts on the world is looked up in an index that is made when somebody asks."""
+    text = """
+graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::neg(%x)
+  prim::Print(%y)
+  %b : Tensor = aten::abs(%a)
+  %c : Tensor = aten::exp(%b)
+  return (%c)
+"""
+    c = Case(text)
+    assert not c.db.move_before(c.node("a"), c.node("b"))
+    assert c.order() == "a prim::Print b c"
+    c = Case(text)
+    assert c.db.acts_on_world_between(c.node("a"), c.node("b"))
+    assert not c.db.acts_on_world_between(c.node("b"), c.node("c"))
+
+
 def test_random_numbers_are_drawn_in_order() -> None:
     c = Case("""
 graph(%x : Tensor):

@@ -151,6 +151,91 @@ def test_erased_writers_no_longer_write() -> None:
     c.db.check()
 
 
+BRANCH = """
+graph(%x : Tensor, %q : bool):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::abs(%x)
+  %c : Tensor = aten::exp(%x)
+  %d : Tensor = aten::tanh(%x)
+  prim::If(%q)
+    block0():
+      %v : Tensor = aten::neg(%x)
+      %w : Tensor = aten::relu_(%a)
+      -> ()
+    block1():
+      -> ()
+  %e : Tensor = aten::abs(%x)
+  return (%a)
+"""
+"""A write in a branch, with operators before it that write nothing."""
+
+
+def test_what_a_branch_writes_is_known_when_writers_come_and_go_in_it() -> None:
+    c = Case(BRANCH)
+    around = c.node("prim::If")
+    assert c.db.writes_to_alias(around, c["a"])
+    assert not c.db.writes_to_alias(around, c["v"])
+    new = Builder.before(c.node("w")).node("aten::relu_", [c["v"]], [types.TENSOR])
+    c.db.add_node(new)
+    assert c.db.writes_to_alias(around, c["v"])
+    c.db.check()
+    for gone, value, written in ((c.node("w"), "a", True), (new, "v", False)):
+        c.db.erase_node(gone)
+        gone.erase()
+        assert not c.db.writes_to_alias(around, c[value])
+        assert c.db.writes_anything(around) is written
+        assert not c.db.writes_between(c[value], c.node("a"), c.node("e"))
+    c.db.check()
+
+
+def test_where_writers_stand_is_known_when_they_leave_a_branch() -> None:
+    c = Case(BRANCH)
+    around, write = c.node("prim::If"), c.node("w")
+    assert c.db.writes_between(c["a"], c.node("a"), c.node("e"))
+    assert not c.db.writes_between(c["a"], c.node("a"), around)
+    write.move_before(around)
+    c.db.unnest_nodes(around, [write])
+    assert c.db.writes_between(c["a"], c.node("a"), around)
+    assert not c.db.writes_between(c["a"], c.node("w"), c.node("e"))
+    c.db.check()
+
+
+def test_writers_of_one_of_several_come_and_go() -> None:
+    c = Case("""
+graph(%x : Tensor, %i : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::abs(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %g : Tensor = aten::__getitem__(%l, %i)
+  %c : Tensor = aten::exp(%x)
+  %d : Tensor = aten::tanh(%x)
+  %w : Tensor = aten::relu_(%g)
+  %e : Tensor = aten::sin(%x)
+  %m : Tensor[] = prim::ListConstruct(%c, %d)
+  %h : Tensor = aten::__getitem__(%m, %i)
+  %u : Tensor = aten::relu_(%h)
+  %v : Tensor = aten::relu_(%a)
+  %f : Tensor = aten::cos(%x)
+  return (%a, %b)
+""")
+    db = c.db
+    assert db.writes_between(c["a"], c.node("c"), c.node("e"))
+    assert not db.writes_between(c["a"], c.node("c"), c.node("w"))
+    assert not c.written("b")
+    store = Builder.before(c.node("g")).node("aten::append", [c["l"], c["b"]], [c["l"].type])
+    db.add_node(store)  # %g may be either now, %a is what it was
+    assert c.written("b")
+    assert db.writes_between(c["a"], c.node("c"), c.node("e"))
+    db.check()
+    db.erase_node(c.node("w"))
+    c.node("w").erase()
+    assert not c.written("b")
+    assert c.written("a")
+    assert not db.writes_between(c["a"], c.node("c"), c.node("e"))
+    assert db.writes_between(c["a"], c.node("c"), c.node("f"))
+    db.check()
+
+
 def test_erased_stores_leave_traces_until_tightened() -> None:
     c = Case("""
 graph(%x : Tensor):

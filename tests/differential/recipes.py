@@ -91,6 +91,7 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::to.prim_Device": _to(torch.device("cpu")),
     "aten::to.prim_dtype": _to(),
     "aten::view_as_complex": lambda: [_rand(3, 2)],
+    "aten::view_as_complex_copy": lambda: [_rand(3, 2)],
     "aten::upsample_nearest1d": lambda: [_rand(1, 2, 4), [4], None],
     "aten::upsample_nearest2d": lambda: [_rand(1, 2, 4, 4), [4, 4], None, None],
     "aten::upsample_nearest2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], None],

@@ -273,6 +273,28 @@ def test_dissolving_is_the_inverse_of_making(write: str) -> None:
     assert structurally_equal(g, parse_graph(text)) is None
 
 
+def test_the_analysis_refers_to_nothing_that_a_group_has_done_without() -> None:
+    g = parse_graph(f"""graph(%x : {T}):
+  %one : int = prim::Constant[value=1]()
+  %again : int = prim::Constant[value=1]()
+  %half : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
+  %a : {T} = aten::add(%x, %x, %one)
+  %b : {T} = aten::add(%a, %half, %again)
+  %w : {T} = aten::relu_(%b)
+  return (%w)""")
+    db = analyze(g)
+    for value in db.values_in_order():
+        db.locations(value)
+    with db.rewrite():
+        group = make_group([*g.nodes][:-1], db)
+    inside = subgraph_of(group)
+    assert kinds(g) == ["[add add]", "relu_"]
+    assert len([node for node in inside.nodes if node.kind == "prim::Constant"]) == 2
+    here = {*g.inputs, *(v for node in (*g.walk(), *inside.walk()) for v in node.outputs)}
+    assert here.issuperset(db.known_values())
+    db.check()
+
+
 def test_merging_groups_merges_their_equal_constants() -> None:
     text = f"""graph(%x : {T}):
   %two : float = prim::Constant[value=2.]()

@@ -340,6 +340,59 @@ return (%l)
     )
 
 
+def test_not_a_view_of_what_a_loop_carries_and_reads_later():
+    stays(
+        """
+%go : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%r : Float(2, 4) = onnx::Loop(%n, %go, %a)
+  block0(%i : Long(), %c : Bool(), %p : Float(2, 4)):
+    %v : Float(2, 4) = onnx::Reshape(%p, %to)
+    %y : Float(2, 4) = onnx::Relu(%v)
+    %s : Float(2, 4) = onnx::Sub(%p, %y)
+    -> (%c, %s)
+return (%r)
+""",
+        "%p is used later",
+        "%x : Float(2, 4), %n : Long()",
+    )
+
+
+def test_not_what_a_branch_may_have_given_and_is_read_later():
+    stays(
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%x)
+%c : Float(2, 4) = prim::If(%q)
+  block0():
+    -> (%a)
+  block1():
+    -> (%b)
+%y : Float(2, 4) = onnx::Relu(%a)
+%z : Float(2, 4) = onnx::Sub(%c, %y)
+return (%z)
+""",
+        "%c is used later",
+        "%x : Float(2, 4), %q : Bool()",
+    )
+
+
+def test_not_a_view_of_what_was_made_in_place_and_is_read_later():
+    stays(
+        """
+%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Relu(%a)
+%v : Float(2, 4) = onnx::Reshape(%b, %to)
+%y : Float(2, 4) = onnx::Exp(%v)
+%z : Float(2, 4) = onnx::Sub(%b, %y)
+return (%z)
+""",
+        "%b is used later",
+    )
+
+
 def test_not_a_carried_value_that_an_earlier_one_still_is():
     """%q of one trip is %p of the next, which is read after %q is made."""
     stays(

@@ -412,6 +412,20 @@ graph(%l : Tensor[], %x : Tensor):
     assert report.refusals
 
 
+def test_not_under_a_list_of_the_caller_that_is_all_it_gives():
+    graph = parse_graph("""
+graph(%l : Tensor[], %n : int[]):
+  %none : NoneType = prim::Constant()
+  %b : Tensor = aten::ones(%n, %none, %none, %none, %none)
+  %m : Tensor[] = aten::append(%l, %b)
+  %w : Tensor = aten::neg_(%b)
+  return (%w)
+""")
+    report = run_passes(graph, "remove-mutation")
+    assert kinds(graph) == ["ones", "append", "neg_"]
+    assert any("%l, which may share or hold its memory" in note.reason for note in report.refusals)
+
+
 def test_not_where_the_last_trip_may_have_left_it():
     """%p may be what the last trip wrote into; it is read after this trip has written."""
     stays(
@@ -431,6 +445,155 @@ return (%r)
 """,
         "only may share memory",
     )
+
+
+def test_what_a_loop_carries_in_the_place_of_the_memory_is_not_the_memory():
+    removed("""
+%r : Tensor = prim::Loop(%n, %true, %a)
+  block0(%i : int, %p : Tensor):
+    %s : Tensor = aten::neg(%p)
+    %w : Tensor = aten::mul_(%a, %two)
+    %u : Tensor = aten::add(%s, %one, %one)
+    -> (%true, %u)
+return (%r, %a)
+""")
+
+
+def test_not_where_a_loop_reads_what_the_memory_may_be_in_its_first_trip():
+    stays(
+        """
+%r : Tensor = prim::Loop(%n, %true, %a)
+  block0(%i : int, %p : Tensor):
+    %w : Tensor = aten::mul_(%a, %two)
+    %s : Tensor = aten::neg(%p)
+    -> (%true, %s)
+return (%r, %a)
+""",
+        "%p, which may share or hold its memory, is used after it is written",
+    )
+
+
+def test_not_under_what_is_the_memory_on_one_path():
+    stays(
+        """
+%b : Tensor = aten::clone(%y)
+%c : Tensor = prim::If(%q)
+  block0():
+    -> (%a)
+  block1():
+    -> (%b)
+%w : Tensor = aten::mul_(%a, %two)
+return (%c, %a)
+""",
+        "%c, which may share or hold its memory, is used after it is written",
+    )
+
+
+def test_not_inside_a_loop_that_stacks_results():
+    graph = parse_graph("""
+graph(%x : Float(2), %n : Long()):
+  %go : Bool() = prim::Constant[value=tensor([True])]()
+  %a : Float(2) = onnx::Neg(%x)
+  %s : Float(*, 2) = onnx::Loop(%n, %go)
+    block0(%i : Long(), %c : Bool()):
+      %w : Float(2) = onnx::Add_(%a, %x)
+      %u : Float(2) = onnx::Neg(%w)
+      -> (%c, %u)
+  return (%a, %s)
+""")
+    before = graph.copy()
+    report = run_passes(graph, "remove-mutation")
+    assert "Add_" in kinds(graph)
+    assert any("a loop that has scan outputs" in note.reason for note in report.refusals)
+    for trips in (0, 1, 3):
+        assert_same_results(before, graph, np.float32([1, 2]), np.array(trips))
+
+
+def test_not_where_one_of_several_uncertain_writes_may_reach_it():
+    stays(
+        """
+%b : Tensor = aten::clone(%y)
+%d : Tensor = aten::clone(%y)
+%e : Tensor = aten::clone(%y)
+%row : Tensor = aten::select(%a, %zero, %one)
+%w : Tensor = aten::mul_(%row, %two)
+%c : Tensor = prim::If(%q)
+  block0():
+    -> (%a)
+  block1():
+    -> (%b)
+%u : Tensor = aten::add_(%c, %one)
+%f : Tensor = prim::If(%q)
+  block0():
+    -> (%d)
+  block1():
+    -> (%e)
+%v : Tensor = aten::add_(%f, %one)
+return (%row, %a, %b, %d, %e)
+""",
+        "%c only may share memory with %a",
+    )
+
+
+def test_not_where_in_place_would_write_over_the_other_operand():
+    graph = parse_graph("""
+graph(%x : Float(2, 3), %q : bool):
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %b : Float(2, 3) = onnx::Relu(%x)
+  %d : Float(2, 3) = onnx::Exp(%x)
+  %c : Float(2, 3) = prim::If(%q)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  %w : Float(2, 3) = onnx::Add_(%c, %d)
+  %z : Float(2, 3) = onnx::Neg(%c)
+  return (%w, %z)
+""")
+    before = graph.copy()
+    report = run_passes(graph, "remove-mutation")
+    assert "Add_" in kinds(graph)
+    assert any("%c only may share memory" in note.reason for note in report.refusals)
+    for choice in (False, True):
+        assert_same_results(before, graph, X, choice)
+
+
+def test_not_under_other_bits_of_the_same_memory():
+    stays(
+        """
+%int32 : int = prim::Constant[value=3]()
+%v : Tensor = aten::view(%a, %int32)
+%w : Tensor = aten::mul_(%a, %two)
+return (%v, %w)
+""",
+        "%v, which may share or hold its memory, is used after it is written",
+    )
+
+
+def test_comparisons_of_known_types_convert_truth_values_too():
+    before = parse_graph("""
+graph(%x : Float(3)):
+  %one : int = prim::Constant[value=1]()
+  %a : Float(3) = aten::clone(%x)
+  %w : Float(3) = aten::gt_(%a, %one)
+  return (%a, %w)
+""")
+    graph = before.copy()
+    run_passes(graph, "remove-mutation")
+    assert "gt" in kinds(graph)
+    assert_same_results(before, graph, np.float32([0, 1, 2]))
+
+
+def test_a_view_taken_anew_does_not_mind_how_the_memory_is_laid_out():
+    removed("""
+%sizes : int[] = prim::Constant[value=[3, 2]]()
+%t : Tensor = aten::t(%a)
+%u : Tensor = aten::t(%y)
+%b : Tensor = aten::contiguous(%u)
+%w : Tensor = aten::add_(%t, %b)
+%v : Tensor = aten::view(%a, %sizes)
+return (%a, %t, %w, %v)
+""")
 
 
 def test_not_what_one_of_two_values_is():

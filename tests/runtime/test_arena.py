@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -324,6 +325,235 @@ def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
         got = model.run({"x": x, "c": np.array(c), "n": np.array(n)})["z"]
         np.testing.assert_allclose(got, y @ x, rtol=1e-3, atol=1e-3)
     assert model.counters.planned == 2
+
+
+def test_what_a_loop_returns_besides_keeps_its_place() -> None:
+    """Nothing in the loop takes it as an operand: the loop stacks it."""
+    model = model_of("""
+    graph(%x : Float(32, 32), %n : Long()):
+      %t : Bool() = prim::Constant[value=tensor([True])]()
+      %a : Float(32, 32) = onnx::MatMul(%x, %x)
+      %b : Float(32, 32) = onnx::MatMul(%x, %a)
+      %c : Float(32, 32) = onnx::MatMul(%x, %b)
+      %v : Float(32, 32), %s : Float(*, 32, 32) = onnx::Loop(%n, %t, %c)
+        block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
+          %q : Float(32, 32) = onnx::Neg(%p)
+          -> (%go, %q, %a)
+      %d : Float(32, 32) = onnx::MatMul(%v, %x)
+      return (%d, %s)
+    """)
+    x = f32(32, 32)
+    for n in (1, 2, 3, 3):
+        poison(model)
+        got = model.run({"x": x, "n": np.array(n)})
+        np.testing.assert_allclose(got["s"], np.stack([x @ x] * n), rtol=1e-3, atol=1e-3)
+    assert model.counters.planned == 3
+
+
+def test_what_an_operator_reads_in_another_order_too_is_not_written_over() -> None:
+    model = model_of("""
+    graph(%x : Float(32, 32), %w : Float(32, 32)):
+      %a : Float(32, 32) = onnx::MatMul(%x, %w)
+      %b : Float(32, 32) = onnx::Transpose(%a)
+      %s : Float(32, 32) = onnx::Sum(%a, %x, %b)
+      %y : Float(32, 32) = onnx::MatMul(%s, %w)
+      return (%y)
+    """)
+    x, w = f32(32, 32), f32(32, 32)
+    a = x @ w
+    for _ in range(3):
+        poison(model)
+        np.testing.assert_allclose(model.run({"x": x, "w": w})["y"], (a + x + a.T) @ w, rtol=1e-3, atol=1e-3)
+    assert model.counters.planned == 2
+    assert model.counters.in_place == 0
+
+
+@pytest.mark.parametrize("size", [8, 400])  # whole, and block by block
+def test_a_place_that_a_group_has_written_over_is_not_taken_again(size: int) -> None:
+    """The second operator could not take its own operand, which it reads twice."""
+    model = model_of(
+        """
+    graph(%x : Float(N, N), %w : Float(N, N)):
+      %a : Float(N, N) = onnx::MatMul(%x, %w)
+      %b : Float(N, N) = onnx::MatMul(%w, %x)
+      %r : Float(N, N), %s : Float(N, N) = prim::FusionGroup_0(%a, %b)
+      %y : Float(N, N) = onnx::MatMul(%r, %s)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%a : Float(N, N), %b : Float(N, N)):
+      %r : Float(N, N) = onnx::Neg(%a)
+      %s : Float(N, N) = onnx::Mul(%b, %b)
+      return (%r, %s)
+    """.replace("N, N", f"{size}, {size}")
+    )
+    x, w = f32(size, size), f32(size, size)
+    for _ in range(3):
+        poison(model)
+        expected = -(x @ w) @ (w @ x) ** 2
+        np.testing.assert_allclose(model.run({"x": x, "w": w})["y"], expected, rtol=1e-2, atol=size)
+
+
+def test_a_donated_input_of_which_an_output_is_a_view_is_no_place() -> None:
+    model = model_of("""
+    graph(%x : Float(32, 32), %w : Float(32, 32)):
+      %to : Long(1) = prim::Constant[value=tensor([-1])]()
+      %y : Float(1024) = onnx::Reshape(%x, %to)
+      %a : Float(32, 32) = onnx::Neg(%x)
+      %z : Float(32, 32) = onnx::MatMul(%a, %w)
+      return (%y, %z)
+    """)
+    w = f32(32, 32)
+    for _ in range(3):
+        x = f32(32, 32)
+        y, z = x.reshape(-1).copy(), -x @ w
+        got = model.run({"x": x, "w": w}, donate=["x"])
+        np.testing.assert_array_equal(got["y"], y)
+        np.testing.assert_allclose(got["z"], z, rtol=1e-3, atol=1e-3)
+        poison(model)
+
+
+def test_shapes_that_something_changes_after_they_are_computed_are_not_planned() -> None:
+    model = model_of("""
+    graph(%x : Float(2), %k : Long(1)):
+      %s : Long(1) = onnx::Shape(%x)
+      %u : Long(1) = onnx::Add_(%s, %k)
+      %one : Float(1) = prim::Constant[value=tensor([1.])]()
+      %e : Float(*) = onnx::Expand(%one, %s)
+      %a : Float(*) = onnx::Exp(%e)
+      %y : Float() = onnx::ReduceSum[keepdims=0](%a)
+      return (%y)
+    """)
+    for k in (0, 0, 3, 1):
+        got = model.run({"x": f32(2), "k": np.array([k])})["y"]
+        np.testing.assert_allclose(got, np.float32((2 + k) * np.e), rtol=1e-5)
+    assert model.counters.planned == 0
+
+
+def test_strings_have_no_places() -> None:
+    model = model_of("""
+    graph(%c : Bool(2), %a : String(2), %b : String(2), %x : Float(2)):
+      %s : String(2) = onnx::Where(%c, %a, %b)
+      %e : Bool(2) = onnx::Equal(%s, %b)
+      %n : Float(2) = onnx::Exp(%x)
+      %y : Float(2) = onnx::Where(%e, %n, %x)
+      return (%y)
+    """)
+    feeds = {"c": np.array([True, False]), "a": np.array(["p", "q"], object), "b": np.array(["r", "s"], object)}
+    for _ in range(3):
+        x = f32(2)
+        got = model.run({**feeds, "x": x})["y"]
+        np.testing.assert_allclose(got, [x[0], np.exp(x[1])], rtol=1e-6)
+    assert model.counters.planned == 2
+
+
+def test_groups_that_share_their_graph_have_places_of_their_own() -> None:
+    graph = parse_graph("""
+    graph(%x : Float(32, 32), %w : Float(32, 32)):
+      %a : Float(32, 32) = prim::FusionGroup_0(%x)
+      %b : Float(32, 32) = prim::FusionGroup_1(%w)
+      %y : Float(32, 32) = onnx::MatMul(%a, %b)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%m : Float(32, 32)):
+      %p : Float(32, 32) = onnx::MatMul(%m, %m)
+      %q : Float(32, 32) = onnx::Neg(%p)
+      return (%q)
+    with prim::FusionGroup_1 = graph(%m : Float(32, 32)):
+      %p : Float(32, 32) = onnx::MatMul(%m, %m)
+      %q : Float(32, 32) = onnx::Neg(%p)
+      return (%q)
+    """)
+    first, second, _ = graph.nodes
+    second.attributes["Subgraph"] = first.attributes["Subgraph"]
+    model = CompiledModel(graph)
+    x, w = f32(32, 32), f32(32, 32)
+    for _ in range(3):
+        poison(model)
+        got = model.run({"x": x, "w": w})["y"]
+        np.testing.assert_allclose(got, (x @ x) @ (w @ w), rtol=1e-3, atol=1e-2)
+
+
+def test_shapes_that_are_drawn_at_random_are_not_planned() -> None:
+    model = model_of("""
+    graph(%x : Float(2)):
+      %c : Float(8) = prim::Constant[value=tensor([2., 2., 2., 2., 2., 2., 2., 2.])]()
+      %half : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
+      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+      %d : Float(8) = onnx::Dropout(%c, %half, %yes)
+      %i : Long(8) = onnx::Cast[to=7](%d)
+      %s : Long(1) = onnx::ReduceSum[keepdims=1](%i)
+      %one : Float(1) = prim::Constant[value=tensor([1.])]()
+      %e : Float(*) = onnx::Expand(%one, %s)
+      %a : Float(*) = onnx::Exp(%e)
+      %y : Float() = onnx::ReduceSum[keepdims=0](%a)
+      return (%s, %y)
+    """)
+    sizes: set[int] = set()
+    for _ in range(20):
+        got = model.run({"x": f32(2)})
+        sizes.add(int(got["s"][0]))
+        np.testing.assert_allclose(got["y"], got["s"][0] * np.e, rtol=1e-5)
+    assert len(sizes) > 1
+
+
+def test_a_donated_place_is_not_kept_after_the_run() -> None:
+    model = model_of("""
+    graph(%x : Float(64, 64), %w : Float(64, 64)):
+      %a : Float(64, 64) = onnx::Neg(%x)
+      %y : Float(64, 64) = onnx::MatMul(%a, %w)
+      return (%y)
+    """)
+    w = f32(64, 64)
+    for _ in range(3):
+        x = f32(64, 64)
+        alive = weakref.ref(x)
+        model.run({"x": x, "w": w}, donate=["x"])
+        del x
+        assert alive() is None
+    assert model.counters.planned == 1
+    assert model.counters.arena_bytes == 0
+
+
+def test_what_is_scattered_is_not_written_over() -> None:
+    """Only what it is scattered into may be: that is needed later here."""
+    model = model_of("""
+    graph(%x : Float(8, 8), %w : Float(8, 8), %i : Long(8, 8)):
+      %a : Float(8, 8) = onnx::MatMul(%x, %w)
+      %u : Float(8, 8) = onnx::MatMul(%w, %x)
+      %s : Float(8, 8) = onnx::ScatterElements[axis=0](%a, %i, %u)
+      %y : Float(8, 8) = onnx::MatMul(%s, %a)
+      return (%y)
+    """)
+    x, w = f32(8, 8), f32(8, 8)
+    i = np.stack([RNG.permutation(8) for _ in range(8)], 1)
+    i[0] = i[1]  # so that something stays
+    for _ in range(3):
+        poison(model)
+        s = x @ w
+        a = s.copy()
+        for row in range(8):
+            s[i[row], np.arange(8)] = (w @ x)[row]
+        np.testing.assert_allclose(model.run({"x": x, "w": w, "i": i})["y"], s @ a, rtol=1e-3, atol=1e-3)
+
+
+def test_what_lies_in_blocks_has_no_place() -> None:
+    model = model_of("""
+    graph(%x : Float(400, 400), %w : Float(400, 400)):
+      %m : Float(400, 400) = onnx::MatMul(%x, %w)
+      %r : Float(400, 400) = prim::FusionGroup_0(%m)
+      %y : Float(400, 400) = onnx::MatMul(%r, %w)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%m : Float(400, 400)):
+      %p : Float(400, 400) = onnx::Neg(%m)
+      %q : Float(400, 400) = onnx::Abs(%m)
+      %r : Float(400, 400) = onnx::Add(%p, %q)
+      return (%r)
+    """)
+    x, w = f32(400, 400), f32(400, 400)
+    for _ in range(2):
+        m = x @ w
+        np.testing.assert_allclose(model.run({"x": x, "w": w})["y"], (np.abs(m) - m) @ w, rtol=1e-2, atol=1)
+    assert model.counters.tiled_groups == 1
+    (plan,) = model.executable.runs.plans()
+    assert plan.nbytes == 400 * 400 * 4
 
 
 @pytest.mark.parametrize("size", [8, 400])  # whole, and block by block

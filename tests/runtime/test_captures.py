@@ -167,6 +167,26 @@ def test_a_loop_writes_no_capture_that_its_next_trip_needs():
     np.testing.assert_array_equal(y, A + 4 * np.maximum(-X, 0))
 
 
+@pytest.mark.parametrize("trips", [1, 2, 3])
+def test_a_loop_does_not_write_a_capture_through_a_view_of_it(trips):
+    """The view is the trip's own and nothing needs it any more; what it shows is needed in the next trip."""
+    text = """
+graph(%n : Long(), %x : Float(3)):
+  %t : Bool() = prim::Constant[value=tensor([True])]()
+  %to : Long(2) = prim::Constant[value=tensor([3, 1])]()
+  %a : Float(3) = onnx::Softsign(%x)
+  %s : Float(*, 3, 1) = onnx::Loop(%n, %t)
+    block0(%i : Long(), %go : Bool()):
+      %v : Float(3, 1) = onnx::Reshape(%a, %to)
+      %u : Float(3, 1) = onnx::Neg(%v)
+      -> (%go, %u)
+  return (%s)
+"""
+    (s,), in_place = run(text, i64(trips), X)
+    np.testing.assert_array_equal(s, np.stack([-A.reshape(3, 1)] * trips))
+    assert in_place == 0
+
+
 def test_a_branch_in_a_loop_writes_what_its_trip_made_but_not_what_the_loop_captures():
     text = LOOP.replace(
         "      %d : Float(3) = onnx::Relu(%b)\n",

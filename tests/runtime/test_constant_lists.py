@@ -3,6 +3,7 @@
 import pytest
 
 import irc
+from irc.errors import Error
 from tests.runtime.helpers import model_of
 
 
@@ -26,6 +27,22 @@ graph(%s : str):
     for changed in (results["l"], results["d"]["s"], results["k"][0], results["k"][1][0]):
         changed.append(4)
     assert model.run({"s": "s"}) == expected
+
+
+@pytest.mark.parametrize("pipeline", ["none", "default"])
+def test_a_run_does_not_change_a_constant_list(pipeline):
+    text = """
+graph(%n : int):
+  %l : int[] = prim::Constant[value=[1, 2]]()
+  %m : int[] = aten::append(%l, %n)
+  %k : int = aten::len(%l)
+  return (%k)
+"""
+    model = irc.compile(irc.ir.parse_module(text), pipeline)
+    for _ in range(2):
+        with pytest.raises(Error, match="would change a list that is a constant") as caught:
+            model.run({"n": 5})
+        assert caught.value.code == "IRC431"
 
 
 def test_constant_lists_and_tuples_are_told_apart():

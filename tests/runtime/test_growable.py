@@ -184,6 +184,25 @@ def test_only_what_ends_where_the_used_part_does_is_extended(part):
     np.testing.assert_array_equal(whole, np.arange(12, dtype=np.float32).reshape(3, 4))
 
 
+def test_what_has_the_shape_but_not_the_order_is_not_extended():
+    """It begins and ends where what is used does."""
+    whole = GrowableArray(np.arange(9, dtype=np.float32).reshape(3, 3), 0, capacity=8).array
+    row = np.zeros((1, 3), np.float32)
+    both, in_place = append(whole.T, row, 0)
+    assert not in_place
+    np.testing.assert_array_equal(both, np.concatenate([whole.T, row]))
+    np.testing.assert_array_equal(whole, np.arange(9, dtype=np.float32).reshape(3, 3))
+
+
+def test_rows_of_another_element_type_are_refused_after_others_of_their_shape():
+    cache = GrowableArray(np.zeros((2, 3), np.float32), 0, capacity=8)
+    assert cache.append(np.ones((1, 3), np.float32))
+    with pytest.raises(Error, match="the element types differ") as caught:
+        cache.append(np.ones((1, 3), np.float64))
+    assert caught.value.code == "IRC421"
+    np.testing.assert_array_equal(cache, [[0, 0, 0], [0, 0, 0], [1, 1, 1]])
+
+
 def test_a_view_of_all_that_is_used_is_extended():
     whole = GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8).array
     both, in_place = append(whole.reshape(1, 2, 3)[0], np.ones((2, 1), np.float32), 1)

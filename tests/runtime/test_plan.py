@@ -215,6 +215,35 @@ def test_floating_point_warnings_are_off(recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize(
+    "y", [np.ones((2, 3), np.float32), np.ones((2, 1), np.float32), np.ones((1, 1, 1), np.float32)]
+)
+def test_nothing_is_written_over_an_operand_of_another_shape_than_the_result(y):
+    text = """
+    graph(%x : Float(1, 3), %y : Tensor):
+      %a : Float(1, 3) = onnx::Neg(%x)
+      %b : Tensor = onnx::Add(%a, %y)
+      return (%b)
+    """
+    x = f32(1, 2, 3).reshape(1, 3)
+    (b,) = run(text, x, y)
+    np.testing.assert_array_equal(b, y - x)
+
+
+def test_of_two_operands_one_may_be_absent():
+    text = """
+    graph(%x : Float(3)):
+      %none : NoneType = prim::Constant()
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = onnx::Clip(%a, %none)
+      return (%b)
+    """
+    counters = Counters()
+    (b,) = run(text, f32(1, -2, 3), counters=counters)
+    assert b.tolist() == [-1, 2, -3]
+    assert counters.in_place == 1
+
+
 def test_in_place_twins_write_into_their_first_input():
     text = """
     graph(%x : Float(3), %y : Float(3)):

@@ -265,6 +265,24 @@ def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
     assert not session.caches["past_1"].flags.writeable
 
 
+@pytest.mark.parametrize("passes", ["default", "none"])
+def test_a_state_that_a_step_leaves_as_it_is_is_not_copied_again(passes):
+    """Those of an encoder, say."""
+    text = """
+    graph(%x : Float(2), %past_0 : Float(2), %past_1 : Float(2)):
+      %present_0 : Float(2) = onnx::Identity(%past_0)
+      %present_1 : Float(2) = onnx::Add(%past_1, %x)
+      return (%present_0, %present_1)
+    """
+    session = irc.Session(compiled(text, passes))
+    session.run({"x": f32(1, 2), "past_0": f32(3, 4)})
+    for _ in range(2):
+        got = session.run({"x": f32(1, 2)}, outputs=["present_1"])
+        assert session.counters.copies == 0
+    np.testing.assert_array_equal(got["present_1"], f32(3, 6))
+    np.testing.assert_array_equal(session.caches["past_0"], f32(3, 4))
+
+
 def test_a_state_does_not_keep_alive_what_it_is_the_last_of():
     text = """
     graph(%x : Float(seq, 8), %past_0 : Float(1, 8)):
@@ -315,6 +333,8 @@ def test_what_a_step_gave_never_changes_and_cannot_be_written():
     for i, array in enumerate(given_out):
         np.testing.assert_array_equal(array[0, 0, :, 0], np.arange(i + 1))
         assert not array.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
 
 
 @pytest.mark.parametrize("forked", [irc.Session.fork, copy.copy, copy.deepcopy])

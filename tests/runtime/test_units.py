@@ -214,6 +214,22 @@ def _are_in_order(db: Any, one: Node, other: Node) -> bool:
     )
 
 
+def test_who_acts_on_the_world_waits_for_all_before_and_all_behind_for_it():
+    graph = parse_graph("""
+graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::neg(%x)
+  prim::Print(%y)
+  prim::Print(%x)
+  %b : Tensor = aten::exp(%x)
+  %c : Tensor = aten::abs(%x)
+  prim::Print(%y)
+  return (%a, %b, %c)
+""")
+    operators = list(graph.nodes)
+    found = find_needs(analyze(graph), operators, *[[()] * len(operators)] * 4)
+    assert found == [set(), {0}, {1}, {2}, {2}, {2, 3, 4}]
+
+
 def test_of_many_tensors_in_a_list_readers_do_not_wait_for_each_other():
     """Nor do those that write each one of them."""
     text = ["graph(%x : Tensor, %i : int):", *(f"  %r{i} : Tensor = aten::neg(%x)" for i in range(MANY))]
