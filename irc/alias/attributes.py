@@ -1,4 +1,4 @@
-"""Objects that come with a model: what their attributes are before the first run, and which share memory."""
+"""What comes with a model: what attributes of objects, and constant containers, hold before the first run."""
 
 from __future__ import annotations
 
@@ -58,22 +58,26 @@ class Attributes(Heap):
         return location
 
     def _given(self, location: Element, step: str, attribute: Any) -> Element:
-        """The element of an attribute of the object at ``location``."""
+        """The element of what the object at ``location`` holds as ``attribute``."""
+        owner, type = self.facts.site(location), type_of(attribute)
+        site = owner._replace(type=type, path=(*owner.path, step))
         if isinstance(attribute, Tensor | Strided):
-            return self.constant(storage_of(attribute).name, types.TENSOR, Kind.ATTRIBUTE)
-        type = type_of(attribute)
+            name = storage_of(attribute).name
+            return self.constant(name, types.TENSOR, owner.kind) if name else self.facts.location(site)
         if not has_memory(type):
             return NOTHING
-        owner = self.facts.site(location)
-        site = owner._replace(kind=Kind.ATTRIBUTE, type=type, path=(*owner.path, step))
         if isinstance(attribute, Object):
             return self._object(attribute, site)
         made = self.facts.location(site)
+        self.fill(made, attribute)
+        return made
+
+    def fill(self, made: Element, attribute: Any) -> None:
+        """The container at ``made`` holds, from the start, just what ``attribute`` does."""
         self.facts.constructed.add(made)
         items = cast("dict[Any, Any]", attribute).values() if isinstance(attribute, dict) else attribute
         for i, item in enumerate(cast("Iterable[Any]", items)):
             self.store(made, self._given(made, f"[{i}]", item), type_of(item), i)
-        return made
 
 
 def type_of(attribute: Any) -> Type:

@@ -17,9 +17,11 @@ from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
+from irc.ir.attributes import tensors_in
 from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.objects import storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import OptionalType, TensorType, Type, UnionType
 from irc.ir.value import Value
@@ -197,10 +199,13 @@ class Recorder(Attributes):
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
     def _constant(self, value: Value, node: Node) -> Element:
-        tensor = node.attributes.get("value")
-        if not isinstance(tensor, Tensor) or not tensor.name:
-            return self.facts.location(value)
-        return self.facts.same(self.constant(tensor.name, value.type))
+        given = node.attributes.get("value")
+        if isinstance(given, Tensor) and given.name:
+            return self.facts.same(self.constant(given.name, value.type))
+        made = self.facts.location(value)
+        if not isinstance(given, Tensor) and any(storage_of(tensor).name for tensor in tensors_in(given)):
+            self.fill(made, given)
+        return made
 
     # -- memory ----------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
+from irc.ir.attributes import map_tensors
 from irc.ir.block import Block
 from irc.ir.declared import OUTPUT_TYPE
 from irc.ir.fixed_sizes import FIXED_SIZES_KEYS
@@ -126,8 +128,11 @@ def _bind_returns(old: Node, new: Node, mapping: ValueMap) -> None:
 def _copy_attribute(value: Any, graph: Graph) -> Any:
     if isinstance(value, Graph):
         return copy_graph(value, graph.weights, graph.module)
-    if isinstance(value, Tensor) and value.name and graph.weights.get(value.name) is not value:
-        return graph.weights.add(value.name, value)
-    if isinstance(value, list):
-        return list(value)  # type: ignore[reportUnknownArgumentType]  # of plain immutable values
-    return value
+    return map_tensors(value, partial(_entered, graph))
+
+
+def _entered(graph: Graph, tensor: Tensor) -> Tensor:
+    """``tensor``, in the weight table of ``graph`` if it is a weight."""
+    if not tensor.name or graph.weights.get(tensor.name) is tensor:
+        return tensor
+    return graph.weights.add(tensor.name, tensor)

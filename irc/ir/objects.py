@@ -6,8 +6,7 @@ say what the attributes are before the first run; running changes copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,21 +63,6 @@ class Strided(NamedTuple):
 def is_enumeration(type: Type) -> bool:
     """Whether values of ``type`` are members of an enumeration, which are no objects with attributes."""
     return isinstance(type, ClassType) and type.name.startswith("Enum<")
-
-
-def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
-    """All tensors among the attributes of an object, or in any value of one."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Tensor | Strided):
-            yield item
-        elif isinstance(item, Object):
-            stack.extend(item.attributes.values())
-        elif isinstance(item, dict):
-            stack.extend(cast("dict[Any, Any]", item).values())
-        elif isinstance(item, list | tuple):
-            stack.extend(cast("list[Any]", item))
 
 
 def storage_of(tensor: Tensor | Strided) -> Tensor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
-from irc.ir import Graph, Node, Tensor
+from irc.ir import Graph, Node
+from irc.ir.attributes import tensors_of
 from irc.ir.functions import with_subgraphs
 from irc.ir.slots import Slot, bodies, cut_slots
 from irc.passes.liveness import Liveness
@@ -106,12 +107,6 @@ def _drop_weights(graph: Graph) -> None:
         return  # once a module is enough
     module = graph.module
     graphs = [graph] if module is None or module.weights is not graph.weights else module.graphs.values()
-    used = {
-        tensor.name
-        for node in with_subgraphs(*graphs)
-        for attribute in node.attributes.values()
-        for tensor in (cast("list[Any]", attribute) if isinstance(attribute, list) else [attribute])
-        if isinstance(tensor, Tensor)
-    }
+    used = {tensor.name for node in with_subgraphs(*graphs) for tensor in tensors_of(node)}
     for name in [name for name in graph.weights if name not in used]:
         del graph.weights[name]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from irc.ir import Tensor
+import numpy as np
+
+from irc.alias import analyze
+from irc.ir import Tensor, parse_module
 from irc.ir.objects import Object, Strided
 from irc.ir.types import ClassType
+from irc.runtime.plan import lower
 from tests.alias.helpers import Case
 
 
@@ -413,3 +417,29 @@ graph(%self : __torch__.Net, %x : Tensor):
     assert c.alias("w", "x"), "unknown code may have set the attribute"
     assert c.written("w")
     assert not c.alias("w", "a")
+
+
+def test_weights_in_constant_containers_are_those_of_constants() -> None:
+    weights = {name: Tensor.of(np.arange(300, dtype=np.float32)) for name in "vw"}
+    graph = parse_module(
+        """
+graph(%i : int):
+  %l : Tensor[] = prim::Constant[value=[@"w", @"w"]]()
+  %p : (Tensor, (Tensor, int)) = prim::Constant[value=(@"v", (@"w", 3))]()
+  %w : Float(300) = prim::Constant[value=@"w"]()
+  %v : Float(300) = prim::Constant[value=@"v"]()
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::__getitem__(%l, %i)
+  %b : Tensor = prim::TupleIndex(%p, %z)
+  return (%a, %w, %b, %v)
+""",
+        weights=weights,
+    ).main
+    db = analyze(graph)
+    a, b, p, v, w = map(graph.value, "abpvw")
+    assert db.may_alias(a, w) and db.may_alias(b, v)
+    assert not db.may_alias(a, v) and not db.may_alias(b, w) and not db.may_alias(v, w)
+    assert db.may_contain_alias(p, w) and db.may_contain_alias(p, v)
+    db.check()
+    found = lower(graph).run([1])
+    assert np.shares_memory(found[0], found[1]) and np.shares_memory(found[2], found[3])

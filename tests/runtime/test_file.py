@@ -13,8 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import irc
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
+from irc.ir.attributes import map_tensors
+from irc.ir.clone import clone_node
 from irc.pass_records import PassRun, Refusal
 from irc.runtime.files.file import MAGIC, load, read
 from irc.runtime.model import CompiledModel
@@ -545,3 +548,38 @@ def test_a_function_of_a_module_can_be_a_model(tmp_path, model):
     x = RNG.random((2, 8), np.float32)
     (got,) = load(tmp_path / "f.irc").run({"v": x}).values()
     np.testing.assert_array_equal(got, x - WEIGHTS["k"])
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("form", ["({v}, {w})", "[{v}, {w}]", "({v}, ({w}, 3))"])
+def test_tensors_in_constant_containers(tmp_path, form, passes, named):
+    """As ``torch.jit.freeze`` makes them of attributes."""
+    weights = {name: Tensor.of(np.arange(300, dtype=np.float32) * i) for i, name in enumerate("vw", 1)}
+    types_of = {"(": "(Tensor, Tensor)", "[": "Tensor[]"}
+    type_text = "(Tensor, (Tensor, int))" if "3" in form else types_of[form[0]]
+    taken = form.format(v='@"v"', w='@"w"')
+    text = f"""graph(%x : Float(300), %i : int):
+      %t : {type_text} = prim::Constant[value={taken}]()
+      %u : Any = {"aten::__getitem__" if form[0] == "[" else "prim::TupleIndex"}(%t, %i)
+      return (%u, %t, %x)
+    """
+    module = parse_module(text, weights=weights)
+    if not named:  # large ones get names when the file is written
+        (node,) = [node for node in module.main.nodes if node.kind == "prim::Constant"]
+        node.attributes["value"] = map_tensors(node.attributes["value"], lambda t: Tensor.of(t.numpy()))
+    model = irc.compile(module, passes)
+    assert model.report.memory.weights == 2400
+    path = tmp_path / "t.irc"
+    model.save(path)
+    loaded = irc.load(path)
+    feeds = {"x": np.zeros(300, np.float32), "i": 0}
+    for found, expected in zip(loaded.run(feeds).values(), model.run(feeds).values()):
+        assert repr(found) == repr(expected)
+    copy = loaded.graph.copy()
+    copy.verify()
+    other = Graph("other")
+    for node in loaded.graph.nodes:
+        if node.kind == "prim::Constant":
+            other.block.append(clone_node(node, other, {}))
+    other.verify()

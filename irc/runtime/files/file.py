@@ -15,12 +15,15 @@ import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error, cannot
 from irc.files import open_regular, replacing, spare_sources
+from irc.ir.attributes import map_tensors, tensors_of
 from irc.ir.clone import module_of
 from irc.ir.functions import with_subgraphs
+from irc.ir.graph import Graph
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
@@ -154,21 +157,14 @@ def _name_large_constants(module: Module) -> None:
     """Make tensors without a name weights if they are large, so that their bytes are stored and not their text."""
     for node in with_subgraphs(*module.graphs.values()):
         for key, value in node.attributes.items():
-            if isinstance(value, Tensor):
-                node.attributes[key] = module.weights.hold(key, value)
-            elif isinstance(value, list):
-                items = cast("list[Any]", value)
-                node.attributes[key] = [module.weights.hold(key, v) if isinstance(v, Tensor) else v for v in items]
+            if not isinstance(value, Graph):
+                node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))
 
 
 def _named_tensors(module: Module) -> dict[str, Tensor]:
     """The weights that some node uses; those that passes have left over are not stored."""
-    found: dict[str, Tensor] = {}
-    for node in with_subgraphs(*module.graphs.values()):
-        for value in node.attributes.values():
-            items = cast("list[Any]", value) if isinstance(value, list) else [value]
-            found.update((v.name, v) for v in items if isinstance(v, Tensor) and v.name)
-    return found
+    nodes = with_subgraphs(*module.graphs.values())
+    return {tensor.name: tensor for node in nodes for tensor in tensors_of(node) if tensor.name}
 
 
 def _aligned(offset: int) -> int:

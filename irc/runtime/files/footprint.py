@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind
 from irc.alias.sets import members
+from irc.ir.attributes import tensors_of
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
-from irc.ir.tensor import Tensor
 from irc.ir.types import PrimType
 from irc.ir.value import Value
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the distinct constant tensors in ``graph``, nested blocks and fusion groups included."""
-    attributes = (attribute for node in with_subgraphs(graph) for attribute in node.attributes.values())
-    tensors = {id(attribute): attribute for attribute in attributes if isinstance(attribute, Tensor)}
+    tensors = {id(tensor): tensor for node in with_subgraphs(graph) for tensor in tensors_of(node)}
     return sum(t.dtype.numpy.itemsize if t.is_splat else t.nbytes for t in tensors.values())
 
 
