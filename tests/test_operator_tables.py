@@ -30,6 +30,7 @@ from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
 from irc.runtime.guards import growth
 from irc.runtime.kernels.aten.operand_kinds import REFUSED_COMMON, REFUSED_FIRST
+from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
 
@@ -47,6 +48,12 @@ def test_pointwise_operators_are_known_have_a_shape_rule_and_a_kernel(kind):
     assert is_known(kind)
     assert shape_rules.find_rule(kind) is not None
     assert find_binder(kind, None) is not None
+
+
+def test_torch_s_elementwise_operators_are_pointwise():
+    not_so = {"glu", "prelu"}  # an element of these depends on several elements of an operand, or on its channel
+    assert {f"aten::{name}" for name in ELEMENTWISE - not_so} <= TORCH_POINTWISE
+    assert not_so <= ELEMENTWISE
 
 
 TABLES = {

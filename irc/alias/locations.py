@@ -30,6 +30,10 @@ class Kind(Enum):
     """What is outside of memory: console, files, the process."""
 
 
+OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
+"""Memory that is the graph's to write."""
+
+
 class Location(NamedTuple):
     """One memory location, as queries report it.
 

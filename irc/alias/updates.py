@@ -127,7 +127,7 @@ class Updates(Queries):
         if not say_the_same(old, new):
             settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
             for user in settled:
-                if not _is_constant(old) and user.kind != CALL:
+                if old.made_by(CONSTANT) is None and user.kind != CALL:
                     self._loosen(user, self._is_around_escaped(user))
                 elif leaves_traces(user) and self._is_around_escaped(user):
                     self._solve_again()  # what it did before may have left traces anywhere
@@ -278,10 +278,6 @@ class Updates(Queries):
         fresh = Updates(self._record())
         fresh._declare_unknown(self._declared_unknown)
         compare(self, fresh, exact=self.is_tight)
-
-
-def _is_constant(value: Value) -> bool:
-    return value.made_by(CONSTANT) is not None
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

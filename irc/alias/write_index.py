@@ -240,11 +240,6 @@ class WriteIndex(WriteLog):
         """Whether the nodes that it has in order are all that there are, and still in order; for checks."""
         return all(order.blocks == WriterOrder(self._writing_just(s)).blocks for s, order in self._ordered.items())
 
-    def is_written(self, element: int) -> bool:
-        """Whether any node was noted to write ``element`` itself."""
-        self._catch_up()
-        return element in self._writers
-
     def writers(self, element: int) -> Sequence[Node]:
         """The nodes that were noted to write ``element`` itself."""
         self._catch_up()

@@ -90,13 +90,14 @@ def _by_pass(timings: list[PassRun]) -> list[_Runs]:
 def print_explained(report: Report | PassReport) -> None:
     """Print on stderr what passes have counted, then what they left as it was, and why: by pass, then by node."""
     lines = [f"{what}: {number:,}" for what, number in report.stats.items()]
-    passes = dict.fromkeys(refusal.pass_name for refusal in report.refusals)
-    for name in passes:
-        refusals = [refusal for refusal in report.refusals if refusal.pass_name == name]
-        lines.append(f"{name}: {len(refusals)} left as they were")
-        for where in dict.fromkeys(refusal.where for refusal in refusals):
+    passes: dict[str, dict[str, list[str]]] = {}
+    for refusal in report.refusals:
+        passes.setdefault(refusal.pass_name, {}).setdefault(refusal.where, []).append(refusal.reason)
+    for name, places in passes.items():
+        lines.append(f"{name}: {sum(map(len, places.values()))} left as they were")
+        for where, reasons in places.items():
             lines.append(f"  {where}")
-            lines += [f"    {refusal.reason}" for refusal in refusals if refusal.where == where]
+            lines += [f"    {reason}" for reason in reasons]
     if not passes:
         lines.append("no pass refused anything")
     print(printable("\n".join(lines)), file=sys.stderr)

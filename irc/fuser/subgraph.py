@@ -69,7 +69,6 @@ def dissolve(group: Node, db: AliasDb) -> list[Node]:
     graph = subgraph_of(group)
     for param, value in zip(graph.inputs, group.inputs, strict=True):
         param.replace_all_uses_with(value)
-        db.erase_value(param)
     results = list(zip(graph.outputs, group.outputs, strict=True))
     graph.set_outputs(())
     nodes = list(graph.nodes)
@@ -136,7 +135,7 @@ def _constant_key(node: Node) -> tuple[Any, ...]:
     """Constants with equal keys are the same: numbers by how they print (0.0 is not -0.0), all others by identity."""
     value = node.attributes.get("value")
     same = repr(value) if value is None or isinstance(value, _SCALARS) else id(value)
-    return node.output.type, type(value).__name__, same
+    return node.output.type, same
 
 
 _SCALARS = (bool, int, float, complex, str)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.alias import Kind
 from irc.alias.classes import FOREIGN, MemoryClasses
+from irc.alias.locations import OWN
 from irc.alias.sets import BigSet, members
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, Type
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _SIZE = 64
 """What a dimension that is not known is taken to be."""
-
-_OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
 
 
 class Peak(NamedTuple):
@@ -71,7 +69,7 @@ class GraphMemory:
 
     def __init__(self, db: AliasDb) -> None:
         self._db = db
-        self._classes = MemoryClasses(_OWN)
+        self._classes = MemoryClasses(OWN)
         self._classes.add(db)
 
     def storage(self, value: Value) -> int:

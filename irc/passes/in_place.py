@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
+from irc.alias.locations import OWN
 from irc.alias.paths import LastUses
 from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
@@ -17,9 +18,6 @@ from irc.passes.whole import Whole
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
-
-_OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
-"""Memory that is the graph's to write."""
 
 _WHOSE = {
     Kind.CONSTANT: "a constant",
@@ -131,7 +129,7 @@ class _Overwriter:
 
     def _foreign(self, memory: LocationSet) -> Kind | None:
         """The kind of some location in ``memory`` that is not the graph's to write; None if there is none."""
-        foreign = self._db.all_but(_OWN)
+        foreign = self._db.all_but(OWN)
         if not intersects(memory, foreign):
             return None
         location = next(x for x in members(memory) if contains(foreign, x))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irc
+from irc.ir import parse_module
+from irc.ir.ops import schemas
+from irc.ir.ops.registry import kinds
+from irc.ir.types import TensorType
 from irc.runtime.guards.limits import Limits
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
@@ -168,3 +173,33 @@ graph(%x : Tensor, %size : int):
     x = np.ones(4096, np.float32)
     refused(compiled, {"x": x, "size": 2048}, "IRC442", op.partition("(")[0], "needed", bytes=MIB)
     assert compiled.run({"x": x, "size": 8}, limits=Limits(bytes=MIB))["r"].shape == (4089, 8)
+
+
+def _rows_of_tensors() -> Iterator[tuple[str, int]]:
+    """Operators with a row that begins with two or three tensors and needs nothing more, and with how many."""
+    for kind in sorted(kinds()):
+        if kind.startswith("aten::") and (not kind.endswith("_") or kind.endswith("__")):
+            for row in schemas(kind):
+                needed = [a for a in row.arguments if not a.has_default]
+                tensors = [a for a in row.arguments if isinstance(a.type, TensorType)]
+                if len(tensors) in (2, 3) and row.arguments[: len(tensors)] == tuple(tensors) and len(needed) <= 3:
+                    yield kind, len(tensors)
+                    break
+
+
+def test_operands_that_are_spread_ask_for_room_first() -> None:
+    """Every operator of two or three tensors: none is found out by what it has made."""
+    n, found = 1000, list(_rows_of_tensors())
+    refusals: dict[tuple[str, type], str] = {}
+    for kind, count in found:
+        for dtype in (np.float32, np.int64, np.bool_):
+            given = {f"t{i}": np.ones(shape, dtype) for i, shape in enumerate([(n, 1), (1, n), (1, 1)][:count])}
+            names = ", ".join(f"%{name}" for name in given)
+            inputs = ", ".join(f"%{name} : Tensor" for name in given)
+            module = parse_module(f"graph({inputs}):\n  %y : Tensor = {kind}({names})\n  return (%y)")
+            try:
+                irc.compile(module, "none").run(given, limits=Limits(bytes=500_000))
+            except irc.Error as error:
+                refusals[kind, dtype] = str(error)
+    assert {where: said for where, said in refusals.items() if "alive" in said} == {}
+    assert len(found) > 100 and sum("bytes needed" in said for said in refusals.values()) > 100

@@ -20,7 +20,6 @@ from irc.ir.types import (
     UnionType,
 )
 
-_NUMBERS = (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.SCALAR)
 _INTEGRAL = (types.INT, types.BOOL)
 
 
@@ -145,7 +144,7 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         fits = formal.__class__ is actual.__class__ and len(formal.inner) == len(actual.inner)
         return fits and all(matches(f, a, bound) for f, a in zip(formal.inner, actual.inner))
     if formal == types.SCALAR:
-        return actual in _NUMBERS
+        return actual in types.NUMBERS
     if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
         return isinstance(actual, ClassType)
     return formal == actual or (isinstance(formal, ClassType) and formal.is_interface and isinstance(actual, ClassType))

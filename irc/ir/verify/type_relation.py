@@ -15,8 +15,6 @@ from irc.ir.types import (
 Bindings = dict[str, Type]
 """What the type variables of a schema stand for."""
 
-_NUMBERS = (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.SCALAR)
-
 
 def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> bool:
     """Whether a value of type ``actual`` may stand where ``formal`` is expected.
@@ -62,7 +60,7 @@ def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if isinstance(formal, ClassType) and isinstance(actual, ClassType):
         return formal.is_interface or actual.is_interface  # text does not tell which class has which interface
     if formal == types.SCALAR or actual == types.SCALAR:
-        return formal in _NUMBERS and actual in _NUMBERS
+        return formal in types.NUMBERS and actual in types.NUMBERS
     return formal == types.FLOAT and actual == types.INT
 
 

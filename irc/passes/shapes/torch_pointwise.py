@@ -33,7 +33,9 @@ _REAL_FUNCTION = (
 _PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
 
 _ARITHMETIC = ("add sub mul rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot").split()
-_BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm".split()
+_BITWISE = (
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm __lshift__ __rshift__"
+).split()
 _DIVISION = "div atan2 copysign xlogy".split()
 _COMPARISON = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
 _THREE = "addcmul addcdiv lerp".split()
@@ -155,6 +157,18 @@ def division(c: Call) -> Type | tuple[Type, ...]:
     if rounding is None:
         return TensorType(as_float(found.dtype), found.shape)
     return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
+
+
+@torch_rule("ldexp", "angle")
+def shape_together(c: Call) -> Type | tuple[Type, ...]:
+    return () if c.is_number() else TensorType(None, together(c).shape)
+
+
+@torch_rule("float_power")
+def float_power(c: Call) -> Type:
+    found = together(c)
+    known = found.dtype is not None and category(found.dtype) < 3
+    return TensorType(DType.DOUBLE if known else None, found.shape)
 
 
 @torch_rule("floor_divide")

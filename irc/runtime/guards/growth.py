@@ -227,6 +227,11 @@ def _masked(node: Node, inputs: Sequence[Any]) -> int:
     return _broadcast(node, inputs[:2])
 
 
+def _of_two(node: Node, inputs: Sequence[Any]) -> int:
+    """The larger, or smaller, elements of two tensors; of one, no more than that has."""
+    return _broadcast(node, inputs) if len(inputs) == 2 and is_array(inputs[1]) else 0
+
+
 def _where(node: Node, inputs: Sequence[Any]) -> int:
     return _nonzero(node, inputs) if len(inputs) == 1 else _broadcast(node, inputs)
 
@@ -252,10 +257,9 @@ def _views(node: Node, inputs: Sequence[Any]) -> int:
 _BROADCASTING = TORCH_POINTWISE | {
     f"aten::{name}"
     for name in (
-        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
-        "cosine_similarity cross dist float_power gcd hinge_embedding_loss huber_loss isclose kl_div l1_loss lcm "
-        "ldexp logaddexp logaddexp2 margin_ranking_loss masked_select mse_loss nextafter pairwise_distance "
-        "poisson_nll_loss polar smooth_l1_loss soft_margin_loss triplet_margin_loss"
+        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity cross "
+        "dist hinge_embedding_loss huber_loss isclose kl_div l1_loss linalg_pinv margin_ranking_loss masked_select mse_loss "
+        "pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss"
     ).split()
 }
 """Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""
@@ -291,6 +295,8 @@ _ESTIMATES: dict[str, Estimate] = {
     "aten::linalg_qr": _whole_bases,
     "aten::linalg_svd": _whole_bases,
     "aten::masked_scatter": _masked,
+    "aten::max": _of_two,
+    "aten::min": _of_two,
     "aten::nonzero": _nonzero,
     "aten::nonzero_numpy": _nonzero,
     "aten::outer": _outer,

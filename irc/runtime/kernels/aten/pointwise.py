@@ -90,6 +90,10 @@ def run(computation: Computation, into: Array | None = None) -> Array:
     return out
 
 
+ELEMENTWISE: set[str] = set()
+"""Names without ``aten::`` of the operators that `register` has registered."""
+
+
 def register(
     name: str,
     setup: Setup,
@@ -107,6 +111,7 @@ def register(
         in_place: whether there is a twin.
         python_in_place: what the twin does to something that is no tensor.
     """
+    ELEMENTWISE.add(name)
 
     def functional(*arguments: Any) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):
