@@ -290,6 +290,13 @@ class Node:
             node._detach()
         self._detach()
 
+    def captures(self) -> list[Value]:
+        """The values from outside that its blocks use, or return, each once."""
+        inside = list(self.nested())
+        blocks = {node.block for node in inside}
+        used = dict.fromkeys(value for node in inside for value in node.inputs)
+        return [value for value in used if value.block not in blocks]
+
     def nested(self) -> Iterator[Node]:
         """All nodes inside this one, at any depth, and the ``return_node`` of each block. They must not change."""
         stack = list(self.blocks)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.objects import object_bytes
+from irc.ir.ops.made_bytes import object_bytes
 from irc.runtime.execution import Counters
 from irc.runtime.guards.bounds import CURRENT, check_bytes
 from irc.runtime.kernels.support import check_size

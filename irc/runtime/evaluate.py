@@ -65,7 +65,7 @@ def _alone(node: Node) -> tuple[Graph, list[int]]:
         else:
             mapping[value] = graph.add_input(value.type, value.name)
             used.append(i)
-    for value in _captured(node):
+    for value in node.captures():
         if value not in mapping:
             _copy_constant(value, graph, mapping)
     copy = graph.block.append(clone_node(node, graph, mapping))
@@ -78,12 +78,3 @@ def _copy_constant(value: Value, graph: Graph, mapping: ValueMap) -> None:
     if constant is None:
         raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
     graph.block.append(clone_node(constant, graph, mapping))
-
-
-def _captured(node: Node) -> list[Value]:
-    inner = list(node.blocks)
-    for block in inner:  # grows while it is walked
-        inner.extend(b for n in block.nodes for b in n.blocks)
-    inside = set(inner)
-    used = (v for block in inner for n in (*block.nodes, block.return_node) for v in n.inputs)
-    return [v for v in dict.fromkeys(used) if v.block not in inside]

@@ -528,3 +528,28 @@ def test_graphs_in_attributes_are_walked_once() -> None:
         Builder(graph).node("mine::in", name=graph.name)
     named = [node.name for node in with_subgraphs(*module.graphs.values()) if node.name]
     assert named == ["main", "other", "inner", "innermost"]
+
+
+def test_captures_are_what_blocks_use_and_return_from_outside() -> None:
+    graph = parse_graph("""
+graph(%x : Float(2), %c : Bool(), %z : Float(2)):
+  %k : Float(2) = onnx::Relu(%x)
+  %y : Float(2) = prim::If(%c)
+    block0():
+      %a : Float(2) = onnx::Exp(%k)
+      %b : Float(2) = prim::If(%c)
+        block0():
+          -> (%a)
+        block1():
+          -> (%z)
+      -> (%b)
+    block1():
+      -> (%x)
+  return (%y)
+""")
+    outer, inner = (graph.value(name).node for name in "yb")
+    assert outer is not None and inner is not None
+    assert sorted(value.name for value in outer.captures()) == ["c", "k", "x", "z"]
+    assert sorted(value.name for value in inner.captures()) == ["a", "z"]
+    made = graph.value("k").node
+    assert made is not None and made.captures() == []

@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.ir.ops.objects import ENTRY_BYTES
+from irc.ir.ops.made_bytes import ENTRY_BYTES
 from irc.runtime.guards.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
 from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal

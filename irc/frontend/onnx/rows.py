@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onnx import TypeProto
 
     from irc.frontend.onnx.scan import RawGraph
-    from irc.ir import Node, Value
+    from irc.ir import Node
 
 Declared = tuple[str, "TypeProto | None"]
 
@@ -72,7 +72,7 @@ def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
     (body,) = node.blocks
     graph = Graph("body", node.graph.weights, node.graph.module)
     mapping = {param: graph.add_input(settle(param.type, type)) for param, type in zip(body.params, given, strict=True)}
-    for value in _captured(node):
+    for value in node.captures():
         constant = value.made_by(CONSTANT)
         if constant is not None:
             graph.block.append(clone_node(constant, graph, mapping))
@@ -84,13 +84,3 @@ def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
     except Error:
         return [TensorType()] * len(body.returns)
     return [_plain(mapping[value].type) for value in body.returns]
-
-
-def _captured(node: Node) -> list[Value]:
-    """What the body of ``node`` uses from outside."""
-    (body,) = node.blocks
-    inside = list(node.nested())  # what blocks return is used by nodes, too
-    made = {*body.params, *(value for inner in inside for value in inner.outputs)}
-    made.update(param for inner in inside for block in inner.blocks for param in block.params)
-    used = dict.fromkeys(value for inner in inside for value in inner.inputs)
-    return [value for value in used if value not in made]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.ir.ops.objects import STRING_BYTES, made_bytes
+from irc.ir.ops.made_bytes import STRING_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
@@ -257,9 +257,10 @@ def _views(node: Node, inputs: Sequence[Any]) -> int:
 _BROADCASTING = TORCH_POINTWISE | {
     f"aten::{name}"
     for name in (
-        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity cross "
-        "dist hinge_embedding_loss huber_loss isclose kl_div l1_loss linalg_pinv margin_ranking_loss masked_select mse_loss "
-        "pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss"
+        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity "
+        "cross dist hinge_embedding_loss huber_loss isclose kl_div l1_loss linalg_pinv margin_ranking_loss "
+        "masked_select mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss "
+        "triplet_margin_loss"
     ).split()
 }
 """Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""

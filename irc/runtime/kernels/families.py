@@ -13,17 +13,18 @@ ONNX = {
     ),
     "batch_norm": "BatchNormalization",
     "cast": "BitCast Cast CastLike",
+    "col2im": "Col2Im",
     "conv": "Conv",
     "conv_transpose": "ConvTranspose",
     "deform_conv": "DeformConv",
     "detection": "MaxRoiPool NonMaxSuppression RoiAlign",
+    "determinant": "Det",
     "elementwise": (
         "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
         "BitwiseXor Ceil Clip Cos Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN Less "
         "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sign Sin Sinh "
         "Sqrt Sub Sum Tan Tanh Where Xor"
     ),
-    "fold": "Col2Im Det",
     "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
     "grid_sample": "AffineGrid GridSample",
     "images": "ImageDecoder",

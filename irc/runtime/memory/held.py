@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from irc.ir.ops.objects import object_bytes
+from irc.ir.ops.made_bytes import object_bytes
 from irc.runtime.memory.references import is_alone
 
 

@@ -7,7 +7,7 @@ it: a table by topic says what there is, and writes the bodies.
 from __future__ import annotations
 
 from irc.frontend.onnx.contrib import attention, grouped, layers, qlinear, quantized, rotary
-from irc.frontend.onnx.contrib.rows import Row
+from irc.frontend.onnx.contrib.table import Row
 
 __all__ = ["ROWS", "Row"]
 

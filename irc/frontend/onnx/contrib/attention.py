@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irc.frontend.onnx.contrib.body import FAR, Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 
 
 def heads(b: Body, x: str, count: int) -> str:

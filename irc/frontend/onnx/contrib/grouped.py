@@ -5,7 +5,7 @@ from __future__ import annotations
 from irc.frontend.onnx.contrib import rotary
 from irc.frontend.onnx.contrib.attention import attend, heads
 from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 
 _UNSUPPORTED = {
     "kv_cache_bit_width": 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 
 _PARAMETERS = ("alpha", "beta")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 
 Compute = Callable[..., str]
 """From a body and the names of real operands to that of the result."""

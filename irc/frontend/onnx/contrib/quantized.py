@@ -6,7 +6,7 @@ import numpy as np
 
 from irc.frontend.onnx.contrib.attention import COMMON, of_one
 from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 from irc.ir.types import DType
 
 

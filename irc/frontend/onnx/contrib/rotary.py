@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.frontend.onnx.contrib.body import FAR, Body
-from irc.frontend.onnx.contrib.rows import Row, row
+from irc.frontend.onnx.contrib.table import Row, row
 
 
 def rotated(b: Body, x: str, positions: str, cos: str, sin: str, interleaved: int) -> str:

@@ -1,4 +1,4 @@
-"""Col2Im: blocks back into an image; and Det."""
+"""Col2Im: blocks back into an image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, ints, is_half
+from irc.runtime.kernels.support import Array, c_order, check_size, ints
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -47,18 +47,5 @@ def col2im(node: Node) -> Kernel:
             sums[(..., *at)] += columns[:, :, tap]
             pace()
         return c_order(sums[(..., *(slice(pads[i], pads[i] + s) for i, s in enumerate(sizes)))])
-
-    return run
-
-
-@kernel("onnx::Det")
-def det(node: Node) -> Kernel:
-    """Determinants of the matrices in the last two axes."""
-
-    def run(x: Array) -> Array:
-        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise Error("IRC421", f"the last two axes of the input, of shape {list(x.shape)}, must have one size")
-        wide = x.astype(np.float32) if is_half(x.dtype) else x
-        return np.asarray(np.linalg.det(wide), x.dtype)
 
     return run
