@@ -187,7 +187,12 @@ class Updates(Queries):
 
     def refresh(self) -> None:
         """The graph has changed beyond what the updates can tell: analyse it again as a whole."""
+        self._declared_unknown = {v: None for v in self._declared_unknown if self._stands(v.block)}
         self._solve_again()
+
+    def declares_unknown(self) -> bool:
+        """Whether values of the graph were declared unknown: what only looks at the graph does not know that."""
+        return bool(self._declared_unknown)
 
     def tighten(self) -> None:
         """Drop what is left of erased nodes, so that every query answers as after a rebuild."""

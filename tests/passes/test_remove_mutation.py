@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irc.alias import analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
 from irc.passes import PassContext, PassManager, RemoveMutation
@@ -755,3 +756,39 @@ def test_long_chains_are_linear():
     report = PassManager("remove-mutation").run(graph)
     assert report.stats["remove-mutation.removed"] == 3000
     assert kinds(graph) == ["clone", *["neg"] * 3000]
+
+
+def test_writes_stay_where_unknown_code_may_look():
+    """What the pass in-place would make again is not taken back then: copies of the graph do not know of it."""
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %y : Float(2, 3) = onnx::Relu_(%a)
+  %z : Float(2, 3) = onnx::Exp(%y)
+  return (%z)
+""")
+    for unknown in (True, False):
+        program = graph.copy()
+        ctx = PassContext(program.module)
+        db = ctx.alias_db(program)
+        if unknown:
+            db.set_wildcard(program.value("y"))
+        RemoveMutation().run(program, ctx)
+        assert ("Relu_" in kinds(program)) is unknown
+        db.check()
+
+
+def test_declarations_of_values_that_are_gone_are_gone():
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = onnx::Softmax(%x)
+  %b : Float(2, 3) = onnx::Exp(%a)
+  return (%a)
+""")
+    db = analyze(graph)
+    node = graph.value("b").node
+    db.set_wildcard(graph.value("b"))
+    node.erase()
+    db.refresh()
+    assert not db.declares_unknown()
+    db.check()

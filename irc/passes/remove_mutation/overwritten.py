@@ -22,6 +22,8 @@ _ROUNDS = 2
 
 def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
     """Make those of ``nodes`` functional that ``in-place`` could make from that; return how many."""
+    if ctx.alias_db(graph).declares_unknown():
+        return 0  # unknown code may look, and copies of the graph do not say so
     candidates = [node for node in nodes if len(node.outputs) == 1 and functional_kind(node) is not None]
     names = {node.output.name for node in candidates}
     for _ in range(_ROUNDS):
