@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from irc.ir.types import DType
 from irc.peer_errors import reason
 from irc.peer_faults import (
     FIRST_RIGHT_OPSET,
@@ -72,7 +75,32 @@ def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
         return runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
     ready = _foreign(session)
-    return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
+    return lambda feeds, names: _foreign(lambda: run_session(ready, feeds, names))
+
+
+def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> Sequence[Any]:
+    """What an ``InferenceSession`` of ONNX Runtime gives for the outputs of these names, or for all.
+
+    Of arrays whose element types NumPy has no name for (bfloat16, float8, 4-bit integers) it is told the ONNX type.
+    """
+    foreign = {name for name, value in feeds.items() if _is_foreign(value)}
+    if not foreign:
+        return session.run(names, feeds)
+    from onnxruntime import OrtValue
+
+    make: Any = OrtValue
+    values = {
+        name: make.ortvalue_from_numpy_with_onnx_type(value, DType.from_numpy(value.dtype).onnx)
+        if name in foreign
+        else make.ortvalue_from_numpy(value)
+        for name, value in feeds.items()
+    }
+    wanted = names or [output.name for output in session.get_outputs()]
+    return [value.numpy() for value in session.run_with_ort_values(wanted, values)]
+
+
+def _is_foreign(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and type(value.dtype).__module__ != "numpy.dtypes"  # type: ignore[reportUnknownMemberType]
 
 
 def reference(proto: ModelProto, folder: str) -> Runner:

@@ -530,3 +530,19 @@ def test_inputs_of_more_dimensions_than_numpy_has_are_refused() -> None:
     compiled = irc.compile(model([node("Relu", "x", "y")], {"x": [1] * 65}, ["y"]))
     with pytest.raises(Error, match=r"IRC102: input 'x': .*65 dimensions; at most 64"):
         seeded_inputs(compiled.inputs, 0)
+
+
+@pytest.mark.parametrize("element", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+def test_onnx_runtime_is_asked_about_types_that_numpy_has_no_name_for(element: str) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["f", "w"], ["y"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", getattr(TensorProto, element), [4]),
+        helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    result = check_model(irc.compile(proto), proto)
+    assert result.oracle == "ONNX Runtime" and not result.unable
