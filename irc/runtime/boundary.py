@@ -22,6 +22,7 @@ from irc.ir.ops.made_bytes import object_bytes
 from irc.runtime.execution import Counters
 from irc.runtime.guards.bounds import CURRENT, check_bytes
 from irc.runtime.kernels.support import check_size
+from irc.runtime.layouts import copy_as_it_lies
 from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.results import Path, element
 from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, rebuild
@@ -231,7 +232,7 @@ def _read_only(array: Array) -> Array:
 def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") -> Array:
     check_size(array.shape, array.dtype)
     try:
-        copied = array.copy(order)
+        copied = copy_as_it_lies(array) if order == "K" else array.copy(order)
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
         raise Error("IRC403", f"out of memory: {error}") from None
     counters.copies += 1

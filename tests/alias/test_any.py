@@ -176,3 +176,23 @@ graph(%x : Tensor, %u : Any):
     assert "%f" not in str(module.main)
     assert ctx.alias_db(module.main) is db
     db.check()
+
+
+@pytest.mark.parametrize(("kind", "results"), [("native_batch_norm", 3), ("batch_norm", 1), ("instance_norm", 1)])
+def test_what_a_normalisation_is_given_besides_may_be_what_results_go_to(kind: str, results: int) -> None:
+    of = {"native_batch_norm": "%no, %h, %h", "batch_norm": "%no, %h, %h, %no", "instance_norm": "%no, %h, %h, %no"}
+    names = ", ".join(f"%y{i} : Tensor" for i in range(results))
+    outs = "".join(f", %o{i}" for i in range(results))
+    made = "".join(f"  %o{i} : Tensor = aten::relu(%x)\n" for i in range(results))
+    text = f"""graph(%x : Tensor):
+  %no : bool = prim::Constant[value=False]()
+  %h : float = prim::Constant[value=0.5]()
+  %none : NoneType = prim::Constant()
+{made}  {names} = aten::{kind}(%x, %none, %none, %x, %x, {of[kind]}{{}})
+  return (%o0)
+"""
+    with_outs, without = (analyze(parse_graph(text.format(given))) for given in (outs, ""))
+    for i in range(results):
+        assert with_outs.has_writers(with_outs.graph.value(f"o{i}"))
+        assert with_outs.may_alias(with_outs.graph.value(f"y{i}"), with_outs.graph.value(f"o{i}"))
+        assert not without.has_writers(without.graph.value(f"o{i}"))

@@ -8,6 +8,7 @@ import pytest
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
+from irc.ir.ops import Effects, register
 from irc.passes import PassContext, PassManager, RemoveMutation
 from irc.runtime.plan import lower
 from tests.passes.helpers import assert_same_results, kinds, run_passes
@@ -792,3 +793,25 @@ graph(%x : Float(2, 3)):
     db.refresh()
     assert not db.declares_unknown()
     db.check()
+
+
+@pytest.mark.parametrize("argument", ["Tensor(a -> *)", "Tensor(a -> *)[]", "Tensor?(a -> *)"])
+def test_writes_to_what_unknown_code_knows_stay(argument):
+    """What it gives back afterwards shows them."""
+    name = f"test.known::Keep{len(argument)}"
+    register(f"{name}({argument} x) -> ()", effects=Effects.SIDE_EFFECT)
+    register("test.known::Recall() -> Tensor(*)", effects=Effects.SIDE_EFFECT)
+    taken = "%l" if "[]" in argument else "%v"
+    graph = parse_graph(f"""
+graph(%x : Float(3)):
+  %half : float = prim::Constant[value=0.5]()
+  %v : Tensor = aten::tanh(%x)
+  %l : Tensor[] = prim::ListConstruct(%v)
+  {name}({taken})
+  %w : Tensor = aten::mul_(%v, %half)
+  %r : Tensor = test.known::Recall()
+  return (%r)
+""")
+    report = run_passes(graph, "remove-mutation")
+    assert "mul_" in kinds(graph)
+    assert any("unknown code may know the memory" in note.reason for note in report.refusals)

@@ -11,9 +11,9 @@ from irc.ir.tensor import Tensor
 
 
 def _is_odd(node: Node) -> bool:
-    """Whether ``node`` lacks inputs or outputs that the rules here look at: then nothing is known of it."""
+    """Whether ``node`` has other inputs or outputs than the rules here look at: then nothing is known of it."""
     if node.kind in STATISTICS:
-        return len(node.inputs) <= TRAINING
+        return not TRAINING < len(node.inputs) <= STATISTICS[node.kind]  # further ones may be what results go to
     return not node.inputs or len(node.outputs) != 1
 
 
@@ -45,8 +45,8 @@ def _set_storage(rec: Recorder, node: Node) -> Steps | None:
     return None
 
 
-STATISTICS = frozenset({"aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm"})
-"""Operators whose running statistics are written or not as an argument says."""
+STATISTICS = {"aten::batch_norm": 9, "aten::instance_norm": 9, "aten::native_batch_norm": 8}
+"""Operators whose running statistics are written or not as an argument says, and how many arguments each takes."""
 
 TRAINING = 5
 """The position of that argument."""

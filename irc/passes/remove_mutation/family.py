@@ -79,6 +79,8 @@ class Family:
         for node in self.versions.around:
             _check_carrier(node)
         self._check_loose()
+        if db.may_be_known(root):
+            raise Refused("unknown code may know the memory, and show it")
 
     # -- members ---------------------------------------------------------
 

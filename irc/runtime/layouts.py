@@ -1,0 +1,30 @@
+"""Copies that lie in memory as their originals do, as far as a program can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irc.ir.storages import is_dense
+from irc.runtime.values import Array
+
+
+def copy_as_it_lies(array: Array) -> Array:
+    """A copy of which just those axes follow each other without a gap that do so in ``array``.
+
+    Whether flattening gives a view, through which a program then writes, depends on that. Gaps are of one element,
+    however large those of ``array`` are; so are steps of 0 and backwards, for elements have places of their own.
+    """
+    if array.flags.forc or is_dense(array):
+        return array.copy("K")
+    strides = [0] * array.ndim
+    extent, step = 1, array.itemsize  # of the copy, in elements; of the original: the stride that leaves no gap
+    axes = [i for i, size in enumerate(array.shape) if size > 1]
+    for i in sorted(axes, key=lambda i: (not array.strides[i], abs(array.strides[i]), -i)):
+        strides[i] = extent if array.strides[i] == step else extent + 1
+        step = array.strides[i] * array.shape[i]
+        extent = strides[i] * array.shape[i]
+    memory = np.empty(extent, array.dtype)
+    copy = as_strided(memory, array.shape, [n * array.itemsize for n in strides])
+    copy[...] = array
+    return copy
