@@ -276,11 +276,22 @@ def again(m: Maker) -> None:
             return
 
 
+def again_after_a_write(m: Maker) -> None:
+    """The same twice, of what is written in between, often through a view."""
+    x = m.tensor(lambda k: _is_float(k) and not k.frozen)
+    k = m.kind(x)
+    kind = m.pick(["aten::neg", "onnx::Abs", "aten::clone"])
+    m.emit(kind, [x], Tens(FLOAT, k.shape))
+    written = m.emit("onnx::Identity", [x], k) if m.flip() else x
+    m.emit("aten::add_", [written, m.number(1)], k)
+    m.emit(kind, [x], Tens(FLOAT, k.shape))
+
+
 STEPS: dict[str, tuple[Step, ...]] = {
     "branches": (branch, branch, choose),
     "loops": (loop, loop, swap, remember),
     "onnx loops": (onnx_loop,),
     "calls": (call,),
     "groups": (group,),
-    "again": (again, again),
+    "again": (again, again, again_after_a_write),
 }

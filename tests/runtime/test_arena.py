@@ -20,7 +20,7 @@ from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory import arena
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
-from tests.programs.generator import Program, dense
+from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, examples, expected
 from tests.runtime.helpers import PACKAGE, interrupted
@@ -713,7 +713,7 @@ def test_a_run_that_is_interrupted_leaves_the_model_usable(runs: int, files: str
 
 @pytest.mark.usefixtures("checked")
 @examples(100)
-@given(dense, cuts)
+@given(programs() | dense, st.just([]) | cuts)
 def test_random_programs_compute_the_same_in_planned_memory(program: Program, groups: list[Cut]) -> None:
     """Other inputs in each run, so that branches go other ways than when memory was planned."""
     regroup(program.module, groups)
