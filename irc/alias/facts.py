@@ -119,6 +119,8 @@ class Facts:
         wild_types: those locations -> that atom.
         escaped: locations that unknown code may hold.
         constants: name of a weight -> its location.
+        of_functions: value of a constant without name, in a function, and path inside of it -> its location: it is the
+            same memory in all calls.
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
         may_hold: whether there is anything but tensors: if not, nothing holds anything.
@@ -143,6 +145,7 @@ class Facts:
         self.wild_types: dict[Element, Type] = {}
         self.escaped: set[Element] = set()
         self.constants: dict[str, Element] = {}
+        self.of_functions: dict[tuple[Value, tuple[str, ...]], Element] = {}
         self.pointed_from: dict[Element, list[Element]] | None = None
         self.released: set[Element] = set()
         for _ in (NOTHING, ESCAPED, OUTSIDE):

@@ -19,12 +19,13 @@ from irc.alias import facts as f
 from irc.alias.condense import Condensed, components
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Inside, Site
 from irc.alias.locations import Kind
-from irc.alias.memory_types import has_memory
+from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.recorder import Noting, Recorder
 from irc.alias.write_index import WriteLog
 from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.value import Value
 
 _LARGEST = 2000
 """Elements a summary may have; a function with a larger one counts as opaque."""
@@ -261,7 +262,7 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
 
 
 def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
-    """The element of this call for one of the body's: unknown memory and weights are the same everywhere."""
+    """The element of this call for one of the body's: unknown memory and constants are the same everywhere."""
     body = summary.facts
     if e in body.unknown_of:
         return rec.unknown(body.unknown_of[e])
@@ -270,6 +271,13 @@ def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
     site = body.site(e)
     if site.kind is Kind.CONSTANT and isinstance(site.key, str):
         return rec.constant(site.key, site.type)
+    if site.kind is Kind.CONSTANT and isinstance(site.key, Value) and not may_hold(site.type):
+        place = site.key, site.path
+        found = rec.facts.of_functions.get(place)
+        if found is None:
+            inside = site.inside or Inside(f" in {summary.name}", None)
+            found = rec.facts.of_functions[place] = rec.facts.location(site._replace(inside=inside))
+        return found
     inner = "" if site.key is None or isinstance(site.key, str) else f".%{site.key.name}"
     key = node.outputs[0] if node.outputs else summary.name
     return rec.facts.location(

@@ -349,3 +349,32 @@ with prim::FusionGroup_0 = graph(%x : Tensor):
     )
     db = analyze(module.main)
     assert db.has_writers(module.main.value("x"))
+
+
+def test_a_constant_of_a_function_is_one_memory_in_all_calls() -> None:
+    module = parse_module("""
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %g : Function = prim::Constant[name="g"]()
+  %a : Float(2, 3), %p : Float(2, 3) = prim::CallFunction(%f, %x)
+  %b : Float(2, 3), %q : Float(2, 3) = prim::CallFunction(%f, %x)
+  %c : Float(2, 3) = prim::CallFunction(%g, %x)
+  return (%a, %b, %c, %p, %q)
+
+graph f(%x : Float(2, 3)):
+  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
+  %y : Float(2, 3) = aten::relu(%x)
+  return (%k, %y)
+
+graph g(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %k : Float(2, 3), %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  return (%k)
+""")
+    graph = module.main
+    db = analyze(graph)
+    a, b, c, p, q = map(graph.value, "abcpq")
+    assert db.may_alias(a, b) and db.may_alias(a, c) and db.may_alias(b, c)
+    assert not db.may_alias(p, q) and not db.may_alias(a, p)
+    assert "constant %k in f" in " ".join(map(str, db.locations(c)))
+    db.check()
