@@ -338,11 +338,14 @@ class _Live:
 
 
 def runtime_constant(value: Any) -> Any:
-    """A constant's value at run time: read-only arrays for tensors, lists that no one can change."""
+    """A constant's value at run time: read-only arrays for tensors, lists that no one can change.
+
+    Tensors without names are small, and memory of their node alone: that of another may hold the same one.
+    """
     if isinstance(value, Tensor):
         array = value.numpy()
-        if value.is_splat and value.nbytes <= _WRITE_OUT:
-            array = np.ascontiguousarray(array).reshape(array.shape)
+        if value.nbytes <= _WRITE_OUT if value.is_splat else not value.name:
+            array = np.array(array, order="C")
             array.flags.writeable = False
         return array
     if is_sequence(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Module, Value, parse_module, types
 from irc.ir.builder import Builder
+from irc.passes import PassManager
+from irc.runtime.plan import lower
 from tests.alias.helpers import nested
 from tests.alias.programs import TENSOR, choices, program
 
@@ -378,3 +381,24 @@ graph g(%x : Float(2, 3)):
     assert not db.may_alias(p, q) and not db.may_alias(a, p)
     assert "constant %k in f" in " ".join(map(str, db.locations(c)))
     db.check()
+
+
+@pytest.mark.parametrize("value", ["splat(-2.)", "tensor([1., 2., 3., 4., 5., 6.])"])
+def test_copies_of_a_constant_are_memory_of_their_own(value: str) -> None:
+    """Inlining makes nodes that hold one tensor: the memory of a constant without name is that of its node."""
+    module = parse_module(f"""
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Float(2, 3) = prim::CallFunction(%f, %x)
+  %b : Float(2, 3) = prim::CallFunction(%f, %x)
+  return (%a, %b)
+
+graph f(%x : Float(2, 3)):
+  %k : Float(2, 3) = prim::Constant[value={value}]()
+  return (%k)
+""")
+    for shared in (True, False):
+        found = lower(module.main).run([np.zeros((2, 3), np.float32)])
+        assert np.shares_memory(*found) is shared
+        assert analyze(module.main).may_alias(*module.main.outputs) is shared
+        PassManager("inline").run(module)
