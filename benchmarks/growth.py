@@ -159,11 +159,13 @@ def _in_a_fork(group: Callable[[_Turn], None]) -> dict[str, int]:
     receiver, sender = context.Pipe(duplex=False)
 
     def run() -> None:
+        gc.freeze()
         steps: dict[str, Any] = {}
         group(_Turn(steps, memory.Watch()))
         sender.send({name: step["bytes"] for name, step in steps.items()})
 
     child = context.Process(target=run)
+    gc.collect()  # the child must not take apart what others have left: it would wait for threads that it has not got
     child.start()
     sender.close()
     try:
