@@ -57,7 +57,7 @@ def test_refusals(refused, reason):
 def test_nodes_with_blocks_are_refused():
     given = node("onnx::Det", 1)
     given.blocks = [object()]
-    assert fallback.refusal(given) == "control flow has no kernel"
+    assert fallback.refusal(given) == "control flow has no kernel: in IR text it is prim::If, or prim::Loop"
 
 
 def test_every_operator_is_served_or_refused():
