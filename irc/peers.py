@@ -75,28 +75,40 @@ def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
         return runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
     ready = _foreign(session)
+    for output in ready.get_outputs():
+        if any(element in output.type for element in _UNREADABLE):
+            raise Unable(f"what it gives for {output.name!r}, a {output.type}, NumPy cannot read")
     return lambda feeds, names: _foreign(lambda: run_session(ready, feeds, names))
+
+
+_UNREADABLE = ("bfloat16", "float8", "float4", "int4", "int2")
 
 
 def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> Sequence[Any]:
     """What an ``InferenceSession`` of ONNX Runtime gives for the outputs of these names, or for all.
 
-    Of arrays whose element types NumPy has no name for (bfloat16, float8, 4-bit integers) it is told the ONNX type.
+    Of arrays whose element types NumPy has no name for (bfloat16, float8) it is told the ONNX type. Elements of less
+    than a byte lie otherwise there: `Unable`.
     """
     foreign = {name for name, value in feeds.items() if _is_foreign(value)}
     if not foreign:
         return session.run(names, feeds)
     from onnxruntime import OrtValue
 
+    if any(feeds[name].dtype.name in _SMALL for name in foreign):
+        raise Unable("elements of less than a byte cannot be given to it")
     make: Any = OrtValue
     values = {
-        name: make.ortvalue_from_numpy_with_onnx_type(value, DType.from_numpy(value.dtype).onnx)
+        name: make.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(value), DType.from_numpy(value.dtype).onnx)
         if name in foreign
-        else make.ortvalue_from_numpy(value)
+        else make.ortvalue_from_numpy(np.asarray(value, order="C"))
         for name, value in feeds.items()
     }
     wanted = names or [output.name for output in session.get_outputs()]
     return [value.numpy() for value in session.run_with_ort_values(wanted, values)]
+
+
+_SMALL = {"int4", "uint4", "int2", "uint2", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"}
 
 
 def _is_foreign(value: Any) -> bool:

@@ -546,3 +546,19 @@ def test_onnx_runtime_is_asked_about_types_that_numpy_has_no_name_for(element: s
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     result = check_model(irc.compile(proto), proto)
     assert result.oracle == "ONNX Runtime" and not result.unable
+
+
+def test_onnx_runtime_is_not_asked_for_what_numpy_cannot_read() -> None:
+    """It gives float8 as bytes, and takes integers of four bits two to a byte."""
+    for element, kind in (("FLOAT8E4M3FN", "Transpose"), ("INT4", "Cast")):
+        given, made = getattr(TensorProto, element), getattr(TensorProto, element if kind == "Transpose" else "FLOAT")
+        attributes = {} if kind == "Transpose" else {"to": TensorProto.FLOAT}
+        graph = helper.make_graph(
+            [helper.make_node(kind, ["x"], ["y"], **attributes)],
+            "g",
+            [helper.make_tensor_value_info("x", given, [4])],
+            [helper.make_tensor_value_info("y", made, [4])],
+        )
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        result = check_model(irc.compile(proto), proto)
+        assert result.oracle != "ONNX Runtime" and "ONNX Runtime" in result.unable
