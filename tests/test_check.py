@@ -86,6 +86,23 @@ def test_onnx_runtime_is_asked_what_the_nodes_say() -> None:
     assert result.oracle == "ONNX Runtime" and result.error == 0
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8e4m3fn", "float8e5m2", "int4", "uint4", "int2"])
+def test_onnx_runtime_is_asked_about_types_that_numpy_has_no_names_for(dtype: str) -> None:
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 13, opset_import: ["" : 25]>
+        g ({dtype}[3,5] x) => ({dtype}[5,3] y, float[5,3] z) {{ y = Transpose(x) z = Cast<to=1>(y) }}
+    """)
+    result = check_model(irc.compile(proto), proto)
+    assert (result.oracle, result.unable, result.error) == ("ONNX Runtime", {}, 0)
+
+
+def test_results_in_float8_are_no_bytes() -> None:
+    header = '<ir_version: 10, opset_import: ["" : 21]>'
+    proto = onnx.parser.parse_model(f"{header} g (float[3] x) => (float8e4m3fn[3] y) {{ y = Cast<to=17>(x) }}")
+    result = check_model(irc.compile(proto), proto)
+    assert (result.oracle, result.error) == ("ONNX Runtime", 0)
+
+
 def rounding(dtype: type, output: str = "y", step: float = 0.02, op_type: str = "Add") -> onnx.ModelProto:
     """What interpolation of quantized numbers makes often lies in the middle of two, and is one of them then."""
     nodes = [

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
@@ -453,6 +454,15 @@ def test_bench(irc: Command) -> None:
     assert re.fullmatch(line.format("irc"), irc("bench", "m.onnx", "--runs", "1", "--against", "none").out)
     irc("compile", "m.onnx", "-o", "m.irc")
     assert re.fullmatch(line.format("irc"), irc("bench", "m.irc", "--runs", "1").out)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8e4m3fn", "int4"])
+def test_bench_of_types_that_numpy_has_no_names_for(irc: Command, dtype: str) -> None:
+    text = f'<ir_version: 13, opset_import: ["" : 25]> g ({dtype}[3] x) => ({dtype}[3] y) {{ y = Transpose(x) }}'
+    irc.write("m.onnx", onnx.parser.parse_model(text))
+    result = irc("bench", "m.onnx", "--runs", "1", "--against", "onnxruntime")
+    assert result.status == 0, result
+    assert re.search(r"^onnxruntime +[\d.]+ ms", result.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
