@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from onnx import ModelProto
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
@@ -35,28 +34,10 @@ def _reference(model: ModelProto) -> Run:
 
 
 def _onnx_runtime(model: ModelProto) -> Run:
-    import onnxruntime as ort
+    from irc.peers import onnxruntime_session, run_session
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    types = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
-    names, outputs = _inputs(model), [o.name for o in session.get_outputs()]
-
-    def value(name: str, given: Any) -> Any:
-        # NumPy knows no bfloat16, float8 or 4-bit integers: those go by OrtValue, which is told the type.
-        is_foreign = isinstance(given, np.ndarray) and type(given.dtype).__module__ != "numpy.dtypes"
-        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(given, types[name]) if is_foreign else given
-
-    def run(inputs: Sequence[Any]) -> Sequence[Any]:
-        feeds = {name: value(name, x) for name, x in zip(names, inputs, strict=False)}
-        if not any(isinstance(x, ort.OrtValue) for x in feeds.values()):
-            return session.run(outputs, feeds)
-        given = {k: x if isinstance(x, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(x) for k, x in feeds.items()}
-        return [x.numpy() for x in session.run_with_ort_values(outputs, given)]
-
-    return run
+    session, names = onnxruntime_session(model, threads=1), _inputs(model)
+    return lambda inputs: run_session(session, dict(zip(names, inputs, strict=False)))
 
 
 CONTENDERS: Mapping[str, Callable[[ModelProto], Run]] = {

@@ -25,6 +25,7 @@ from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
+from tests.elsewhere import run_onnxruntime
 
 GRAPH = """graph(%x : Float(2, 3)):
   %axes : Long(1) = prim::Constant[value=tensor([0])]()
@@ -68,8 +69,7 @@ def test_compile_writes_onnx(irc: Command, x: np.ndarray) -> None:
     written = onnx.load("out.onnx")
     onnx.checker.check_model("out.onnx", full_check=True)
     assert {p.key for p in written.metadata_props} >= {"irc.version", "irc.pipeline"}
-    session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"x": x})
+    (found,) = run_onnxruntime("out.onnx", {"x": x})
     np.testing.assert_allclose(found, small_result(x), rtol=1e-5)
 
 

@@ -17,33 +17,10 @@ class Unable(Exception):
 
 def onnx_runtime(model: onnx.ModelProto) -> Run:
     """ONNX Runtime as it is, with its own optimisations."""
-    import onnxruntime as ort
+    from irc.peers import onnxruntime_session, run_session
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    types = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
-    outputs = [entry.name for entry in session.get_outputs()]
-
-    def run(feeds: dict[str, Any]) -> list[Any]:
-        foreign = {name for name, value in feeds.items() if _is_foreign(value)}
-        if not foreign:
-            return list(session.run(outputs, feeds))
-        values = {
-            name: ort.OrtValue.ortvalue_from_numpy_with_onnx_type(value, types[name])
-            if name in foreign
-            else ort.OrtValue.ortvalue_from_numpy(value)
-            for name, value in feeds.items()
-        }
-        return [value.numpy() for value in session.run_with_ort_values(outputs, values)]
-
-    return run
-
-
-def _is_foreign(value: Any) -> bool:
-    """Whether NumPy has no such type itself: bfloat16, float8, 4-bit integers."""
-    return isinstance(value, np.ndarray) and type(value.dtype).__module__ != "numpy.dtypes"
+    session = onnxruntime_session(model, threads=1)
+    return lambda feeds: run_session(session, feeds)
 
 
 def reference(model: onnx.ModelProto) -> Run:
