@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 
+from irc.peers import onnxruntime_session
+
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 Optimize = Callable[[onnx.ModelProto], onnx.ModelProto]
 Prepare = Callable[[onnx.ModelProto], Callable[[Feeds], Any]]
@@ -45,21 +47,15 @@ def _onnxoptimizer(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnxoptimizer.optimize(model)
 
 
-def _session(model: onnx.ModelProto, optimized: str = "") -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    if optimized:
-        options.optimized_model_filepath = optimized
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
-
-
 def session_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """What ONNX Runtime makes of a model: the file that it writes when asked to."""
+    import onnxruntime
+
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "optimized.onnx")
-        _session(model, path)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.optimized_model_filepath = path = str(Path(folder) / "optimized.onnx")
+        onnxruntime.InferenceSession(model.SerializeToString(), options)
         return onnx.load(path)
 
 
@@ -76,7 +72,7 @@ OPTIMIZERS: dict[str, Optimize] = {
 }
 """Package -> what optimises a model with it."""
 
-SESSIONS: dict[str, Callable[[onnx.ModelProto], Any]] = {"onnxruntime": _session}
+SESSIONS: dict[str, Callable[[onnx.ModelProto], Any]] = {"onnxruntime": onnxruntime_session}
 """Package -> what makes a model ready to run, as ``irc.compile`` does."""
 
 PROGRAMS = {"onnxslim": "onnxslim", "onnxsim": "onnxsim"}
@@ -84,7 +80,7 @@ PROGRAMS = {"onnxslim": "onnxslim", "onnxsim": "onnxsim"}
 
 
 def _onnxruntime(model: onnx.ModelProto) -> Callable[[Feeds], Any]:
-    session = _session(model)
+    session = onnxruntime_session(model)
     return lambda feeds: session.run(None, dict(feeds))
 
 

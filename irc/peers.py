@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from irc.ir.types import DType
+from irc.ort_values import from_ort, is_foreign, to_ort
 from irc.peer_errors import reason
 from irc.peer_faults import (
     FIRST_RIGHT_OPSET,
@@ -47,6 +45,49 @@ def read(source: ModelProto | str | Path) -> tuple[ModelProto, str]:
     return proto, str(path.absolute().parent)
 
 
+def onnxruntime_session(
+    model: ModelProto | str | Path, folder: str = "", optimised: bool = True, threads: int = 0
+) -> Any:
+    """A session of ONNX Runtime on the processor that logs nothing, for `run_session`.
+
+    Args:
+        model: the model or its file, next to which its external data is looked for.
+        folder: where the external data of a model that is no file lies, if it has some.
+        optimised: whether nodes may be fused; else they run one by one.
+        threads: how many share the work of an operator; 0: one for each core.
+
+    Raises whatever ONNX Runtime does.
+    """
+    import onnxruntime
+
+    runtime: Any = onnxruntime  # it ships no types
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    if not optimised:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if folder:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+    source = str(model) if isinstance(model, str | Path) else model.SerializeToString()
+    return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
+    """The outputs of these names, or all: arrays as irc has them, of ml_dtypes where NumPy has no such type (bfloat16).
+
+    Raises whatever ONNX Runtime does: also if an output is of such a type, and an input is a list or has strings.
+    """
+    types = {output.name: output.type for output in session.get_outputs()}
+    asked = list(types) if names is None else list(names)
+    given = {name: to_ort(value) for name, value in feeds.items()}
+    if not any(is_foreign(types.get(name, "")) for name in asked):
+        return session.run(asked, given)
+    from onnxruntime import OrtValue
+
+    values = {n: v if isinstance(v, OrtValue) else OrtValue.ortvalue_from_numpy(v) for n, v in given.items()}
+    return [from_ort(value) for value in session.run_with_ort_values(asked, values)]
+
+
 def onnxruntime(proto: ModelProto, folder: str) -> Runner:
     """ONNX Runtime, on the processor, as fast as it is, for models that it is known to compute right."""
     return _onnxruntime(proto, folder, optimised=True)
@@ -61,58 +102,8 @@ def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:
     _check_no_fault(proto, IN_ONNXRUNTIME)
-
-    def session() -> Any:
-        import onnxruntime
-
-        runtime: Any = onnxruntime  # it ships no types
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4
-        if not optimised:
-            options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        if folder:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
-        return runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-    ready = _foreign(session)
-    for output in ready.get_outputs():
-        if any(element in output.type for element in _UNREADABLE):
-            raise Unable(f"what it gives for {output.name!r}, a {output.type}, NumPy cannot read")
+    ready = _foreign(lambda: onnxruntime_session(proto, folder, optimised))
     return lambda feeds, names: _foreign(lambda: run_session(ready, feeds, names))
-
-
-_UNREADABLE = ("bfloat16", "float8", "float4", "int4", "int2")
-
-
-def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> Sequence[Any]:
-    """What an ``InferenceSession`` of ONNX Runtime gives for the outputs of these names, or for all.
-
-    Of arrays whose element types NumPy has no name for (bfloat16, float8) it is told the ONNX type. Elements of less
-    than a byte lie otherwise there: `Unable`.
-    """
-    foreign = {name for name, value in feeds.items() if _is_foreign(value)}
-    if not foreign:
-        return session.run(names, feeds)
-    from onnxruntime import OrtValue
-
-    if any(feeds[name].dtype.name in _SMALL for name in foreign):
-        raise Unable("elements of less than a byte cannot be given to it")
-    make: Any = OrtValue
-    values = {
-        name: make.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(value), DType.from_numpy(value.dtype).onnx)
-        if name in foreign
-        else make.ortvalue_from_numpy(np.asarray(value, order="C"))
-        for name, value in feeds.items()
-    }
-    wanted = names or [output.name for output in session.get_outputs()]
-    return [value.numpy() for value in session.run_with_ort_values(wanted, values)]
-
-
-_SMALL = {"int4", "uint4", "int2", "uint2", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"}
-
-
-def _is_foreign(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and type(value.dtype).__module__ != "numpy.dtypes"  # type: ignore[reportUnknownMemberType]
 
 
 def reference(proto: ModelProto, folder: str) -> Runner:

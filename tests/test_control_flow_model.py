@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnx.parser
-import onnxruntime
 import pytest
 
 import irc
 from irc.passes import create_instruments
+from irc.peers import onnxruntime_session
 
 MODEL = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
@@ -66,7 +66,7 @@ PASSES = ["none", "default", "inline", "inline,fuse", "cse,dce", "inline,(canoni
 @pytest.fixture(scope="module")
 def oracle():
     onnx.checker.check_model(MODEL)
-    return onnxruntime.InferenceSession(MODEL.SerializeToString())
+    return onnxruntime_session(MODEL)
 
 
 @pytest.fixture(scope="module", params=[*PASSES, "loaded"])

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.errors import Error
-
-
-def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+from irc.peers import onnxruntime_session
 
 
 def with_activations(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -37,7 +30,7 @@ def test_seeded_weights_make_a_bundled_model_a_real_function(name: str) -> None:
     is_classifier = model.graph.node[-1].op_type == "Softmax"
 
     feeds = [seeded_inputs(model, seed) for seed in (1, 2)]
-    run = session(with_activations(model)).run
+    run = onnxruntime_session(with_activations(model), threads=1).run
     (first, *activations), (second, *_) = (run(None, feed) for feed in feeds)
 
     for values in (first, *activations):
@@ -51,7 +44,7 @@ def test_seeded_weights_make_a_bundled_model_a_real_function(name: str) -> None:
 def test_the_models_as_shipped_are_constant_functions() -> None:
     """Why `randomize_weights` exists."""
     model = bundled_model("squeezenet")
-    run = session(model).run
+    run = onnxruntime_session(model, threads=1).run
     first, second = (run(None, seeded_inputs(model, seed))[0] for seed in (1, 2))
     np.testing.assert_array_equal(first, second)
 

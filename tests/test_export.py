@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 import irc
 from irc.ir import Module, parse_graph, parse_module
+from irc.peers import onnxruntime_session
 
 CALLS = """
 graph(%x : Float(2)):
@@ -31,7 +31,7 @@ X = np.array([0.5, -1.0], np.float32)
 
 
 def run(path: Path, x: np.ndarray = X) -> np.ndarray:
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(path)
     (result,) = session.run(None, {session.get_inputs()[0].name: x})
     return np.asarray(result)
 

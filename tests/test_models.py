@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import irc
@@ -18,7 +17,9 @@ from irc.fuser.policy import ANCHORS, operators
 from irc.fuser.subgraph import is_group
 from irc.oracles import values_of
 from irc.passes import create_instruments
+from irc.peers import onnxruntime_session
 from tests.counting import analyses
+from tests.elsewhere import run_onnxruntime
 
 SEEDS = (1, 2)
 RTOL, ATOL = 1e-3, 1e-5  # the second relative to the largest element
@@ -32,10 +33,7 @@ MODELS["yolov3 with batch normalisation"] = lambda: build(image_size=96, width_d
 def session(name: str) -> tuple[onnx.ModelProto, Any]:
     session.cache_clear()  # one model at a time: some take half a gigabyte
     model = MODELS[name]()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return model, onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return model, onnxruntime_session(model, threads=1)
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -84,11 +82,8 @@ def test_every_intermediate_value(name, passes):
     shared = [n for n in names if n in computed]
     assert len(shared) > 0.9 * len(names), "values keep their names"
     extended.graph.output.extend(onnx.ValueInfoProto(name=n) for n in shared if n not in outputs)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    oracle = onnxruntime.InferenceSession(extended.SerializeToString(), options)
     feeds = seeded_inputs(model, 3)
-    expected = dict(zip(shared, oracle.run(shared, feeds)))
+    expected = dict(zip(shared, run_onnxruntime(extended, feeds, shared)))
     found = values_of(compiled.graph, feeds, shared)
     for value in shared:
         assert_same(found[value], expected[value])

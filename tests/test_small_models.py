@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
-import onnxruntime
 import pytest
 
 import irc
+from tests.elsewhere import run_onnxruntime
 
 f32 = np.float32
 
@@ -92,8 +92,7 @@ MODELS: dict[str, tuple[int, str, dict[str, Any]]] = {
 def test_small_models(name: str, passes: str) -> None:
     opset, text, feeds = MODELS[name]
     model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g {text}')
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    (expected,) = session.run(None, feeds)
+    (expected,) = run_onnxruntime(model, feeds)
     found = irc.compile(model, passes).run(feeds)["y"]
     assert isinstance(found, np.ndarray)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)

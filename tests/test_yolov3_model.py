@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 from benchmarks.yolov3 import build
+from tests.elsewhere import run_onnxruntime
 
 # What torch.onnx.export(YOLOv3, dynamo=False, opset_version=17) gives.
 EXPORTED = Counter(
@@ -52,9 +52,7 @@ def run(model: onnx.ModelProto, x: np.ndarray, *more: str) -> list[np.ndarray]:
     extended = onnx.ModelProto()
     extended.CopyFrom(model)
     extended.graph.output.extend(onnx.ValueInfoProto(name=name) for name in more)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(extended.SerializeToString(), options).run(None, {"images": x})
+    return run_onnxruntime(extended, {"images": x})
 
 
 def images(seed: int) -> np.ndarray:

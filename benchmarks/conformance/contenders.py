@@ -7,8 +7,6 @@ from typing import Any
 
 from onnx import ModelProto
 
-from irc.peers import run_session
-
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -36,13 +34,9 @@ def _reference(model: ModelProto) -> Run:
 
 
 def _onnx_runtime(model: ModelProto) -> Run:
-    import onnxruntime as ort
+    from irc.peers import onnxruntime_session, run_session
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = _inputs(model)
+    session, names = onnxruntime_session(model, threads=1), _inputs(model)
     return lambda inputs: run_session(session, dict(zip(names, inputs, strict=False)))
 
 

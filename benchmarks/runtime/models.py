@@ -29,6 +29,7 @@ from benchmarks.race import IRC, race
 from benchmarks.results import Row, Samples, against_peers
 from benchmarks.yolov3 import build
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
+from irc.peers import onnxruntime_session
 from irc.runtime.profiles.profile import Profile
 
 NAMES = ("yolov3", *BUNDLED)
@@ -93,13 +94,12 @@ class PeerProfile:
     def __init__(self, model: onnx.ModelProto, folder: str) -> None:
         import onnxruntime
 
-        serialized = model.SerializeToString()
+        self._plain = onnxruntime_session(model)
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        self._plain = onnxruntime.InferenceSession(serialized, options)
+        options.log_severity_level = 4
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder) / "profile")
-        self._followed = onnxruntime.InferenceSession(serialized, options)
+        self._followed = onnxruntime.InferenceSession(model.SerializeToString(), options)
 
     def plain(self, feeds: Mapping[str, Any]) -> list[Any]:
         """A run that nobody follows."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
@@ -24,6 +25,7 @@ from irc.runtime.execution import Counters
 from irc.runtime.profiles.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
+from tests.elsewhere import run_onnxruntime
 
 GRAPH = """graph(%x : Float(2, 3)):
   %axes : Long(1) = prim::Constant[value=tensor([0])]()
@@ -67,8 +69,7 @@ def test_compile_writes_onnx(irc: Command, x: np.ndarray) -> None:
     written = onnx.load("out.onnx")
     onnx.checker.check_model("out.onnx", full_check=True)
     assert {p.key for p in written.metadata_props} >= {"irc.version", "irc.pipeline"}
-    session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"x": x})
+    (found,) = run_onnxruntime("out.onnx", {"x": x})
     np.testing.assert_allclose(found, small_result(x), rtol=1e-5)
 
 
@@ -453,6 +454,15 @@ def test_bench(irc: Command) -> None:
     assert re.fullmatch(line.format("irc"), irc("bench", "m.onnx", "--runs", "1", "--against", "none").out)
     irc("compile", "m.onnx", "-o", "m.irc")
     assert re.fullmatch(line.format("irc"), irc("bench", "m.irc", "--runs", "1").out)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8e4m3fn", "int4"])
+def test_bench_of_types_that_numpy_has_no_names_for(irc: Command, dtype: str) -> None:
+    text = f'<ir_version: 13, opset_import: ["" : 25]> g ({dtype}[3] x) => ({dtype}[3] y) {{ y = Transpose(x) }}'
+    irc.write("m.onnx", onnx.parser.parse_model(text))
+    result = irc("bench", "m.onnx", "--runs", "1", "--against", "onnxruntime")
+    assert result.status == 0, result
+    assert re.search(r"^onnxruntime +[\d.]+ ms", result.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

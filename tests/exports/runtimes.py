@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from irc.peers import run_session
-
 Run = Callable[[dict[str, Any]], list[Any]]
 
 
@@ -19,13 +17,10 @@ class Unable(Exception):
 
 def onnx_runtime(model: onnx.ModelProto) -> Run:
     """ONNX Runtime as it is, with its own optimisations."""
-    import onnxruntime as ort
+    from irc.peers import onnxruntime_session, run_session
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return lambda feeds: list(run_session(session, feeds))
+    session = onnxruntime_session(model, threads=1)
+    return lambda feeds: run_session(session, feeds)
 
 
 def reference(model: onnx.ModelProto) -> Run:

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
 from irc.ir import parse_module
+from irc.peers import onnxruntime_session
 from irc.runtime.model import CompiledModel
+from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import CONTROL, from_nodes, infos, parse
 
 
 def check(model: onnx.ModelProto, *runs: dict[str, Any]) -> None:
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(model)
     compiled = CompiledModel(import_model(model))
     for feeds in runs:
         expected = session.run(None, feeds)
@@ -54,8 +55,8 @@ def test_maps(labels: dict[str, Any]) -> None:
     written = export_model(module)
     onnx.checker.check_model(written, full_check=True)
     x = numbers(2, 3)
-    expected = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})
-    assert ort.InferenceSession(written.SerializeToString()).run(None, {"x": x}) == expected
+    expected = run_onnxruntime(model, {"x": x})
+    assert run_onnxruntime(written, {"x": x}) == expected
     for source in (module, again, import_model(written)):
         assert CompiledModel(source).run({"x": x}) == {"y": expected[0]}
 

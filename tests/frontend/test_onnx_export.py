@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from irc.ir import Module, parse_graph, parse_module, structurally_equal
 from irc.ir.ops.onnx_defs import newest_opset
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import find_binder
+from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import from_nodes, model
 from tests.frontend.test_functions import with_functions
 
@@ -40,11 +40,7 @@ def from_text(text: str) -> Module:
 
 
 def run(proto: onnx.ModelProto, **feeds: Any) -> list[Any]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
+    return run_onnxruntime(proto, feeds)
 
 
 def assert_same(before: onnx.ModelProto, after: onnx.ModelProto, **feeds: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -16,6 +15,7 @@ import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model, files, save_model, weights
 from irc.ir import Module
+from tests.elsewhere import run_onnxruntime
 
 WEIGHTS = {"a": 4, "b": 100, "c": 1, "d": 300_000, "e": 7}
 
@@ -46,9 +46,8 @@ def external(proto: onnx.ModelProto) -> dict[str, dict[str, str]]:
 def check(path: Path) -> None:
     """The model is valid, and computes what it should."""
     onnx.checker.check_model(str(path), full_check=True)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     wanted = sum(np.arange(n, dtype=np.float32).sum() for n in WEIGHTS.values())
-    np.testing.assert_allclose(session.run(None, {})[0], wanted, rtol=1e-5)
+    np.testing.assert_allclose(run_onnxruntime(path, {})[0], wanted, rtol=1e-5)
     again = irc.compile(str(path)).run({})
     np.testing.assert_allclose(again["y"], wanted, rtol=1e-5)
     assert again["z"].tolist() == ["long"] * 40
@@ -108,8 +107,7 @@ def test_all_that_is_too_large_for_a_message_goes_beside_it(
     path = tmp_path / "m.onnx"
     save_model(source, path)
     assert set(external(onnx.load(path, load_external_data=False))) == set(names)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    np.testing.assert_array_equal(session.run(None, {})[0], sum(arrays.values()))
+    np.testing.assert_array_equal(run_onnxruntime(path, {})[0], sum(arrays.values()))
 
 
 def test_a_message_that_protobuf_does_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

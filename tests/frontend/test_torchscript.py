@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import numpy_helper
 
@@ -22,6 +21,7 @@ from irc.ir.objects import Strided
 from irc.passes import PassManager, create_instruments
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State
+from tests.elsewhere import run_onnxruntime
 from tests.runtime.helpers import interrupted
 
 DUMP = Path(__file__).parent.parent / "data" / "yolov3_torchscript.ir"
@@ -586,7 +586,7 @@ def yolov3_weights() -> dict[str, Any]:
 def test_yolov3_detects_what_onnx_runtime_does(passes: str) -> None:
     x = np.random.default_rng(1).random((1, 3, 64, 64), np.float32)
     onnx_model = build(image_size=64, width_divisor=16, batch_norm=True)
-    expected = onnxruntime.InferenceSession(onnx_model.SerializeToString()).run(None, {"images": x})[0]
+    expected = run_onnxruntime(onnx_model, {"images": x})[0]
     module = import_torchscript(DUMP.read_text(), yolov3_weights(), filename=DUMP.name)
     model = irc.compile(module, passes)
     np.testing.assert_allclose(model.run({"x": x})["output"], expected, rtol=1e-3, atol=1e-3)

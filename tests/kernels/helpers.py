@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 import irc.runtime.kernels  # noqa: F401  registers every family
 from irc.runtime.kernels.registry import find_binder
+from tests.elsewhere import run_onnxruntime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -166,13 +166,8 @@ def run_ort(
 
 def run_ort_model(model: onnx.ModelProto, inputs: Sequence[Any]) -> list[Any]:
     """Outputs of ``model`` by ONNX Runtime; ``inputs`` in the order of the graph's inputs."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [i.name for i in model.graph.input]
-    return list(session.run(None, dict(zip(names, inputs, strict=True))))
+    return run_onnxruntime(model, dict(zip(names, inputs, strict=True)), optimised=False)
 
 
 def since_version(op_type: str, opset: int, domain: str = "") -> int:

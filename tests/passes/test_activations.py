@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 import irc
+from tests.elsewhere import run_onnxruntime
 
 RNG = np.random.default_rng(0)
 
@@ -111,8 +111,7 @@ def run(model: irc.CompiledModel, x: np.ndarray) -> np.ndarray:
 
 
 def run_elsewhere(model: onnx.ModelProto | Path, x: np.ndarray) -> np.ndarray:
-    source = str(model) if isinstance(model, Path) else model.SerializeToString()
-    (found,) = onnxruntime.InferenceSession(source).run(None, {"x": x, "other": x / 2})
+    (found,) = run_onnxruntime(model, {"x": x, "other": x / 2})
     return found
 
 

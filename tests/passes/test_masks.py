@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from ml_dtypes import bfloat16
 from onnx import helper, numpy_helper
 
 import irc
+from tests.elsewhere import run_onnxruntime
 
 RNG = np.random.default_rng(0)
 KIND = "irc::masked_softmax"
@@ -70,8 +70,8 @@ def test_what_is_spelt_out_is_one_operator(opset: int, axis: int | None, tmp_pat
         expected = run(irc.compile(proto, "none"), x)
         assert not np.isnan(expected).any()
         np.testing.assert_array_equal(run(model, x), expected)
-        for source in (proto.SerializeToString(), str(path)):
-            (found,) = onnxruntime.InferenceSession(source).run(None, {"x": x})
+        for source in (proto, path):
+            (found,) = run_onnxruntime(source, {"x": x})
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 import irc
+from tests.elsewhere import run_onnxruntime
 
 WIDTH = 8
 RNG = np.random.default_rng(0)
@@ -82,10 +82,10 @@ def test_what_is_spelt_out_is_one_operator(
     assert kinds(irc.compile(path)) == [kind]
     for shape in ((2, 3, WIDTH), (1, 1, WIDTH), (0, 2, WIDTH)):
         x = (RNG.standard_normal(shape) * 3).astype(np.float32)
-        expected = only(onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x}))
+        expected = only(run_onnxruntime(proto, {"x": x}))
         for found in (
             only(model.run({"x": x}).values()),
-            only(onnxruntime.InferenceSession(path).run(None, {"x": x})),
+            only(run_onnxruntime(path, {"x": x})),
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 import irc
+from irc.peers import onnxruntime_session
+from tests.elsewhere import run_onnxruntime
 
 RNG = np.random.default_rng(0)
 
@@ -90,8 +91,8 @@ def test_what_is_spelt_out_is_one_copy(opset: int, changes: dict[str, Any], tmp_
         given = feeds(rows=rows)
         expected = run(irc.compile(proto, "none"), given)
         np.testing.assert_array_equal(run(model, given), expected)
-        for source in (proto.SerializeToString(), str(path)):
-            session = onnxruntime.InferenceSession(source)
+        for source in (proto, path):
+            session = onnxruntime_session(source)
             (found,) = session.run(None, {i.name: given[i.name] for i in session.get_inputs()})
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -171,7 +172,7 @@ def test_pairs_are_one_copy(opset: int, changes: dict[str, Any], dtype: type, tm
         expected = run(irc.compile(proto, "none"), given)
         np.testing.assert_array_equal(run(model, given), expected)
         if opset >= 13:  # ONNX Runtime computes no Neg of int64 or float16 that is older
-            (found,) = onnxruntime.InferenceSession(str(path)).run(None, {"x": given["x"], "other": given["other"]})
+            (found,) = run_onnxruntime(path, given)
             np.testing.assert_array_equal(found, expected)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper
 
 import irc
 from irc.ir import parse_graph
+from tests.elsewhere import run_onnxruntime
 
 BATCH, NEW, SIZE = 2, 2, 256
 HEADS = [(4, 4), (4, 2), (4, 1)]
@@ -79,7 +79,7 @@ def test_no_copy_of_keys_and_values_is_made(heads, mask, dtype, copies):
 )
 def test_results_are_the_operators(heads, mask, flat, dtype, attributes):
     model, feeds = attention(heads, 5, dtype, mask, flat, **attributes)
-    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    expected = run_onnxruntime(model, feeds)
     tolerance = 1e-4 if dtype == "float32" else 1e-2
     for passes in ("none", "default"):
         found = irc.compile(model, passes).run(feeds)

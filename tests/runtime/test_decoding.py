@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import irc
 from irc.frontend.onnx_export import export_model
 from irc.ir import parse_graph
+from irc.peers import onnxruntime_session
+from tests.elsewhere import run_onnxruntime
 
 HEADS, SIZE = 2, 4
 
@@ -73,7 +74,7 @@ def dummy_started() -> onnx.ModelProto:
 def test_a_decoder_may_begin_with_a_dummy_for_a_cache(passes, dummy):
     compiled = irc.compile(dummy_started(), passes)
     session = irc.Session(compiled, {"past": "present"}, capacity=4)
-    oracle = onnxruntime.InferenceSession(dummy_started().SerializeToString())
+    oracle = onnxruntime_session(dummy_started())
     past = np.empty(dummy, np.float32)
     for step in range(4):
         k = np.full((2, 2, 1, 4), step, np.float32)
@@ -131,7 +132,7 @@ def test_captured_caches_of_a_merged_decoder(saved, tmp_path):
         compiled.save(tmp_path / "merged.irc")
         compiled = irc.load(tmp_path / "merged.irc")
     session = irc.Session(compiled)
-    runtime = onnxruntime.InferenceSession(merged().SerializeToString())
+    runtime = onnxruntime_session(merged())
     past = np.empty((1, HEADS, 0, SIZE), np.float32)
     for step in range(40):
         x = np.full((1, HEADS, 1 if step else 7, SIZE), step, np.float32)
@@ -155,7 +156,5 @@ def test_onnx_out_says_concat():
         "x": np.ones((1, HEADS, 1, SIZE), np.float32),
         "past_0": np.zeros((1, HEADS, 3, SIZE), np.float32),
     }
-    for name, array in zip(
-        ("y", "present_0"), onnxruntime.InferenceSession(exported.SerializeToString()).run(None, feeds)
-    ):
+    for name, array in zip(("y", "present_0"), run_onnxruntime(exported, feeds)):
         np.testing.assert_array_equal(irc.compile(merged()).run(feeds)[name], array)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -15,6 +14,7 @@ from irc.frontend.onnx import import_model
 from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
+from irc.peers import onnxruntime_session
 
 HEADS, SHARED, SIZE, WORDS = 4, 2, 4, 11
 WIDTH, WIDER = HEADS * SIZE, 24
@@ -186,7 +186,7 @@ def steps(batch: int, padding: int) -> Iterator[dict[str, np.ndarray]]:
 @pytest.mark.parametrize("window", [None, 3])
 def test_steps_are_as_elsewhere(batch: int, padding: int, window: int | None) -> None:
     model = decoder(3, window)
-    compiled, other = irc.compile(model), onnxruntime.InferenceSession(model.SerializeToString())
+    compiled, other = irc.compile(model), onnxruntime_session(model)
     assert compiled.report.stats["canonicalize.product_of_shared_heads"] == 6
     session = irc.Session(compiled, capacity=16)
     names = [output.name for output in compiled.outputs]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
+from irc.peers import onnxruntime_session
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
 
@@ -110,7 +110,7 @@ def inputs(images: int, boxes: int, classes: int, seed: int, bias: float = 0.0) 
 def test_a_detector_is_right_for_several_shapes(passes: str) -> None:
     model = head()
     onnx.checker.check_model(model, full_check=True)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(model)
     compiled = irc.compile(model, passes)
     counts: list[int] = []
     for seed, (images, boxes, classes) in enumerate([(1, 20, 3), (2, 50, 4), (3, 7, 1), (1, 200, 10), (2, 1, 2)]):

@@ -6,13 +6,14 @@ from itertools import product
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
+from irc.peers import onnxruntime_session
+from tests.elsewhere import run_onnxruntime
 
 SIZE = 8
 PRESENT = ["present_0", "present_1"]
@@ -130,7 +131,7 @@ def same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
 def test_results_are_those_of_repeated_heads(kv, group, form, scale, fixed, runs):
     batch = runs[0][0] if fixed or form == "constant" else None
     model = decoder(kv, group, form, scale, batch)
-    others = onnxruntime.InferenceSession(model.SerializeToString())
+    others = onnxruntime_session(model)
     plain, found = irc.compile(model, "none"), irc.compile(model)
     assert found.report.stats.get("canonicalize.product_of_shared_heads", 0) == 2 * (group > 1)
     for run in runs:
@@ -230,5 +231,5 @@ def test_what_is_exported_runs_elsewhere(form, tmp_path):
     given_ = feeds(model, 2, 2, 3)
     irc.export(irc.compile(model), path := tmp_path / "model.onnx")
     expected = irc.compile(model, "none").run(given_)
-    found = onnxruntime.InferenceSession(path).run(None, given_)
+    found = run_onnxruntime(path, given_)
     same(dict(zip(expected, found, strict=True)), expected)

@@ -116,6 +116,8 @@ def serve_onnxruntime(pipe: Connection, folder: str) -> None:
     """Answer requests (bytes, feeds, names of outputs) until the pipe is closed; without names by onnx.reference."""
     import onnxruntime
 
+    from irc.peers import onnxruntime_session
+
     onnxruntime.set_default_logger_severity(4)
     path = Path(folder) / f"oracle-{id(pipe)}.onnx"
     limit_memory()
@@ -132,11 +134,7 @@ def serve_onnxruntime(pipe: Connection, folder: str) -> None:
                 answer.outcome = "ran"
                 pipe.send(answer)
                 continue
-            options = onnxruntime.SessionOptions()
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.intra_op_num_threads = 1
-            options.log_severity_level = 4
-            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            session = onnxruntime_session(path, optimised=False, threads=1)
             taken = {i.name for i in session.get_inputs()}
             found = session.run(names, {k: v for k, v in feeds.items() if k in taken})
             answer.results = dict(zip(names, found, strict=True))
