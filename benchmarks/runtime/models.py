@@ -28,8 +28,8 @@ from benchmarks import peers, results
 from benchmarks.race import IRC, race
 from benchmarks.results import Row, Samples, against_peers
 from benchmarks.yolov3 import build
+from irc.check.peers import onnxruntime_session
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
-from irc.peers import onnxruntime_session
 from irc.runtime.profiles.profile import Profile
 
 NAMES = ("yolov3", *BUNDLED)

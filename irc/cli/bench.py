@@ -110,7 +110,7 @@ def _peers(given: argparse.Namespace) -> list[str]:
 
 def _runner(name: str, path: str, feeds: dict[str, Any]) -> Runner:
     """A run of ``feeds`` by another runtime; that it cannot is an Error IRC331."""
-    from irc import peers
+    from irc.check import peers
 
     def told(action: Callable[[], Any]) -> Any:
         try:

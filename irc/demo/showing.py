@@ -8,9 +8,9 @@ import numpy as np
 
 import irc
 from irc.check import Tolerance, difference
+from irc.check.oracles import ask
 from irc.demo.models import bundled_model, seeded_inputs
 from irc.demo.weights import randomize_weights
-from irc.oracles import ask
 
 MODEL = "squeezenet"
 

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 import irc
 from irc.check import check_model
-from irc.peers import onnxruntime
+from irc.check.peers import onnxruntime
 from tests.frontend.contrib import check, contrib, random
 from tests.frontend.helpers import refused
 

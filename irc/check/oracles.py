@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc import peers
+from irc.check import peers
+from irc.check.peers import Unable
 from irc.ir import Graph, Module
 from irc.ir.types import DType
 from irc.loading import load_module
-from irc.peers import Unable
 from irc.runtime.model import CompiledModel
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irc.peer_errors import MOST, reason
+from irc.check.peer_errors import MOST, reason
 
 PLACE = "/onnxruntime_src/onnxruntime/core/graph/model.cc:256 "
 

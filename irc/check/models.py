@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from irc.check.oracles import Feeds, Oracle, Unable, ask, values_of
+from irc.check.tolerance import Tolerance, difference
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.fixed_sizes import sizes_text
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.ops import Effects, effects_of
-from irc.ir.types import DType, TensorType
-from irc.loading import load_module
-from irc.oracles import Feeds, Oracle, Unable, ask, values_of
-from irc.passes import PassManager
-from irc.passes.shapes import ShapeInference
+from irc.ir.types import TensorType
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
@@ -61,32 +56,6 @@ class CheckResult:
         return f"agrees with {self.oracle} on {many}{having}, off by {self.error:.1e} of the scale{others}"
 
 
-class Tolerance(NamedTuple):
-    """How far a result may be off: ``rtol`` of each element plus ``atol`` of the largest one.
-
-    Integers must be equal, those of ``rounded`` bits and less (quantised numbers) to the last place.
-    """
-
-    rtol: float = 1e-3
-    atol: float = 1e-5
-    rounded: int = 8
-
-    @staticmethod
-    def of(source: Any) -> Tolerance:
-        """What is to be expected of a model: if it computes in half precision, each operator may round otherwise.
-
-        Args:
-            source: the model as `irc.compile` takes it. What passes made of it is what is checked.
-        """
-        module, _ = load_module(source)
-        with suppress(Error):  # a branch that is never taken may not fit together: it says nothing of others
-            PassManager([ShapeInference()]).run(module)
-        nodes = [n for n in with_subgraphs(*module.graphs.values()) if n.kind != CONSTANT]
-        types = {v.type for v in (*module.main.inputs, *(v for n in nodes for v in n.outputs))}
-        coarsest = max((_LAST_PLACE.get(type.dtype, 0.0) for type in types), default=0.0)
-        return Tolerance(max(Tolerance().rtol, 4 * coarsest), max(Tolerance().atol, 4 * coarsest))
-
-
 _EXACT = Tolerance(0.0, 0.0, 0)
 _QUANTISED = Tolerance(rounded=16)
 
@@ -95,9 +64,6 @@ _QUANTISERS = {
     **dict.fromkeys(("onnx::DynamicQuantizeLinear", "onnx::QLinearConv", "onnx::QLinearMatMul", CALL), 8),
 }
 """What rounds real numbers to integers, and how many bits these have at most. (Others of the kind are calls.)"""
-
-_LAST_PLACE: dict[DType | None, float] = {DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-7}
-"""What the last place of numbers in half precision is, of the number."""
 
 
 def check_model(
@@ -209,49 +175,6 @@ def _error_after(rounded: Feeds, oracle: Oracle, feeds: Feeds, ours: Feeds, tole
     allowed = {name: _QUANTISED if name in rounded else tolerance for name in ours}
     error, wrong_output = _compared(ours, expected, allowed)
     return None if wrong or wrong_output else error
-
-
-def difference(found: Any, expected: Any, tolerance: Tolerance) -> tuple[float, bool]:
-    """Largest difference relative to the largest element, and whether all elements are within the tolerance.
-
-    Lists, maps and None compare by element; NaN equals NaN, infinities themselves.
-    """
-    if is_sequence(expected) and is_sequence(found):
-        pairs = [difference(f, e, tolerance) for f, e in zip(found, expected, strict=False)]
-        return max((p[0] for p in pairs), default=0.0), len(found) == len(expected) and all(p[1] for p in pairs)
-    if is_mapping(expected) and is_mapping(found):
-        keys = list(expected)
-        error, right = difference([found.get(k) for k in keys], [expected[k] for k in keys], tolerance)
-        return error, right and found.keys() == expected.keys()
-    if expected is None or found is None:
-        return 0.0, expected is found
-    return _array_difference(np.asarray(found), np.asarray(expected), tolerance)
-
-
-def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, bool]:
-    if a.shape != b.shape or not _same_type(a, b):
-        return float("inf"), False
-    if a.dtype.kind in "OUSTb" or a.size == 0:
-        return 0.0, bool(np.array_equal(a, b))
-    dtype = DType.from_numpy(a.dtype)
-    is_integer = dtype.is_integer  # NumPy's kinds do not tell, for int4 say
-    if is_integer and dtype.bits > tolerance.rounded and not np.array_equal(a, b):
-        gap = np.abs(a.astype(np.float64) - b.astype(np.float64)).max()
-        return float(gap / (np.abs(b.astype(np.float64)).max() or 1.0)), False
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    last_place = 1.0 if is_integer else 0.0
-    a, b = a.astype(wide), b.astype(wide)
-    finite = np.isfinite(b)
-    scale = float(np.abs(b[finite]).max(initial=0.0))
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
-        return float("inf"), False
-    gap = np.abs(a[finite] - b[finite])
-    allowed = tolerance.atol * scale + tolerance.rtol * np.abs(b[finite]) + last_place
-    return float(gap.max(initial=0.0)) / (scale or 1.0), bool((gap <= allowed).all())
-
-
-def _same_type(a: Array, b: Array) -> bool:
-    return a.dtype == b.dtype or (a.dtype.kind in "OUST" and b.dtype.kind in "OUST")
 
 
 def comparable(graph: Graph) -> list[Value]:

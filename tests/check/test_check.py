@@ -15,13 +15,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check import AT_ONCE, CheckResult, Tolerance, check_model, difference
+from irc.check import CheckResult, Tolerance, check_model, difference
+from irc.check.models import AT_ONCE
+from irc.check.oracles import oracles
+from irc.check.peers import exact_onnxruntime
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
-from irc.oracles import oracles
 from irc.passes.base import PassContext
-from irc.peers import exact_onnxruntime
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array
 from irc.seeded import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irc.ort_values import from_ort, is_foreign, to_ort
-from irc.peer_errors import reason
-from irc.peer_faults import (
+from irc.check.ort_values import from_ort, is_foreign, to_ort
+from irc.check.peer_errors import reason
+from irc.check.peer_faults import (
     FIRST_RIGHT_OPSET,
     IN_ONNXRUNTIME,
     IN_REFERENCE,
