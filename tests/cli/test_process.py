@@ -223,8 +223,7 @@ import os, signal, sys
 import irc.runtime.files.file
 from irc.cli import main
 ignored = len(sys.argv) > 1
-if ignored:
-    signal.signal({number}, signal.SIG_IGN)
+signal.signal({number}, signal.SIG_IGN if ignored else signal.SIG_DFL)  # nohup would have it ignored
 write = irc.runtime.files.file.write_tensor
 def ended(*arguments):
     os.kill(os.getpid(), {number})
