@@ -6,7 +6,7 @@ All tensors are 2 by 2, so that views of any kind keep the shape.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -159,31 +159,3 @@ def contents(what: Any, depth: int = 4) -> bytes:
     if isinstance(what, list | tuple):
         return b"[" + b",".join(contents(w, depth - 1) for w in what[:8]) + b"]" if depth else b"..."
     return repr(what).encode()
-
-
-def inside(what: Any) -> Iterator[Any]:
-    """``what`` and all objects it holds, numbers and strings not included."""
-    seen: set[int] = set()
-    pending = [what]
-    while pending:
-        w = pending.pop()
-        if id(w) in seen or isinstance(w, int | float | str | bool | None):
-            continue
-        seen.add(id(w))
-        yield w
-        if isinstance(w, dict):
-            pending += w.values()
-        elif isinstance(w, list | tuple):
-            pending += w
-
-
-def share(a: Any, b: Any) -> bool:
-    """Whether two objects are one, or two arrays overlap in memory."""
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return bool(np.shares_memory(a, b))
-    return a is b and not isinstance(a, int | float | str | bool | None)
-
-
-def hold_something_shared(a: Any, b: Any) -> bool:
-    """Whether anything in ``a`` is, or overlaps, anything in ``b``."""
-    return any(share(x, y) for x in inside(a) for y in inside(b))

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Node, Value
-from tests.alias.machine import Machine, contents, hold_something_shared, share
+from tests.alias.machine import Machine, contents
 from tests.alias.programs import choices, program, random_choices
+from tests.programs.interpreter import share, share_inside
 
 Pair = tuple[Value, Value]
 
@@ -31,7 +32,7 @@ class Checked(Machine):
                 assert self.db.may_alias(value, other), self._tell(value, other)
             elif other in self.visible:
                 assert not self.db.must_alias(value, other), self._tell(value, other)
-            if hold_something_shared(what, its):
+            if share_inside(what, its):
                 self.counts["held in common"] += 1
                 assert self.db.may_contain_alias(value, other), self._tell(value, other)
 

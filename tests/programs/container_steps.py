@@ -99,7 +99,7 @@ def extend(m: Maker) -> None:
 
 
 def join(m: Maker) -> None:
-    """All elements of a list, whose number is known only at run time, as one tensor; then one row of that."""
+    """All elements of a list, whose number is known only at run time, as one tensor; then some rows of that."""
     xs = m.find(lambda k: isinstance(k, Seq) and isinstance(k.elem, Tens) and k.elem.rank >= 1 and all(k.elem.shape))
     if xs is None:
         return
@@ -110,7 +110,10 @@ def join(m: Maker) -> None:
         joined = m.builder.op(kind, xs, attributes={"axis": 0})
     else:
         joined = m.builder.op(kind, xs, m.number(0))
-    m.emit("aten::select", [joined, m.number(0), m.number(m.between(-1, 0))], Tens(k.dtype, inner))
+    if kind == "aten::cat" and m.flip():
+        m.emit("aten::slice", [joined, *map(m.number, (0, 0, k.shape[0]))], Tens(k.dtype, k.shape))
+    else:
+        m.emit("aten::select", [joined, m.number(0), m.number(m.between(-1, 0))], Tens(k.dtype, inner))
 
 
 # -- tuples, dictionaries ------------------------------------------------------

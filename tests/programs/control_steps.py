@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from irc.ir import Value, types
+from irc.ir import Graph, Value, types
+from irc.ir.kinds import GROUP
 from irc.ir.types import OptionalType
+from tests.programs import onnx_steps
 from tests.programs.container_steps import fitting
-from tests.programs.kinds import BOOL, LONG, Kind, Num, Tens, blended, either, fits, ir_type
+from tests.programs.kinds import BOOL, FLOAT, LONG, Kind, Num, Tens, blended, either, fits, ir_type
 from tests.programs.maker import Maker
 from tests.programs.torch_steps import Step
 
@@ -20,14 +22,21 @@ MAX_DEPTH = 3
 def condition(m: Maker) -> Value:
     """A truth that is constant, given, or computed; a bool or a tensor of one element."""
     known = m.candidates(lambda k: isinstance(k, Tens) and k.dtype is BOOL and k.shape in ((), (1,)))
-    choice = m.below(4)
+    choice = m.below(5)
     if choice < 2 and known:
         return m.pick(known)
+    if choice == 4:
+        total = m.emit("onnx::ReduceSum", [m.tensor(_is_float)], Tens(FLOAT, ()), keepdims=0)
+        return m.emit("onnx::Less", [total, m.tensor_constant(np.float32(0))], Tens(BOOL, ()))
     if choice == 2:
         numbers = m.candidates(lambda k: isinstance(k, Num))
         if numbers:
             return m.builder.op("aten::gt", m.pick(numbers), m.number(0), type=types.BOOL)
     return m.number(m.flip()) if m.flip() else m.tensor_constant(np.array(m.flip()))
+
+
+def _is_float(k: Tens) -> bool:
+    return k.dtype is FLOAT
 
 
 def branch(m: Maker) -> None:
@@ -188,7 +197,7 @@ def onnx_loop(m: Maker) -> None:
     node = m.node_with_blocks("onnx::Loop", [limit, m.number(), *initial])
     block = node.add_block()
     number = block.add_param(types.tensor(LONG, ()))
-    block.add_param(types.tensor(BOOL, ()))
+    still = block.add_param(types.tensor(BOOL, ()))
     params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
     scans: list[Kind] = []
     with m.inside(block):
@@ -199,7 +208,7 @@ def onnx_loop(m: Maker) -> None:
         bound = m.tensor_constant(np.array(most - 1))
         go_on = m.builder.op("onnx::Less", number, bound, type=types.tensor(BOOL, ()))
         if limit.type != types.NONE and m.below(4):
-            go_on = m.tensor_constant(np.array(True))
+            go_on = m.pick([m.tensor_constant(np.array(True)), still])
         returned = _handed_on(m, kinds, params)
         scanned = [m.like(Tens(k.dtype, k.shape)) for k in kinds[: m.below(3)]]
         for value in scanned:
@@ -234,6 +243,24 @@ def call(m: Maker) -> None:
     m.finish(node, results)
 
 
+def group(m: Maker) -> None:
+    """``prim::FusionGroup`` of a few pointwise operators, which may be given, and give, one thing twice."""
+    given = [m.tensor(_is_float), m.tensor(_is_float)]
+    kinds = [m.kind(v) for v in given]
+    graph = Graph("group", m.graph.weights, m.graph.module)
+    with m.inside(graph.block):
+        m.scope, m.numbers = [], []
+        m.define([graph.add_input(ir_type(k, m.trusted)) for k in kinds], kinds)
+        for _ in range(m.between(2, 6)):
+            m.pick(_IN_GROUPS)(m)
+        returns = [m.choose(m.newest_first()), m.choose(m.newest_first())]
+    graph.set_outputs(returns)
+    m.emit_many(GROUP, given, [m.kind(v) for v in returns], Subgraph=graph)
+
+
+_IN_GROUPS: tuple[Step, ...] = (onnx_steps.unary, onnx_steps.binary, onnx_steps.constant, onnx_steps.transpose)
+
+
 def again(m: Maker) -> None:
     """What an earlier node computed, once more."""
     nodes = [
@@ -249,10 +276,22 @@ def again(m: Maker) -> None:
             return
 
 
+def again_after_a_write(m: Maker) -> None:
+    """The same twice, of what is written in between, often through a view."""
+    x = m.tensor(lambda k: _is_float(k) and not k.frozen)
+    k = m.kind(x)
+    kind = m.pick(["aten::neg", "onnx::Abs", "aten::clone"])
+    m.emit(kind, [x], Tens(FLOAT, k.shape))
+    written = m.emit("onnx::Identity", [x], k) if m.flip() else x
+    m.emit("aten::add_", [written, m.number(1)], k)
+    m.emit(kind, [x], Tens(FLOAT, k.shape))
+
+
 STEPS: dict[str, tuple[Step, ...]] = {
     "branches": (branch, branch, choose),
     "loops": (loop, loop, swap, remember),
     "onnx loops": (onnx_loop,),
     "calls": (call,),
-    "again": (again, again),
+    "groups": (group,),
+    "again": (again, again, again_after_a_write),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,11 @@ class Program:
             found.append(flat.reshape(shape[::-1]).T if turned else flat.reshape(shape))
         return found
 
+    def refilled(self, seed: int) -> Program:
+        """The same on inputs of other contents: branches may go other ways."""
+        rng = np.random.default_rng(seed)
+        return replace(self, buffers=[rng.integers(-3, 4, b.shape).astype(b.dtype) for b in self.buffers])
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.inputs())
         return f"Program with inputs {inputs}\n{self.module}"
@@ -105,40 +110,68 @@ INPUTS = (
 
 
 @st.composite
-def programs(draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size: int = 40) -> Program:
+def programs(
+    draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size: int = 40, dense: bool = False
+) -> Program:
     """A program of up to about ``size`` steps, which verifies.
 
     Args:
         draw: hypothesis'.
         features: the families of steps to choose from.
         size: how many steps all its graphs have together, at most.
+        dense: take all of the families, and many steps rather than few.
     """
     module = Module()
     functions: Functions = []
     chooser = Maker(draw, module.main, module, 0)
-    chosen = [f for f in features if not chooser.below(3)] or list(features)
+    chosen = [f for f in features if dense or not chooser.below(3)] or list(features)
+    least = size // 3 if dense else 1
     wide = tuple(t for feature in chosen for t in any_steps.WIDE.get(feature, ()))
     if "calls" in chosen:
         for i in range(chooser.between(1, 2)):
-            maker = ProgramMaker(draw, module.add_graph(f"f{i}"), module, 6, features=chosen, functions=list(functions))
+            maker = ProgramMaker(
+                draw, module.add_graph(f"f{i}"), module, max(6, least), features=chosen, functions=list(functions)
+            )
             maker.wide = wide
             functions.append(_function(maker))
     maker = ProgramMaker(draw, module.main, module, size, features=chosen, functions=functions)
     maker.wide = wide
     buffers, views = _inputs(maker)
     maker.trusted = maker.below(3) != 2
-    maker.steps(maker.between(1, size))
+    maker.steps(maker.between(least, size))
     _outputs(maker)
     module.verify()
     return Program(module, buffers, views)
 
 
+_DENSE = (
+    "torch",
+    "torch views",
+    "torch writes",
+    "onnx",
+    "onnx",
+    "onnx views",
+    "constants",
+    "shapes",
+    "lists",
+    "branches",
+    "loops",
+    "onnx loops",
+    "calls",
+    "groups",
+    "again",
+)
+
+dense = programs(_DENSE, size=24, dense=True)
+"""Programs of many steps, of all of a few families: what shares, writes, branches and calls, close together."""
+
+
 def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:
-    choices: tuple[Kind, ...] = (INPUTS[0], Tens(FLOAT, (2, 3), frozen=True), INPUTS[1], Seq(INPUTS[0], 1))
+    choices: tuple[Kind, ...] = (INPUTS[0], Tens(FLOAT, (2, 3), frozen=True), INPUTS[1], INPUTS[5], Seq(INPUTS[0], 1))
     choices += tuple(Boxed(INPUTS[:1], wide) for wide in m.wide)
     lists = (Seq(INPUTS[0], 1), *(Bag(INPUTS[:1], wide) for wide in m.wide))
     keeps = not m.below(2 if m.wide else 3)
-    kinds = [INPUTS[0], m.pick(lists)] if keeps else [m.pick(choices) for _ in range(m.between(1, 2))]
+    kinds = [INPUTS[0], m.pick(lists)] if keeps else [m.pick(choices) for _ in range(m.between(1, 3))]
     m.define([m.graph.add_input(ir_type(k, False), f"p{i}") for i, k in enumerate(kinds)], kinds)
     if keeps:  # the caller's list is given something, which is taken out again
         if isinstance(kinds[1], Bag):
@@ -150,7 +183,7 @@ def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]
             m.pick(list_steps.STORES)(m)
             container_steps.get_item(m)
     m.steps(m.between(1, m.budget))
-    returns = [m.choose(m.newest_first()) for _ in range(m.between(0, 2))]
+    returns = [m.choose(m.newest_first()) for _ in range(m.between(0, 4))]
     m.graph.set_outputs(returns)
     return m.graph.name, tuple(kinds), tuple(m.kind(v) for v in returns)
 

@@ -145,6 +145,15 @@ def shape_of(m: Maker) -> None:
     m.emit("onnx::Shape", [x], Tens(LONG, (m.kind(x).rank,)))
 
 
+def count(m: Maker) -> None:
+    """A tensor times the sum of another one's sizes."""
+    y, x = m.tensor(), m.tensor(_is_float)
+    shape = m.emit("onnx::Shape", [y], Tens(LONG, (m.kind(y).rank,)))
+    total = m.emit("onnx::ReduceSum", [shape], Tens(LONG, ()), keepdims=0)
+    number = m.emit("onnx::Cast", [total], Tens(FLOAT, ()), to=FLOAT.onnx)
+    m.emit("onnx::Mul", [x, number], Tens(FLOAT, m.kind(x).shape))
+
+
 def reshape_by_shape(m: Maker) -> None:
     """``Reshape(x, Concat(Gather(Shape(x), 0), -1))``, as exporters write it."""
     x = m.tensor(lambda k: k.rank >= 1 and all(k.shape))
@@ -185,5 +194,5 @@ def filled(m: Maker) -> None:
 STEPS: dict[str, tuple[Step, ...]] = {
     "products": (matmul, gemm, conv, conv, batch_norm, pool),
     "axes": (reduce, arg_max, concat, pad_or_tile, gather, scatter_box),
-    "shapes": (shape_of, reshape_by_shape, expand_by_shape, filled),
+    "shapes": (shape_of, count, reshape_by_shape, expand_by_shape, filled),
 }

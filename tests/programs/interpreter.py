@@ -136,7 +136,7 @@ def share(a: Any, b: Any) -> bool:
     """Whether two arrays share memory, or two containers are one object."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return owner(a) == owner(b) and np.shares_memory(a, b)
-    return a is b and isinstance(a, list | dict)
+    return a is b and isinstance(a, list | tuple | dict)
 
 
 def share_inside(a: Any, b: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irc.ir import Value
-from tests.programs.kinds import BOOL, FLOAT, LONG, Tens
+from tests.programs.kinds import BOOL, FLOAT, LONG, Tens, ir_type
 from tests.programs.maker import Maker, broadcast, broadcasts_to, small
 from tests.programs.torch_steps import Step
 
@@ -91,6 +91,23 @@ def cast(m: Maker) -> None:
     x = m.tensor()
     to = m.pick([FLOAT, LONG, BOOL])
     m.emit("onnx::Cast", [x], Tens(to, m.kind(x).shape), to=to.onnx)
+
+
+def constant(m: Maker) -> None:
+    """A constant that is held, handed on and returned as any tensor."""
+    shape = m.pick([(2, 3), (3,), (), (2, 2)])
+    values = m.array(shape) if m.flip() else np.full(shape, m.between(-2, 2), np.float32)
+    m.scope.append(m.tensor_constant(values, weight=m.flip()))
+
+
+def random(m: Maker) -> None:
+    """Random whole numbers, the same in every run, sometimes made so in place."""
+    x = m.tensor(_is_float)
+    k = m.kind(x)
+    drawn = m.builder.op(
+        "onnx::RandomNormalLike", x, type=ir_type(k, m.trusted), attributes={"seed": float(m.below(4))}
+    )
+    m.emit(m.pick(["onnx::Floor", "onnx::Floor_"]), [drawn], Tens(FLOAT, k.shape))
 
 
 # -- in place ------------------------------------------------------------------
@@ -199,4 +216,5 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "onnx logic": (compare, logic, where, cast),
     "onnx views": (identity, transpose, reshape, flatten, squeeze, slice_, expand, split),
     "onnx writes": (unary_, binary_),
+    "constants": (constant, random),
 }

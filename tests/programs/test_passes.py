@@ -1,13 +1,14 @@
-"""Random pipelines of all passes never change what a random program computes."""
+"""Random pipelines of all passes never change what a random program computes; what they do is determined."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from irc.passes import registry
+from irc.passes import PassManager, holders, registry
 from tests.passes.helpers import run_passes
-from tests.programs.generator import Program, programs
+from tests.programs.generator import Program, dense, programs
 from tests.programs.running import examples, expected, run
 
 OPTIONS = {
@@ -29,13 +30,54 @@ pipelines = st.lists(
 ).map(",".join)
 
 
-@examples(250)
-@given(programs(), pipelines)
-def test_pipelines_change_no_result(program: Program, pipeline: str) -> None:
-    wanted = expected(program)
+def check(program: Program, pipeline: str, *others: Program) -> None:
+    """Fail unless ``pipeline`` leaves what ``program`` computes, and what it computes of the inputs of ``others``."""
+    wanted = [(fed, expected(fed)) for fed in (program, *others)]
     note(f"before {pipeline}\n{program.module}")
     module = program.module.copy()
     run_passes(module, pipeline)  # verifies, checks the alias analysis, and runs again, after each pass
     note(f"after\n{module}")
     assert [v.name for v in module.main.outputs] == [v.name for v in program.graph.outputs]
-    wanted.check(run(program, module.main))
+    for fed, what in wanted:
+        what.check(run(fed, module.main))
+
+
+@examples(250)
+@given(programs(), pipelines)
+def test_pipelines_change_no_result(program: Program, pipeline: str) -> None:
+    check(program, pipeline)
+
+
+@examples(80)
+@given(dense, pipelines)
+def test_pipelines_change_no_result_whichever_way_branches_go(program: Program, pipeline: str) -> None:
+    check(program, pipeline, program.refilled(1))
+
+
+@examples(40)
+@given(dense)
+def test_what_passes_do_is_determined(program: Program) -> None:
+    copies = [program.module.copy(), program.module.copy()]
+    for copy in copies:
+        run_passes(copy, "(constant-fold,cse,dce)*4,constant-pool")
+    assert str(copies[0]) == str(copies[1])
+
+
+@examples(60)
+@given(dense)
+def test_passes_do_not_undo_each_other(program: Program) -> None:
+    report = PassManager("(canonicalize,constant-fold,constant-pool,cse,dce)*8").run(program.module.copy())
+    assert not [note for note in report.refusals if "still changed" in note.reason]
+
+
+@examples(60)
+@given(programs(), st.sampled_from([0, 1, 3]))
+def test_whatever_counts_as_many_places_passes_do_the_same(program: Program, wide: int) -> None:
+    found: list[str] = []
+    for many in (holders._WIDE, wide):
+        module = program.module.copy()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(holders, "_WIDE", many)
+            PassManager("remove-mutation,in-place,remove-mutation").run(module)
+        found.append(str(module))
+    assert found[0] == found[1]

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
+from irc.runtime.execution import Counters
 from irc.runtime.model import CompiledModel
-from tests.programs.generator import Program, programs
+from irc.runtime.plan import lower
+from tests.programs.generator import Program, dense, programs
+from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.interpreter import arrays, share
-from tests.programs.running import check_same, copied, examples, expected, run
+from tests.programs.running import Run, check_same, copied, examples, expected
 
 
 @examples(200)
-@given(programs())
-def test_plans_compute_what_the_interpreter_does(program: Program) -> None:
+@given(programs() | dense, st.just([]) | cuts)
+def test_plans_compute_what_the_interpreter_does(program: Program, groups: list[Cut]) -> None:
     wanted = expected(program)
-    wanted.check(run(program))
-    wanted.check(run(program))  # nothing is left over from the first run
+    regroup(program.module, groups)
+    plan = lower(program.graph)
+    for _ in range(2):  # nothing is left over from the first run
+        memory, counters = program.memory(), Counters()
+        outputs = plan.run(program.inputs(memory), counters)
+        wanted.check(Run(copied(outputs), memory))
+        assert counters.kernels >= counters.in_place
+
+
+@examples(50)
+@given(dense, cuts)
+def test_frames_keep_nothing_but_results_and_constants(program: Program, groups: list[Cut]) -> None:
+    """Every slot is emptied after its last use, on every path that was taken."""
+    regroup(program.module, groups)
+    plan = lower(program.graph)
+    template = plan.template
+    frames: list[list[Any]] = []
+
+    class Template(list[Any]):
+        def copy(self) -> list[Any]:
+            frames.append(list(self))
+            return frames[-1]
+
+    plan._template = Template(template)
+    plan.run(program.inputs())
+    (frame,) = frames
+    kept = {i for i in range(1, len(frame)) if frame[i] is not None and template[i] is None}
+    unused_inputs = {i for i, v in zip(plan.code.params, program.graph.inputs) if not v.has_uses}
+    assert kept <= set(plan.code.returns) | unused_inputs
 
 
 @examples(150)
-@given(programs())
-def test_results_share_with_nothing_and_inputs_are_kept(program: Program) -> None:
+@given(programs(), st.booleans())
+def test_results_share_with_nothing_and_inputs_are_kept(program: Program, writeable: bool) -> None:
     model = CompiledModel(program.module)
     memory = program.memory()
     inputs = program.inputs(memory)
+    for x in inputs:
+        x.flags.writeable = writeable
     feeds = {v.name: x for v, x in zip(program.graph.inputs, inputs)}
     first, second = model.run(feeds), model.run(feeds)
     for kept, now in zip(program.buffers, memory):

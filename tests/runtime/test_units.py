@@ -27,8 +27,10 @@ from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer
 from irc.runtime.threads import blas, branches, dispatch, units
 from irc.runtime.threads.needs import find_needs
+from tests.programs.generator import Program, dense
+from tests.programs.groups import Cut, cuts, regroup
+from tests.programs.running import check_same, copied, examples, expected
 from tests.runtime.helpers import f32, graph_of
-from tests.runtime.test_random_programs import Generator
 
 TENSOR = types.tensor(DType.FLOAT)
 WAIT = 60
@@ -415,20 +417,19 @@ def test_writes_of_the_graph_are_kept_in_order():
             np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_random_programs_on_threads(data):
+DELAYS = st.lists(st.sampled_from([0, 0, 0.0005]), min_size=5, max_size=5)
+
+
+@examples(100)
+@given(dense, cuts, st.none() | st.integers(1, 4), DELAYS)
+def test_random_programs_on_threads(program: Program, groups: list[Cut], bulk: int | None, delays: list[float]):
     """Units in any order that their needs allow, with delays, give what the plan gives."""
-    module = Generator(data).module
-    inputs = [np.float32([[1, -2], [3, 4]]), np.float32([[0, 5], [-1, 2]]), np.float32([[-6, 1], [1, 1]]), np.array(2)]
-    for array in inputs:
-        array.flags.writeable = False
-    lowerer = Lowerer(module.main, guarded=True, bulk=data.draw(st.none() | st.integers(1, 4)))
-    expected = lowerer.plan.run(inputs)
+    regroup(program.module, groups)
+    lowerer = Lowerer(program.graph, guarded=True, bulk=bulk)
+    wanted = expected(program, apart=True)
     found = branches.find_units(lowerer, always=True)
     assert found is not None
     plan, unit_plan = found
-    delays = data.draw(st.lists(st.sampled_from([0, 0, 0.0005]), min_size=5, max_size=5))
     plain = dispatch.execute
 
     def delayed(code: Any, frame: Any) -> None:
@@ -439,9 +440,10 @@ def test_random_programs_on_threads(data):
         patch.setattr(dispatch, "execute", delayed)
         for threads in (1, 2, 4):
             counters = Counters()
-            results = unit_plan.call(inputs, Run(counters, threads=threads), plan.template, threads)
-            for got, want in zip(results, expected, strict=True):
-                np.testing.assert_array_equal(got, want)
+            inputs = copied(program.inputs())
+            with np.errstate(all="ignore"):
+                results = unit_plan.call(inputs, Run(counters, threads=threads), plan.template, threads)
+            check_same(wanted.run.outputs, results, "outputs", wanted.largest)
             assert counters.overlaps == 0 or threads > 1
 
 
