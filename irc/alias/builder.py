@@ -39,7 +39,8 @@ class AliasDbBuilder(Noting):
     ) -> None:
         self.graph = graph
         self.module = module or graph.module
-        super().__init__(Facts(), WriteLog(), functions or Functions(self.module))
+        facts = Facts(constants_are_given=graph.is_function)
+        super().__init__(facts, WriteLog(), functions or Functions(self.module))
         if isinstance(noalias, str):  # a collection of its letters
             raise TypeError(f"noalias takes inputs, or a list of their names: [{noalias!r}]")
         given = list(noalias)

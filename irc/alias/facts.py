@@ -124,9 +124,12 @@ class Facts:
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
         may_hold: whether there is anything but tensors: if not, nothing holds anything.
+        constants_are_given: whether a constant may be anything that the graph is given: a caller may hand on to a
+            function what that, or another, has returned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, constants_are_given: bool = False) -> None:
+        self.constants_are_given = constants_are_given
         self.elements: dict[Value, Element] = {}
         self.targets: list[Element | list[Element] | None] = []
         self.sites: dict[Element, Site | Value] = {}

@@ -199,6 +199,8 @@ class Recorder(Attributes):
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
     def _constant(self, value: Value, node: Node) -> Element:
+        if self.facts.constants_are_given:
+            return self.facts.same(self.unknown(value.type))
         given = node.attributes.get("value")
         if isinstance(given, Tensor) and given.name:
             return self.facts.same(self.constant(given.name, value.type))

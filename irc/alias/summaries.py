@@ -235,7 +235,7 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
         if e not in to:
             to[e] = _copy(rec, node, summary, e)
     for e, targets in summary.visible.items():
-        if e in body.unknown_of:
+        if to[e] in facts.unknown_of:
             continue
         for target in targets:
             rec.point(to[e], to[target])
@@ -269,6 +269,8 @@ def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
     if e not in body.sites:
         return rec.facts.new()
     site = body.site(e)
+    if site.kind is Kind.CONSTANT and rec.facts.constants_are_given:
+        return rec.unknown(site.type)
     if site.kind is Kind.CONSTANT and isinstance(site.key, str):
         return rec.constant(site.key, site.type)
     if site.kind is Kind.CONSTANT and isinstance(site.key, Value) and not may_hold(site.type):

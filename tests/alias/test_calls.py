@@ -402,3 +402,33 @@ graph f(%x : Float(2, 3)):
         assert np.shares_memory(*found) is shared
         assert analyze(module.main).may_alias(*module.main.outputs) is shared
         PassManager("inline").run(module)
+
+
+def test_what_a_function_is_given_may_be_a_constant_of_functions() -> None:
+    """Callers hand on what it returned: so far as the function alone knows, its parameters may be any constants."""
+    module = parse_module("""
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Float(2, 3), %b : Float(2, 3) = prim::CallFunction(%f, %x)
+  %c : Float(2, 3), %d : Float(2, 3) = prim::CallFunction(%f, %a)
+  return (%c, %d)
+
+graph f(%x : Float(2, 3)):
+  %g : Function = prim::Constant[name="g"]()
+  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
+  %held : Tensor[] = prim::CallFunction(%g)
+  %z : int = prim::Constant[value=0]()
+  %e : Tensor = aten::__getitem__(%held, %z)
+  %y : Float(2, 3) = aten::relu(%x)
+  return (%k, %y)
+
+graph g():
+  %held : Tensor[] = prim::Constant[value=[tensor<Float(1)>([1.])]]()
+  return (%held)
+""")
+    graph = module.graphs["f"]
+    db = analyze(graph)
+    x, k, held, e, y = map(graph.value, ["x", "k", "held", "e", "y"])
+    assert db.may_alias(x, k) and db.may_alias(x, e) and db.may_contain_alias(held, x)
+    assert not any(db.may_alias(y, v) for v in (x, k, e))
+    db.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -136,7 +136,14 @@ def share(a: Any, b: Any) -> bool:
     """Whether two arrays share memory, or two containers are one object."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return owner(a) == owner(b) and np.shares_memory(a, b)
-    return a is b and isinstance(a, list | tuple | dict)
+    return a is b and has_memory(a)
+
+
+def has_memory(value: Any) -> bool:
+    """Whether ``value`` is memory that others may share: tuples are if what they hold is, unlike those of numbers."""
+    if isinstance(value, tuple):
+        return any(map(has_memory, cast("tuple[Any, ...]", value)))
+    return isinstance(value, np.ndarray | list | dict)
 
 
 def share_inside(a: Any, b: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from irc.alias import AliasDb, analyze
 from irc.ir import Block, Graph, Module, Node, Value
-from tests.programs.interpreter import Env, Observer, items, shallow, share, share_inside, state
+from tests.programs.interpreter import Env, Observer, has_memory, items, shallow, share, share_inside, state
 
 
 @dataclass
@@ -109,10 +109,10 @@ class Soundness(Observer):
     def _compare(self, value: Value, env: Env) -> None:
         """Whatever shares memory with ``value`` now may alias it."""
         db, x = self._frames[-1].db, env[value]
-        if not _has_memory(x):
+        if not has_memory(x):
             return
         for other, y in env.items():
-            if other is value or not _has_memory(y) or not share_inside(x, y):
+            if other is value or not has_memory(y) or not share_inside(x, y):
                 continue
             self.seen["shared"] += 1
             where = f"%{value.name} and %{other.name}"
@@ -176,10 +176,6 @@ class Soundness(Observer):
     @staticmethod
     def _is_leaf(node: Node) -> bool:
         return not node.blocks and node.kind not in ("prim::CallFunction", "prim::FusionGroup")
-
-
-def _has_memory(x: Any) -> bool:
-    return isinstance(x, np.ndarray | list | dict | tuple)
 
 
 def _changeable(x: Any) -> bool:
