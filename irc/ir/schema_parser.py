@@ -49,7 +49,7 @@ OTHER_TYPES = frozenset({
     "QScheme", "Storage", "Stream",
 })  # fmt: skip
 
-_GENERICS = frozenset({"Await", "Dict", "Future", "List", "Optional", "RRef", "Tuple", "Union"})
+GENERICS = frozenset({"Await", "Dict", "Future", "List", "Optional", "RRef", "Tuple", "Union"})
 
 TYPE_VARIABLE = re.compile(r"[a-z](?:[A-Z0-9]\w*)?")
 """Type variables: ``t``, ``t1``, ``tVal``."""
@@ -202,7 +202,7 @@ class _Parser:
             elems, parts = self._types(")")
             return types.TupleType(elems), parts
         name = self._name()
-        if name in _GENERICS:
+        if name in GENERICS:
             close = ")" if self._take("(") else "]"
             if close == "]":
                 self._expect("[")
@@ -215,7 +215,7 @@ class _Parser:
             return types.ClassType(name), ()
         if TYPE_VARIABLE.fullmatch(name):
             return types.TypeVar(name), ()
-        hint = did_you_mean(name, (*PRIMITIVES, *_GENERICS, *OTHER_TYPES))
+        hint = did_you_mean(name, (*PRIMITIVES, *GENERICS, *OTHER_TYPES))
         return self._fail(f"there is no type {name}{hint and f'; {hint}'}", self.tokens[self.at - 1][2])
 
     def _generic(

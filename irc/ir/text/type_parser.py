@@ -8,7 +8,7 @@ from collections.abc import Callable
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.limits import MAX_SIZE, MAX_TYPE_DEPTH
-from irc.ir.schema_parser import OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
+from irc.ir.schema_parser import GENERICS, OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 from irc.wording import count
@@ -28,7 +28,7 @@ _NAMED: dict[str, Type] = {
     **{t.name: t for t in (types.INT, types.FLOAT, types.BOOL, types.STR, types.COMPLEX)},
     "number": types.SCALAR,
 }
-_KNOWN = {*_NAMED, *_GENERIC, *PRIMITIVES, *OTHER_TYPES, "AnyType", "Await", "Dimname", "Enum", "RRef"}
+_KNOWN = {*_NAMED, *_GENERIC, *GENERICS, *PRIMITIVES, *OTHER_TYPES, "AnyType", "Dimname", "Enum"}
 
 # A type without nested parentheses, as a whole: such texts are looked up before they are parsed.
 SIMPLE_TYPE = r"[A-Za-z_][\w.]*+(?>(?:\([^()\n\#]*+\))?)(?>(?:\[\]|\?)*)"

@@ -23,7 +23,6 @@ from irc.files import open_regular, replacing, spare_sources
 from irc.ir.attributes import map_tensors, tensors_of
 from irc.ir.clone import module_of
 from irc.ir.functions import with_subgraphs
-from irc.ir.graph import Graph
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
@@ -157,8 +156,7 @@ def _name_large_constants(module: Module) -> None:
     """Make tensors without a name weights if they are large, so that their bytes are stored and not their text."""
     for node in with_subgraphs(*module.graphs.values()):
         for key, value in node.attributes.items():
-            if not isinstance(value, Graph):
-                node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))
+            node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))
 
 
 def _named_tensors(module: Module) -> dict[str, Tensor]:
