@@ -12,6 +12,7 @@ from irc.alias.recorder import Noting
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
+from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.objects import Object
 from irc.ir.value import Value
@@ -62,6 +63,9 @@ class AliasDbBuilder(Noting):
             else:
                 self.bind(value, self.unknown(value.type))
         self.analyse_block(self.graph.block)
+        if self.facts.constants_are_given:
+            for node in with_subgraphs(self.graph):
+                self.know_constant(node)
 
     def freeze(self) -> AliasDb:
         """Solve the constraints."""

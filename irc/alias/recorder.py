@@ -198,6 +198,11 @@ class Recorder(Attributes):
         """Fresh memory of the given type, somewhere inside what ``value`` denotes."""
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
+    def know_constant(self, node: Node) -> None:
+        """Bind what ``node`` makes if that is a constant that may be given: then other values may be it, too."""
+        if self.facts.constants_are_given and node.kind == CONSTANT:
+            self.element(node.output)
+
     def _constant(self, value: Value, node: Node) -> Element:
         if self.facts.constants_are_given:
             return self.facts.same(self.unknown(value.type))

@@ -64,6 +64,7 @@ class Updates(Queries):
             self._told.difference_update(node.outputs)
         elif all(elements.get(v, NOTHING) == NOTHING for v in node.outputs):
             self._solver.analyse_node(node)  # or else it was when somebody asked for what it makes
+            self._solver.know_constant(node)
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node, Value
-from irc.ir.kinds import CONSTANT
 from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
 from irc.passes.keys import attributes_key
 from irc.passes.registry import register
-from irc.passes.rewriter import IDENTITY
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -101,16 +99,12 @@ class _Scopes:
 
 def _key(node: Node) -> tuple[Any, ...]:
     inputs = sorted(node.inputs, key=id) if node.kind in _COMMUTATIVE else node.inputs
-    # What a constant's attributes say depends on its type: 1 may be an int or a one-element tensor. Casts of a union
-    # differ in nothing but the type; of tensors, shapes and element types are only what inference found.
-    exact = node.kind == CONSTANT
-    types = tuple([v.type if exact or v.type.__class__ is not TensorType else TensorType for v in node.outputs])
+    # Casts of a union differ in nothing but the type; of tensors, shapes and element types are what inference found.
+    types = tuple([TensorType if v.type.__class__ is TensorType else v.type for v in node.outputs])
     return node.kind, node.version, attributes_key(node), tuple(inputs), types
 
 
 def _may_merge(rewriter: Rewriter, earlier: Node, node: Node) -> bool:
-    if node.kind == IDENTITY and node.graph.block.return_node in node.output.users:
-        return False  # it is there to give an output its name
     db = rewriter.db
     if db.writes_between(node.inputs, earlier, node):
         return False

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze
+from irc.alias.sets import intersects
 from irc.ir import Graph, Module, Value, parse_module, types
 from irc.ir.builder import Builder
 from irc.passes import PassManager
@@ -431,4 +432,28 @@ graph g():
     x, k, held, e, y = map(graph.value, ["x", "k", "held", "e", "y"])
     assert db.may_alias(x, k) and db.may_alias(x, e) and db.may_contain_alias(held, x)
     assert not any(db.may_alias(y, v) for v in (x, k, e))
+    db.check()
+
+
+def test_constants_of_functions_are_known_from_the_start() -> None:
+    """Whoever keeps what one value denotes and asks about a constant later misses nothing."""
+    module = parse_module("""
+graph(%x : Tensor):
+  return (%x)
+
+graph f(%p : Any[]):
+  %k : int[] = prim::Constant[value=[0, 1]]()
+  return (%p)
+""")
+    graph = module.graphs["f"]
+    db = analyze(graph)
+    p, k = graph.value("p"), graph.value("k")
+    held = db.location_set(p)
+    assert intersects(held, db.location_set(k))
+    assert k.node is not None
+    new = Builder.before(k.node).constant([0.5])
+    assert new.node is not None
+    db.add_node(new.node)
+    held = db.location_set(p)
+    assert intersects(held, db.location_set(new))
     db.check()
