@@ -9,6 +9,7 @@ from onnx import parser
 import irc
 from irc.alias import analyze
 from irc.alias.paths import LastUses
+from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.ir.ops.twins import TORCH, may_take, twin_of
@@ -283,6 +284,22 @@ return (%y)
 """,
         "unknown code may know %a",
     )
+
+
+def test_not_what_an_attribute_of_the_model_holds() -> None:
+    """It lasts until the next run."""
+    text = """
+graph(%self : __torch__.Kept, %x : Float(2)):
+  %a : Float(2) = aten::exp(%x)
+  prim::SetAttr[name="kept"](%self, %a)
+  %y : Float(2) = aten::neg(%a)
+  return (%y)
+"""
+    model = irc.compile(import_torchscript(text, {"kept": np.zeros(2, np.float32)}), "in-place")
+    assert "the caller may know it through %self" in {
+        r.reason.removeprefix("not in place: ") for r in model.report.refusals
+    }
+    assert not model.graph.value("y").node.kind.endswith("_")
 
 
 def test_not_the_same_memory_twice():

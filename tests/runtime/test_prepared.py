@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -300,6 +301,29 @@ def test_packed_weights_and_limits() -> None:
         model.run({"x": X}, limits=few)
     first = model.run({"x": X}, limits=irc.Limits(bytes=3 * NUMBERS.nbytes))["y"]
     np.testing.assert_array_equal(model.run({"x": X}, limits=few)["y"], first)
+
+
+def test_what_a_later_run_keeps_is_not_in_memory_that_runs_use_again() -> None:
+    """Runs of little memory do not keep what a group makes, and plan where it lies; one that may use more keeps it."""
+    own = [line for line in UNPACKED.splitlines()[1:] if line.split()[0] in ("%q", "%a", "%b", "%c", "%d", "%e")]
+    second = re.sub(r"%([qabcde])\b", r"%\g<1>2", "\n".join(own)).replace('@"q"', '@"r"')
+    rest = f"""  %m : Float(*) = onnx::MatMul(%x, %e)
+{second}
+  %n : Float(*) = onnx::MatMul(%m, %e2)
+  %t : Float(*) = onnx::Transpose(%n)
+  %square_of : Float(*) = onnx::MatMul(%t, %n)
+  %h : Float(*) = onnx::Tanh(%square_of)
+  %y : Float(*) = onnx::MatMul(%n, %h)
+  return (%y)
+"""
+    arrays = {"q": PACKED, "r": PACKED[::-1].copy(), "s": SCALES}
+    weights = {name: Tensor.of(array, name) for name, array in arrays.items()}
+    model = irc.compile(parse_graph(UNPACKED + rest, weights=weights), passes="fuse")
+    few = irc.Limits(bytes=2 * NUMBERS.nbytes - 1)
+    first = model.run({"x": X}, limits=few)["y"]
+    for limits in (few, few, None, None, None):
+        np.testing.assert_array_equal(model.run({"x": X}, limits=limits)["y"], first)
+    assert model.profile({"x": X}).counters.kernels < 9, "both are kept"
 
 
 INTEGER = [

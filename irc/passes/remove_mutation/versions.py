@@ -82,8 +82,8 @@ class Versions:
         return node if node in self._events.get(block, ()) else self.before(node)
 
     def at_start(self, block: Block) -> Version:
-        """What is seen when ``block``, which is in scope, begins."""
-        if self._events.get(block) and not is_branch(block):
+        """What is seen when ``block``, that of a loop, in scope, begins."""
+        if self._events.get(block):
             return block
         assert block.node is not None
         return self.before(block.node)
