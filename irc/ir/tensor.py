@@ -163,6 +163,14 @@ class Tensor:
                 )
         return self._array
 
+    def written_out(self) -> Array:
+        """The contents, read-only, each element in memory of its own: of a splat, too, the same array at each call."""
+        if self._scalar is None:
+            return self.numpy()
+        if self._array is None:
+            self._array = _read_only(np.full(self.shape, self._scalar))
+        return self._array
+
     def peek(self) -> Array:
         """The contents like `numpy`, but a tensor that is not loaded stays so: for those looked at once."""
         load = self._load

@@ -340,13 +340,16 @@ class _Live:
 def runtime_constant(value: Any) -> Any:
     """A constant's value at run time: read-only arrays for tensors, lists that no one can change.
 
-    Tensors without names are small, and memory of their node alone: that of another may hold the same one.
+    Tensors with a name are one memory in all nodes; those without, that of their node alone: another may hold the same.
     """
     if isinstance(value, Tensor):
-        array = value.numpy()
-        if value.nbytes <= _WRITE_OUT if value.is_splat else not value.name:
-            array = np.array(array, order="C")
-            array.flags.writeable = False
+        is_large = value.is_splat and value.nbytes > _WRITE_OUT
+        if value.name:
+            return value.numpy() if is_large else value.written_out()
+        if is_large:
+            return np.broadcast_to(value.scalar.copy(), value.shape)
+        array = np.array(value.numpy(), order="C")
+        array.flags.writeable = False
         return array
     if is_sequence(value):
         items = map(runtime_constant, value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze
 from irc.alias.sets import intersects
-from irc.ir import Graph, Module, Value, parse_module, types
+from irc.ir import Graph, Module, Tensor, Value, parse_graph, parse_module, types
 from irc.ir.builder import Builder
 from irc.passes import PassManager
 from irc.runtime.plan import lower
@@ -384,18 +386,21 @@ graph g(%x : Float(2, 3)):
     db.check()
 
 
-@pytest.mark.parametrize("value", ["splat(-2.)", "tensor([1., 2., 3., 4., 5., 6.])"])
-def test_copies_of_a_constant_are_memory_of_their_own(value: str) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "value"),
+    [("2, 3", "splat(-2.)"), ("2, 3", "tensor([1., 2., 3., 4., 5., 6.])"), ("600, 600", "splat(1.)")],
+)
+def test_copies_of_a_constant_are_memory_of_their_own(sizes: str, value: str) -> None:
     """Inlining makes nodes that hold one tensor: the memory of a constant without name is that of its node."""
     module = parse_module(f"""
 graph(%x : Float(2, 3)):
   %f : Function = prim::Constant[name="f"]()
-  %a : Float(2, 3) = prim::CallFunction(%f, %x)
-  %b : Float(2, 3) = prim::CallFunction(%f, %x)
+  %a : Float({sizes}) = prim::CallFunction(%f, %x)
+  %b : Float({sizes}) = prim::CallFunction(%f, %x)
   return (%a, %b)
 
 graph f(%x : Float(2, 3)):
-  %k : Float(2, 3) = prim::Constant[value={value}]()
+  %k : Float({sizes}) = prim::Constant[value={value}]()
   return (%k)
 """)
     for shared in (True, False):
@@ -403,6 +408,15 @@ graph f(%x : Float(2, 3)):
         assert np.shares_memory(*found) is shared
         assert analyze(module.main).may_alias(*module.main.outputs) is shared
         PassManager("inline").run(module)
+
+
+@pytest.mark.parametrize("weight", [np.zeros(3, np.float32), np.arange(3, dtype=np.float32), np.zeros(600_000)])
+def test_constants_of_one_weight_are_one_memory(weight: np.ndarray[Any, Any]) -> None:
+    held = Tensor.of(weight, "w")
+    constant = f'{held.type} = prim::Constant[value=@"w"]()'
+    graph = parse_graph(f"graph():\n  %a : {constant}\n  %b : {constant}\n  return (%a, %b)\n", weights={"w": held})
+    assert analyze(graph).must_alias(*graph.outputs)
+    assert np.shares_memory(*lower(graph).run([]))
 
 
 def test_what_a_function_is_given_may_be_a_constant_of_functions() -> None:
