@@ -19,6 +19,12 @@ from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
+LEVELS = 3
+"""Lists and dictionaries in each other that are looked into."""
+
+MOST_ENTRIES = 1 << 20
+"""Entries of a ``.npz`` file: lists of lists may hold few tensors very often."""
+
 MAX_NAME = 2**16 - 1 - len(".npy")
 """Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
 
@@ -137,21 +143,26 @@ def _one(array: Array, type: Type) -> Any:
 def write_outputs(path: str, results: Mapping[str, Any]) -> None:
     """Write tensors, numbers and strings to a ``.npz`` file: output ``y`` as ``y``, the elements of a list ``y[0]``...
 
+    Those of a dictionary are ``y[key]``, and those of lists and dictionaries in these ``y[0][key]`` and so on.
+
     Raises:
         Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
             cannot be written.
     """
     for name, value in results.items():
-        if is_sequence(value) and not value:
-            say(f"output {name!r} is an empty list: {path} has no entry for it")
+        if (is_sequence(value) or is_mapping(value)) and not value:
+            what = "dictionary" if is_mapping(value) else "list"
+            say(f"output {name!r} is an empty {what}: {path} has no entry for it")
     arrays: dict[str, Array] = {}
     for name, value in (entry for output in results.items() for entry in _entries(*output)):
         where = f"output {name!r:.99}"
         if name in arrays:
             raise Error("IRC503", "this is the name of two entries", where)
         if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex | str):
-            what = f"only tensors, numbers, strings and lists of them can be written to .npz, not {describe(value)}"
-            raise Error("IRC503", what, where)
+            what = "only tensors, numbers, strings, and lists and dictionaries of them, can be written to .npz"
+            raise Error("IRC503", f"{what}, not {describe(value)}", where)
+        if len(arrays) == MOST_ENTRIES:
+            raise Error("IRC503", f"more than {MOST_ENTRIES} entries are not written to .npz", where)
         arrays[name] = _storable(_as_array(value), where)
         if why := _not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
@@ -161,12 +172,13 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
-def _entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """``value``, or what it holds if it is a list or tuple, with names."""
-    if is_sequence(value):
-        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
-    else:
+def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str, Any]]:
+    """``value``, or what it holds if it is a list, tuple or dictionary, with names."""
+    if not levels or not (is_sequence(value) or is_mapping(value)):
         yield name, value
+        return
+    for key, item in value.items() if is_mapping(value) else enumerate(value):
+        yield from _entries(f"{name}[{key}]", item, levels - 1)
 
 
 def _as_array(value: Any) -> Array:
@@ -197,7 +209,7 @@ def _not_an_entry(name: str) -> str:
     return f"it takes {size} bytes, and at most {MAX_NAME} are possible" if size > MAX_NAME else ""
 
 
-def summary(value: Any, levels: int = 3) -> str:
+def summary(value: Any, levels: int = LEVELS) -> str:
     """A value in one line: type, shape and range of a tensor, length of a list, and so many levels of what is in it."""
     if is_array(value):
         return _array_summary(value)

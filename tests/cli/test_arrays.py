@@ -72,6 +72,36 @@ def test_an_empty_list_is_missed_in_an_archive(irc: Command) -> None:
     assert np.load("y.npz").files == ["b"]
 
 
+def test_lists_and_dictionaries_in_each_other_are_entries_of_archives(irc: Command) -> None:
+    irc.write(
+        "g.ir",
+        """
+graph(%x : Float(2), %i : int):
+  %d : Dict(int, Float(2)) = prim::DictConstruct(%i, %x)
+  %e : Dict(int, Float(2)) = prim::DictConstruct()
+  %y : Dict(int, Float(2))[] = prim::ListConstruct(%d, %d)
+  return (%y, %e)
+""",
+    )
+    irc.write("i.npy", np.array(7))
+    result = irc("run", "g.ir", "--seed", "0", "-i", "i=i.npy", "-o", "y.npz")
+    assert result.err == "irc: output 'e' is an empty dictionary: y.npz has no entry for it\n"
+    with np.load("y.npz") as found:
+        assert found.files == ["y[0][7]", "y[1][7]"] and found["y[1][7]"].shape == (2,)
+
+
+def test_what_is_too_deep_or_too_much_is_in_no_archive(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["graph(%x : Float(1)):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
+    lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(3)]
+    irc.write("deep.ir", "\n".join([*lines, "  return (%l3)"]))
+    result = irc("run", "deep.ir", "--seed", "0", "-o", "y.npz")
+    assert "IRC503: output 'l3[0][0][0]': only tensors, numbers, strings, and lists and dictionaries" in result.err
+    monkeypatch.setattr("irc.cli.arrays.MOST_ENTRIES", 7)
+    irc.write("wide.ir", "\n".join([*lines, "  return (%l2)"]))
+    result = irc("run", "wide.ir", "--seed", "0", "-o", "y.npz")
+    assert "IRC503: output 'l2[1][1][1]': more than 7 entries" in result.err and not os.path.exists("y.npz")
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
