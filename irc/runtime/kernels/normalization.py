@@ -13,6 +13,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, numpy_dtype
@@ -41,7 +42,7 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
         row, mean, inverse = _standardize_row(rows[0], epsilon)
         return row[None], mean, inverse
     count = max(1, rows.shape[1])
-    mean = np.add.reduce(rows, axis=1, keepdims=True) / count
+    mean = add_reduce(rows, (1,), True) / count
     result = rows - mean
     inverse = 1 / np.sqrt(np.vecdot(result, result)[:, None] / count + epsilon)
     result *= inverse

@@ -18,6 +18,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.guards.bounds import pace
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -239,7 +240,7 @@ def global_max_pool(node: Node) -> Kernel:
 def global_average_pool(node: Node) -> Kernel:
     def run(x: Array, out: Array | None = None) -> Array:
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        sums: Array = np.sum(x, axis=_spatial(x), keepdims=True, dtype=wide, out=out if wide == x.dtype else None)
+        sums: Array = add_reduce(x, _spatial(x), True, wide, out if wide == x.dtype else None)
         sums /= wide.type(math.prod(x.shape[2:]))
         return narrowed(sums, x.dtype, out)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.running import accumulate
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
@@ -27,7 +28,7 @@ Reduction = Callable[[Array, Axes, bool], Any]
 
 
 def _sum(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.add.reduce(x, axes, dtype=x.dtype, keepdims=keep)
+    return add_reduce(x, axes, keep)
 
 
 def _prod(x: Array, axes: Axes, keep: bool) -> Any:
@@ -35,11 +36,11 @@ def _prod(x: Array, axes: Axes, keep: bool) -> Any:
 
 
 def _max(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.maximum.reduce(x, axes, keepdims=keep, initial=_extreme(x.dtype, -1))
+    return extreme_reduce(np.maximum, x, axes, keep, _extreme(x.dtype, -1))
 
 
 def _min(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.minimum.reduce(x, axes, keepdims=keep, initial=_extreme(x.dtype, 1))
+    return extreme_reduce(np.minimum, x, axes, keep, _extreme(x.dtype, 1))
 
 
 def _extreme(dtype: AnyDType, sign: int) -> Any:

@@ -16,26 +16,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.runtime.kernels.halves import narrowed, rounded, widened
+from irc.runtime.kernels.last_axes import add_reduce, are_short, parts
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
+
 _Compute = Callable[[Array, int, Array | None], Array]
 """Gives the result of an array along an axis, in an array that may be given for it."""
 
 
+def _by_columns(compute: _Compute, x: Array, out: Array | None) -> Array:
+    """``compute`` along the last axis of ``x``, of many short rows: NumPy takes long to begin each of them."""
+    result = np.empty_like(x) if out is None else out
+    rows, target = (array.reshape(-1, x.shape[-1]) for array in (x, result))
+    for part in parts(rows):
+        target[part] = compute(np.ascontiguousarray(rows[part].T), 0, None).T
+    return result
+
+
 def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
+    if are_short(x, axis):
+        return _by_columns(softmax, x, out)
     if is_half(x.dtype):
         powers = _less_maximum(x, axis)
         powers = rounded(np.exp(powers, powers), x.dtype)
-        sums = np.add.reduce(powers, axis=axis, keepdims=True)
+        sums = add_reduce(powers, (axis,), True)
         return narrowed(np.divide(powers, rounded(sums, x.dtype), powers), x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, out=result)
-    result /= np.add.reduce(result, axis=axis, keepdims=True)
+    result /= add_reduce(result, (axis,), True)
     return result
 
 
@@ -51,13 +64,15 @@ def masked_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 
 def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
     """The logarithm of `softmax`, without underflow."""
+    if are_short(x, axis):
+        return _by_columns(log_softmax, x, out)
     if is_half(x.dtype):
         differences = _less_maximum(x, axis)
-        sums = np.add.reduce(rounded(np.exp(differences), x.dtype), axis=axis, keepdims=True)
+        sums = add_reduce(rounded(np.exp(differences), x.dtype), (axis,), True)
         differences -= rounded(np.log(rounded(sums, x.dtype)), x.dtype)
         return narrowed(differences, x.dtype, out)
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
-    result -= np.log(np.add.reduce(np.exp(result), axis=axis, keepdims=True))
+    result -= np.log(add_reduce(np.exp(result), (axis,), True))
     return result
 
 

@@ -23,6 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
 from irc.runtime.kernels.running import accumulate
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, counting
 from irc.runtime.values import is_array, is_sequence
@@ -60,9 +61,14 @@ def _arguments(arguments: tuple[Any, ...]) -> tuple[Any, bool, Any]:
     return dim, bool(keepdim), dtype
 
 
-def _total(dtype: AnyDType, ufunc: np.ufunc) -> Reduce:
+def _total(dtype: AnyDType) -> Reduce:
     within = wide(dtype)
-    return lambda x, axes: ufunc.reduce(x, axes, dtype=within, keepdims=True)
+    return lambda x, axes: add_reduce(x, axes, True, within)
+
+
+def _product(dtype: AnyDType) -> Reduce:
+    within = wide(dtype)
+    return lambda x, axes: np.multiply.reduce(x, axes, dtype=within, keepdims=True)
 
 
 def _sum_type(x: Array, dtype: int | None) -> AnyDType:
@@ -76,7 +82,7 @@ def sum_(x: Any, *arguments: Any) -> Any:
         return wrapped(sum(x))
     dim, keepdim, dtype = _arguments(arguments)
     element = _sum_type(x, dtype)
-    return reduced(x, dim, keepdim, element, _total(element, np.add))
+    return reduced(x, dim, keepdim, element, _total(element))
 
 
 @aten("prod")
@@ -86,13 +92,13 @@ def prod(x: Array, *arguments: Any) -> Array:
         arguments = (None, False, *arguments)
     dim, keepdim, dtype = (*arguments, *(None, False, None)[len(arguments) :])
     element = _sum_type(x, dtype)
-    return reduced(x, dim, bool(keepdim), element, _total(element, np.multiply))
+    return reduced(x, dim, bool(keepdim), element, _product(element))
 
 
 def _mean_reduce(x: Array, axes: Axes) -> Any:
     count = math.prod(x.shape[a] for a in axes)
     dtype = x.dtype if x.dtype.kind == "c" else wide(x.dtype)
-    return np.add.reduce(x, axes, dtype=dtype, keepdims=True) / dtype.type(count)
+    return add_reduce(x, axes, True, dtype) / dtype.type(count)
 
 
 @aten("mean")
@@ -157,7 +163,7 @@ def _extreme(ufunc: np.ufunc) -> Reduce:
     def reduce(x: Array, axes: Axes) -> Any:
         if not math.prod(x.shape[a] for a in axes):
             raise Error("IRC422", f"the shape {list(x.shape)} has no extreme element: it is empty")
-        return ufunc.reduce(x, axes, keepdims=True)
+        return extreme_reduce(ufunc, x, axes, True)
 
     return reduce
 

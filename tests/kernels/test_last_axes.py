@@ -1,0 +1,89 @@
+"""Sums and maxima along the last axes are those of NumPy, whatever way is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.runtime.kernels import last_axes
+from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
+from irc.runtime.kernels.softmax import log_softmax, softmax
+
+TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_small_arrays() -> Iterator[None]:
+    """Arrays of a few elements are cut, transposed and added in parts as large ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"LEAST": 4, "FEWEST": 2, "SHORT": 3, "_PART": 4, "_BLOCK": 5}.items():
+            patch.setattr(last_axes, name, value)
+        yield
+
+
+@st.composite
+def arrays(draw: st.DrawFn, types: list[str] = TYPES) -> np.ndarray[Any, Any]:
+    """Whole numbers, whose sums are exact, in some order in memory, with a NaN or infinity among floats."""
+    shape = tuple(draw(st.lists(st.sampled_from([0, 1, 2, 3, 5, 9, 17]), min_size=1, max_size=3)))
+    dtype = np.dtype(draw(st.sampled_from(types)))
+    x = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 2 if dtype.kind == "b" else 5, shape).astype(dtype)
+    if dtype.kind == "f" and x.size and draw(st.booleans()):
+        x.reshape(-1)[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from([np.nan, np.inf, -np.inf, -7]))
+    if draw(st.booleans()):
+        x = np.asfortranarray(x)
+    return x[..., ::2] if draw(st.integers(0, 5)) == 0 else x
+
+
+def axes_of(x: np.ndarray[Any, Any]) -> st.SearchStrategy[tuple[int, ...]]:
+    """Some axes of ``x``, in any order."""
+    return st.lists(st.integers(0, x.ndim - 1), unique=True, max_size=x.ndim).map(tuple)
+
+
+@given(arrays(), st.data(), st.booleans(), st.booleans())
+def test_sums(x: np.ndarray[Any, Any], data: st.DataObject, keepdims: bool, given_out: bool) -> None:
+    axes = data.draw(axes_of(x))
+    dtype = data.draw(st.sampled_from([None, np.dtype(np.float32), np.dtype(np.int64)]))
+    with np.errstate(all="ignore"):
+        expected = np.asarray(np.add.reduce(x, axes, dtype=dtype or x.dtype, keepdims=keepdims))
+        out = np.full_like(expected, 9) if given_out else None
+        found = add_reduce(x, axes, keepdims, dtype, out)
+    assert out is None or found is out
+    np.testing.assert_array_equal(found, expected, strict=True) if expected.ndim else np.testing.assert_equal(
+        found, expected
+    )
+
+
+@given(arrays(), st.data(), st.booleans(), st.booleans())
+def test_extremes(x: np.ndarray[Any, Any], data: st.DataObject, keepdims: bool, largest: bool) -> None:
+    axes, ufunc = data.draw(axes_of(x)), np.maximum if largest else np.minimum
+    initial = x.dtype.type(3) if not x.size else None
+    given = {} if initial is None else {"initial": initial}
+    expected = np.asarray(ufunc.reduce(x, axes, keepdims=keepdims, **given))
+    np.testing.assert_array_equal(np.asarray(extreme_reduce(ufunc, x, axes, keepdims, initial)), expected, strict=True)
+
+
+@given(arrays(["float32", "float64", "float16"]), st.sampled_from([softmax, log_softmax]), st.booleans())
+def test_softmax(x: np.ndarray[Any, Any], compute: Any, over_itself: bool) -> None:
+    x = np.ascontiguousarray(x)
+    with np.errstate(all="ignore"):
+        powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True, initial=-np.inf))
+        expected = powers / powers.sum(-1, keepdims=True)
+        out = x if over_itself else None
+        found = compute(x, -1, out)
+        assert found.dtype == x.dtype and (out is None or found is out)
+        tolerance = 2e-3 if x.dtype == np.float16 else 1e-5
+        np.testing.assert_allclose(
+            np.exp(found) if compute is log_softmax else found, expected, rtol=tolerance, atol=tolerance
+        )
+
+
+def test_many_numbers_lose_no_more_digits_than_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_axes, "_PART", 4096)
+    x = np.random.default_rng(0).random((4, 1_000_001), np.float32)
+    exact = x.astype(np.float64).sum(1)
+    assert (np.abs(add_reduce(x, (1,)) / exact - 1) < 4e-7).all()
