@@ -128,7 +128,7 @@ def _operands(c: Call) -> list[Type]:
 def together(c: Call, operands: list[Type] | None = None) -> TensorType:
     """The operands' common element type, broadcast; ``operands``: the types of those that are any, all without."""
     operands = _operands(c) if operands is None else operands
-    shapes = [t.shape for t in operands if isinstance(t, TensorType)]
+    shapes = [t.shape for t in operands if t.is_any or _holds_tensors(t)]
     if c.schema.name == "aten::where":
         shapes.append(c.tensor("condition").shape)
     return TensorType(result_type(operands), c.broadcast(shapes))
