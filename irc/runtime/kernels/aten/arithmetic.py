@@ -301,7 +301,7 @@ for _name, _planner in (
     ("logaddexp", _log_of_sum),
     ("logaddexp2", of_two(np.logaddexp2)),
 ):
-    register(_name, _planner, in_place=False)
+    register(_name, _planner)
 register("hypot", of_two(np.hypot))
 register("xlogy", of_two(_xlogy, to_float=True))
 
@@ -331,6 +331,13 @@ def _float_power(x: Operand, y: Operand) -> Computation:
     return _power(tensor(x, dtype), tensor(y, dtype))
 
 
+def _float_power_in_place(x: Array, y: Operand) -> Computation:
+    found = _float_power(x, y)
+    if x.dtype != found.dtype:
+        raise Error("IRC431", f"float_power gives {found.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
+    return found
+
+
 def _with_exponent(x: Array, y: Array) -> Computation:
     return _times(x, pointwise.run(_power(2.0, y)))
 
@@ -355,7 +362,7 @@ def _step(x: Array, y: Array) -> Computation:
 
 register("heaviside", _step)
 register("nextafter", _next)
-register("float_power", _float_power, in_place=False)
+register("float_power", _float_power, in_place=_float_power_in_place)
 register("ldexp", _with_exponent, python=two(math.ldexp))
 table({"floordiv": _floor_of_quotient})
 
@@ -384,14 +391,6 @@ def power(node: Node) -> Kernel:
         return pointwise.run(_power(x, y)) if is_array(x) or is_array(y) else python(x, y)
 
     return run
-
-
-@aten("float_power_")
-def float_power_in_place(x: Array, y: Operand) -> Array:
-    found = _float_power(x, y)
-    if x.dtype != found.dtype:
-        raise Error("IRC431", f"float_power gives {found.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
-    return pointwise.run(found, into=x)
 
 
 @aten("pow_")

@@ -71,7 +71,7 @@ _BITS: dict[str, tuple[np.ufunc, Kernel]] = {
     "rshift": (np.right_shift, two(lambda x, y: x >> (y & 63))),
 }
 for _name, (_ufunc, _python) in _BITS.items():
-    register(f"__{_name}__", of_two(_ufunc), python=_python, in_place=False)
+    register(f"__{_name}__", of_two(_ufunc), python=_python)
     aten(f"__i{_name}__")(_in_place(of_two(_ufunc)))
     _full = {"lshift": "left_shift", "rshift": "right_shift"}.get(_name, _name)
     register(f"bitwise_{_full}", of_two(_ufunc))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.registry import kinds
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     as_float,
@@ -98,17 +99,17 @@ def register(
     name: str,
     setup: Setup,
     *,
+    in_place: Setup | None = None,
     python: Kernel | None = None,
-    in_place: bool = True,
     python_in_place: Kernel | None = None,
 ) -> None:
-    """Register an operator and, unless told not to, its in-place twin.
+    """Register an operator and, if there is a row of one, its in-place twin.
 
     Args:
         name: without ``aten::``.
         setup: for tensors.
+        in_place: the twin's setup, if it is another one.
         python: for arguments of which neither the first nor the second is a tensor.
-        in_place: whether there is a twin.
         python_in_place: what the twin does to something that is no tensor.
     """
     ELEMENTWISE.add(name)
@@ -121,11 +122,11 @@ def register(
     def writing(x: Any, *rest: Any) -> Any:
         if python_in_place is not None and not is_array(x):
             return python_in_place(x, *rest)
-        return run(setup(x, *rest), into=x)
+        return run((in_place or setup)(x, *rest), into=x)
 
     takes = tuple(f for f in (setup, python, python_in_place) if f is not None)
     aten(name, takes=takes)(functional)
-    if in_place:
+    if f"aten::{name}_" in kinds():
         aten(f"{name}_", takes=takes)(writing)
 
 

@@ -213,17 +213,17 @@ def parts(x: Any) -> tuple[Any, Any]:
     return layout.like(np.asarray(mantissa).astype(x.dtype), x), layout.like(np.asarray(exponent, np.int32), x)
 
 
-register("angle", _angle, python=one(lambda x: float(np.angle(x))), in_place=False)
+register("angle", _angle, python=one(lambda x: float(np.angle(x))))
 register("deg2rad", _by_factor(math.pi / 180))
 register("rad2deg", _by_factor(180 / math.pi))
-register("signbit", _to_bool(_is_negative), in_place=False)
+register("signbit", _to_bool(_is_negative))
 for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
-    register(_name, _to_bool(_equal_to(_infinity)), in_place=False)
-register("isreal", _to_bool(_is_real), in_place=False)
+    register(_name, _to_bool(_equal_to(_infinity)))
+register("isreal", _to_bool(_is_real))
 register("sinc", of_one(_sinc, to_float=True))
 register("i0", _on_floats(i0))
 for _name, _function in (("entr", entropy), ("i0e", i0e), ("i1", i1), ("i1e", i1e)):
-    register(f"special_{_name}", _on_floats(_function), in_place=False)
+    register(f"special_{_name}", _on_floats(_function))
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
@@ -253,7 +253,7 @@ aten("polygamma_")(two(lambda x, n: run(_derivative(x, n), into=x)))
 register("bitwise_not", of_one(np.invert))
 register("logical_not", _to_bool(np.logical_not))
 for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
-    register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool), in_place=False)
+    register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool))
 
 
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
