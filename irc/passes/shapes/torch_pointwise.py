@@ -103,13 +103,10 @@ def common(c: Call) -> Type | tuple[Type, ...]:
 
 
 def floats(c: Call) -> Type | tuple[Type, ...]:
-    """Of a true division, and of functions of real numbers; a rounded quotient is of the operands' type."""
     if c.is_number():
         return ()
-    found, rounding = together(c), c.arg("rounding_mode")
-    if rounding is None:
-        return TensorType(as_float(found.dtype), found.shape)
-    return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
+    found = together(c)
+    return TensorType(as_float(found.dtype), found.shape)
 
 
 def bools(c: Call) -> Type | tuple[Type, ...]:
@@ -126,6 +123,15 @@ _BY_RESULT: dict[str, TorchRule] = {
 for _name, _result in TAGS.pointwise.items():
     if _result:
         torch_rule(_name)(_BY_RESULT[_result])
+
+
+@torch_rule("div")
+def division(c: Call) -> Type | tuple[Type, ...]:
+    rounding = c.arg("rounding_mode")
+    if c.is_number() or rounding is None:
+        return floats(c)
+    found = together(c)
+    return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
 
 
 @torch_rule("ldexp", "angle")

@@ -29,7 +29,7 @@ ROWS = """
     aten::mul.int(int a, int b) -> int
     aten::mul.int_float(int a, float b) -> float
     aten::div(Scalar a, Scalar b) -> float
-    aten::div.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=float in-place
+    aten::div.Scalar(Tensor self, Scalar other) -> Tensor | pointwise in-place
     aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
     aten::div.Tensor(Tensor self, Tensor other) -> Tensor | out=any
     aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor | out=any
