@@ -12,6 +12,8 @@ from irc.alias import rules
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
+from irc.ir.ops.aten import TAGS
+from irc.ir.ops.aten.tags import tags_of
 from irc.ir.ops.heavy import HEAVY
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
@@ -54,6 +56,32 @@ def test_torch_s_elementwise_operators_are_pointwise():
     not_so = {"glu", "prelu"}  # an element of these depends on several elements of an operand, or on its channel
     assert {f"aten::{name}" for name in ELEMENTWISE - not_so} <= TORCH_POINTWISE
     assert not_so <= ELEMENTWISE
+
+
+def test_tags_are_read():
+    tags = tags_of(
+        ["  aten::f(Tensor self) -> Tensor | pointwise=bool in-place\n  aten::f.out(Tensor a) -> Tensor | out=any"]
+    )
+    assert tags == ({"f": "bool"}, {}, {}, {"f": ""}, {"f.out": "any"})
+
+
+@pytest.mark.parametrize("tags", ["pointless", "in-place in-place=f", "out=any out=none"])
+def test_tags_that_are_refused(tags):
+    with pytest.raises(ValueError, match=r"no tag 'pointless'|twice"):
+        tags_of([f"aten::f(Tensor self) -> Tensor | {tags}"])
+
+
+def test_tags_mean_something():
+    """What rules there are for results, the module that registers these tells when it is imported."""
+    taken = {**TAGS.takes, **TAGS.takes_both, **TAGS.in_place}
+    assert {kind for kinds in taken.values() for kind in kinds} == set("buifc")
+    assert set(TAGS.out.values()) == {"any", "dtype", "none"}
+    assert "" not in {*TAGS.takes.values(), *TAGS.takes_both.values()}
+
+
+def test_what_is_taken_in_place_is_less_than_otherwise():
+    for name, kinds in TAGS.in_place.items():
+        assert set(kinds) < set(TAGS.takes.get(name, "buifc")), name
 
 
 TABLES = {

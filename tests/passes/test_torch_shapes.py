@@ -144,6 +144,24 @@ def test_conditions_on_the_rank_choose_the_branch(other, type):
     assert str(graph.outputs[0].type) == type
 
 
+@pytest.mark.parametrize(
+    ("operation", "type"),
+    [
+        ("aten::sigmoid(%any)", "Tensor"),
+        ("aten::signbit(%any)", "Bool"),
+        ("aten::hypot(%any, %x)", "Tensor"),
+        ("aten::logical_xor(%x, %any)", "Bool"),
+        ("aten::clamp(%x, %bound)", "Tensor"),
+        ("aten::clamp(%x, %limit)", "Tensor(2, 3)"),
+    ],
+)
+def test_operands_that_may_be_larger_tensors_leave_the_shape_open(operation, type):
+    inputs = "%x : Float(2, 3), %any : Any, %bound : Tensor?, %limit : float?"
+    graph = parse_graph(f"graph({inputs}):\n  %y : Tensor = {operation}\n  return (%y)\n")
+    Inference(graph).run()
+    assert str(graph.outputs[0].type) == type
+
+
 @pytest.mark.parametrize("wide", ["Union(Tensor, Tensor[])", "Any"])
 @pytest.mark.parametrize("condition", ["aten::is_floating_point(%u)", "aten::eq(%one, %two)"])
 def test_what_may_be_of_two_kinds_stays_a_union_or_any(wide, condition):

@@ -11,58 +11,19 @@ from irc.ir import Builder, Module, Node
 from irc.ir.constants import is_none
 from irc.ir.functions import with_subgraphs
 from irc.ir.ops import resolve, schemas
+from irc.ir.ops.aten import TAGS
 from irc.ir.ops.resolution import takes
 from irc.ir.schema import Schema
 from irc.ir.types import INT, TENSOR, TensorType
 
-IN_TYPE_OF_OUT = frozenset(
-    f"aten::{row}"
-    for row in (
-        "arange arange.start arange.start_step cumprod cumsum eye eye.m full linspace logspace mean.dim nanmean nansum "
-        "ones prod.dim_int rand randint randint.low randn randperm sum.dim_IntList zeros"
-    ).split()
-)
+IN_TYPE_OF_OUT = frozenset(TAGS.with_out("dtype"))
 """Rows whose argument ``dtype`` is the element type of ``out`` if it is not given."""
 
-CONVERTING = frozenset(
-    f"aten::{row}"
-    for row in (
-        "acos acosh add.Tensor addcdiv addcmul addr angle asin asinh atan atan2 atanh bitwise_and.Scalar "
-        "bitwise_and.Tensor bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar "
-        "bitwise_or.Tensor bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar "
-        "bitwise_xor.Tensor cat clamp.Tensor clamp_max.Tensor clamp_min.Tensor column_stack copysign.Scalar "
-        "copysign.Tensor cos cosh deg2rad digamma div.Tensor div.Tensor_mode dstack eq.Scalar eq.Tensor erf erfc "
-        "erfinv exp exp2 expm1 floor_divide fmax fmin fmod.Scalar fmod.Tensor gcd ge.Scalar ge.Tensor glu gt.Scalar "
-        "gt.Tensor hstack hypot i0 kron lcm le.Scalar le.Tensor lerp.Scalar lgamma log log10 log1p log2 "
-        "logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt.Scalar lt.Tensor max.other "
-        "maximum min.other minimum mul.Tensor ne.Scalar ne.Tensor nextafter outer polygamma "
-        "pow.Tensor_Scalar pow.Tensor_Tensor rad2deg reciprocal remainder.Scalar remainder.Tensor rsqrt sigmoid sin "
-        "sinc sinh special_entr special_i0e special_i1 special_i1e sqrt square stack sub.Tensor tan tanh threshold "
-        "vstack xlogy.Scalar_Other xlogy.Scalar_Self xlogy.Tensor"
-    ).split()
-)
+CONVERTING = frozenset(TAGS.with_out("any"))
 """Rows whose result is converted to the element type of ``out`` if results in place are: no float into integers. Those
 of others must have it."""
 
-WITHOUT = frozenset(
-    f"aten::{name}"
-    for name in (
-        "__and__ __iand__ __ilshift__ __interpolate __ior__ __irshift__ __ixor__ __or__ __xor__ _conj "
-        "_convolution_mode _weight_norm alias alpha_dropout argwhere as_strided as_tensor atleast_1d atleast_2d "
-        "atleast_3d batch_norm bilinear broadcast_to cartesian_prod cdist combinations conj contiguous conv1d "
-        "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosine_embedding_loss "
-        "cosine_similarity cov cpu cross_entropy_loss ctc_loss cuda data detach diagflat diagonal dropout einsum "
-        "expand expand_as fake_quantize_per_channel_affine fake_quantize_per_tensor_affine feature_alpha_dropout "
-        "feature_dropout fft_fftshift fft_ifftshift flatten fliplr flipud grid_sampler group_norm gru_cell "
-        "hinge_embedding_loss imag indices instance_norm isclose isfinite isreal istft kl_div l1_loss layer_norm "
-        "lift_fresh linalg_diagonal logdet mH mT margin_ranking_loss matrix_H max_pool1d max_pool2d max_pool3d "
-        "movedim narrow nll_loss_nd numpy_T one_hot pad pairwise_distance pdist permute pinverse poisson_nll_loss "
-        "positive prelu ravel real relu6 reshape reshape_as resolve_conj resolve_neg rms_norm rnn_relu_cell "
-        "rnn_tanh_cell rrelu scaled_dot_product_attention select selu slice squeeze stft t tensor tile to "
-        "transpose trapezoid trapz triplet_margin_loss type_as unflatten unfold unsqueeze values vander view "
-        "view_as view_as_complex view_as_real"
-    ).split()
-)
+WITHOUT = frozenset(row.partition(".")[0] for row in TAGS.with_out("none"))
 """Operators that give one tensor, and have no ``out``. Nor have those in place."""
 
 

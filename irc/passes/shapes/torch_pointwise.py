@@ -8,43 +8,17 @@ from typing import Any
 
 from irc.ir import Node, types
 from irc.ir.ops import resolve, schemas
+from irc.ir.ops.aten import TAGS
 from irc.ir.ops.registry import kinds
 from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
-from irc.passes.shapes.torch_call import UNKNOWN, Call, torch_rule
+from irc.passes.shapes.torch_call import UNKNOWN, Call, TorchRule, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
-
-_SAME = (
-    "ceil floor neg relu round sgn sign trunc positive clone contiguous detach alias dropout feature_dropout msort "
-    "bitwise_not"
-).split()
-"""The result has the type of the input."""
-
-_SAME_IF_FLOAT = (
-    "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu6 selu silu "
-    "logcumsumexp softplus softshrink threshold frac nan_to_num"
-).split()
-
-_REAL_FUNCTION = (
-    "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logit "
-    "rad2deg deg2rad reciprocal rsqrt sigmoid sinc i0 special_entr sin sinh sqrt tan tanh"
-).split()
-"""Of integers, these give float32."""
-
-_PREDICATE = "isfinite isinf isnan logical_not signbit isposinf isneginf isreal".split()
-
-_ARITHMETIC = ("add sub mul rsub maximum minimum fmax fmin remainder fmod pow where logaddexp logaddexp2 hypot").split()
-_BITWISE = (
-    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm __lshift__ __rshift__"
-).split()
-_DIVISION = "div atan2 copysign xlogy".split()
-_COMPARISON = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
-_THREE = "addcmul addcdiv lerp".split()
 
 _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name) for name in "add sub mul eq ne lt le gt ge".split()
 }
 
-_NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition"})
+_NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition", "eps"})
 
 CHANGES_METADATA = frozenset(
     f"aten::{name}_" for name in "as_strided resize resize_as squeeze t transpose unsqueeze".split()
@@ -88,7 +62,7 @@ def _holds_tensors(type: Type) -> bool:
     return isinstance(type, TensorType)
 
 
-@torch_rule(*_SAME)
+@torch_rule("positive", "clone", "contiguous", "detach", "alias", "dropout", "feature_dropout", "msort")
 def same(c: Call) -> Type:
     return c.tensor(0)
 
@@ -98,19 +72,9 @@ def in_place(c: Call) -> Type:
     return c.tensor(0)
 
 
-@torch_rule(*_SAME_IF_FLOAT)
+@torch_rule("prelu", "logcumsumexp")
 def same_float(c: Call) -> Type:
     return TensorType(if_float(c.tensor(0).dtype), c.tensor(0).shape)
-
-
-@torch_rule(*_REAL_FUNCTION)
-def real_function(c: Call) -> Type:
-    return TensorType(as_float(c.tensor(0).dtype), c.tensor(0).shape)
-
-
-@torch_rule(*_PREDICATE)
-def predicate(c: Call) -> Type:
-    return TensorType(DType.BOOL, c.tensor(0).shape)
 
 
 @torch_rule("abs", "square")
@@ -128,34 +92,45 @@ def _operands(c: Call) -> list[Type]:
 def together(c: Call, operands: list[Type] | None = None) -> TensorType:
     """The operands' common element type, broadcast; ``operands``: the types of those that are any, all without."""
     operands = _operands(c) if operands is None else operands
-    shapes = [t.shape for t in operands if isinstance(t, TensorType)]
+    shapes = [t.shape for t in operands if t.is_any or _holds_tensors(t)]
     if c.schema.name == "aten::where":
         shapes.append(c.tensor("condition").shape)
     return TensorType(result_type(operands), c.broadcast(shapes))
 
 
-@torch_rule(*_ARITHMETIC)
-def arithmetic(c: Call) -> Type | tuple[Type, ...]:
+def common(c: Call) -> Type | tuple[Type, ...]:
     return _number(c) if c.is_number() else together(c)
 
 
-@torch_rule(*_BITWISE, *_THREE)
-def plain(c: Call) -> Type | tuple[Type, ...]:
-    return () if c.is_number() else together(c)
-
-
-@torch_rule("clamp", "clamp_min", "clamp_max")
-def clamp(c: Call) -> Type:
-    return together(c)
-
-
-@torch_rule(*_DIVISION)
-def division(c: Call) -> Type | tuple[Type, ...]:
+def floats(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()
-    found, rounding = together(c), c.arg("rounding_mode")
-    if rounding is None:
-        return TensorType(as_float(found.dtype), found.shape)
+    found = together(c)
+    return TensorType(as_float(found.dtype), found.shape)
+
+
+def bools(c: Call) -> Type | tuple[Type, ...]:
+    return _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape)
+
+
+_BY_RESULT: dict[str, TorchRule] = {
+    "bool": bools,
+    "common": common,
+    "first": same,
+    "first-if-float": same_float,
+    "float": floats,
+}
+for _name, _result in TAGS.pointwise.items():
+    if _result:
+        torch_rule(_name)(_BY_RESULT[_result])
+
+
+@torch_rule("div")
+def division(c: Call) -> Type | tuple[Type, ...]:
+    rounding = c.arg("rounding_mode")
+    if c.is_number() or rounding is None:
+        return floats(c)
+    found = together(c)
     return TensorType(if_float(found.dtype) if rounding is UNKNOWN else found.dtype, found.shape)
 
 
@@ -169,16 +144,6 @@ def float_power(c: Call) -> Type:
     found = together(c)
     known = found.dtype is not None and category(found.dtype) < 3
     return TensorType(DType.DOUBLE if known else None, found.shape)
-
-
-@torch_rule("floor_divide")
-def floor_divide(c: Call) -> Type:
-    return together(c)
-
-
-@torch_rule(*_COMPARISON)
-def comparison(c: Call) -> Type | tuple[Type, ...]:
-    return _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape)
 
 
 @torch_rule("masked_fill", "masked_scatter")

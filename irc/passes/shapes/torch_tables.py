@@ -39,7 +39,6 @@ _KEPT: dict[Callable[[TensorType], DType | None], str] = {
     _float_of: """
         rrelu fake_quantize_per_tensor_affine fake_quantize_per_channel_affine _softmax _log_softmax bernoulli poisson
         """,
-    lambda x: as_float(x.dtype): "digamma erfinv special_i0e special_i1 special_i1e",
     lambda x: DType.INT64: "argsort",
 }
 """Element types of results that have the shape of the first operand."""
@@ -72,25 +71,10 @@ def with_others(c: Call) -> tuple[Type, ...]:
 
 # -- several operands ------------------------------------------------------------
 
-_BROADCAST: dict[Callable[[TensorType], DType | None], str] = {
-    lambda t: t.dtype: "heaviside nextafter __and__ __or__ __xor__",
-    lambda t: DType.BOOL: "isclose",
-}
 
-
-def _joined(dtype_of: Callable[[TensorType], DType | None]) -> Callable[[Call], Type | tuple[Type, ...]]:
-    def rule(c: Call) -> Type | tuple[Type, ...]:
-        if c.is_number():
-            return ()
-        operands = [c.node.inputs[0].type, c.node.inputs[1].type]
-        found = together(c, operands)
-        return TensorType(dtype_of(found), found.shape)
-
-    return rule
-
-
-for _dtype_of, _names in _BROADCAST.items():
-    torch_rule(*_names.split())(_joined(_dtype_of))
+@torch_rule("isclose")
+def is_close(c: Call) -> Type:
+    return TensorType(DType.BOOL, c.broadcast([c.tensor("self").shape, c.tensor("other").shape]))
 
 
 # -- reductions ------------------------------------------------------------------

@@ -6,6 +6,8 @@ these say it: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
 and results that share although PyTorch calls them fresh: ``type_as``,
 ``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
 evaluation, unsafe splits, and lists made from lists. ``beyond.py`` lists them all.
+
+What else there is to say of an operator, tags at the end of a row say: ``tags.py``.
 """
 
 from __future__ import annotations
@@ -20,16 +22,19 @@ from irc.ir.ops.aten import (
     reductions,
     scalars,
     signals,
+    tags,
     unary,
     views,
 )
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
-ROWS = tuple(
+_TAGGED = tuple(
     family.ROWS.replace("{like}", "{options}, MemoryFormat? memory_format=None").replace("{options}", _OPTIONS)
     for family in (unary, binary, logic, views, nn, reductions, indexing, creation, signals, scalars, containers)
 )
+ROWS = tuple(map(tags.without_tags, _TAGGED))
+TAGS = tags.tags_of(_TAGGED)
 
 RANDOM = creation.RANDOM
 RANDOM_UNLESS_FALSE = nn.RANDOM_UNLESS_FALSE

@@ -27,18 +27,18 @@ ROWS = """
     aten::fft_ifftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
     aten::fft_rfftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
     aten::fft_irfftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
-    aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor
-    aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor
+    aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor | out=none
+    aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor | out=none
     aten::fft_fftfreq(int n, float d=1., {options}) -> Tensor
     aten::fft_rfftfreq(int n, float d=1., {options}) -> Tensor
-    aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
+    aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor | out=none
     aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
-    aten::complex(Tensor real, Tensor imag) -> Tensor
-    aten::polar(Tensor abs, Tensor angle) -> Tensor
+    aten::complex(Tensor real, Tensor imag) -> Tensor | pointwise
+    aten::polar(Tensor abs, Tensor angle) -> Tensor | pointwise
     aten::polar.int(int a, int b) -> complex
     aten::polar.float(float a, float b) -> complex
     aten::polar.int_float(int a, float b) -> complex
     aten::polar.float_int(float a, int b) -> complex
     aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar
-    aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor
+    aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor | out=none
     """

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 ROWS = """
-    aten::abs(Tensor self) -> Tensor
-    aten::neg(Tensor self) -> Tensor
+    aten::abs(Tensor self) -> Tensor | pointwise takes=uifc in-place=uif
+    aten::neg(Tensor self) -> Tensor | pointwise=first in-place
     aten::neg.Scalar(Scalar a) -> Scalar
     aten::neg.float(float a) -> float
     aten::neg.int(int a) -> int
-    aten::exp(Tensor self) -> Tensor
+    aten::exp(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::exp.Scalar(Scalar a) -> Scalar
     aten::exp.float(float a) -> float
     aten::exp.int(int a) -> float
-    aten::exp2(Tensor self) -> Tensor
-    aten::expm1(Tensor self) -> Tensor
+    aten::exp2(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::expm1(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::expm1.Scalar(Scalar a) -> Scalar
     aten::expm1.float(float a) -> float
     aten::expm1.int(int a) -> float
-    aten::log(Tensor self) -> Tensor
+    aten::log(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::log.Scalar(Scalar a) -> Scalar
     aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float
     aten::log.float(float a) -> float
@@ -27,150 +27,150 @@ ROWS = """
     aten::log.int(int a) -> float
     aten::log.int_float(int a, float b) -> float
     aten::log.int_int(int a, int b) -> float
-    aten::log2(Tensor self) -> Tensor
-    aten::log10(Tensor self) -> Tensor
+    aten::log2(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::log10(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::log10.Scalar(Scalar a) -> Scalar
     aten::log10.float(float a) -> float
     aten::log10.int(int a) -> float
-    aten::log1p(Tensor self) -> Tensor
+    aten::log1p(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::log1p.Scalar(Scalar a) -> Scalar
     aten::log1p.float(float a) -> float
     aten::log1p.int(int a) -> float
-    aten::sqrt(Tensor self) -> Tensor
+    aten::sqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::sqrt.Scalar(Scalar a) -> Scalar
     aten::sqrt.float(float a) -> float
     aten::sqrt.int(int a) -> float
-    aten::rsqrt(Tensor self) -> Tensor
-    aten::square(Tensor self) -> Tensor
-    aten::reciprocal(Tensor self) -> Tensor
-    aten::sin(Tensor self) -> Tensor
+    aten::rsqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::square(Tensor self) -> Tensor | pointwise in-place out=any
+    aten::reciprocal(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::sin(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::sin.Scalar(Scalar a) -> Scalar
     aten::sin.float(float a) -> float
     aten::sin.int(int a) -> float
-    aten::cos(Tensor self) -> Tensor
+    aten::cos(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::cos.Scalar(Scalar a) -> Scalar
     aten::cos.float(float a) -> float
     aten::cos.int(int a) -> float
-    aten::tan(Tensor self) -> Tensor
+    aten::tan(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::tan.Scalar(Scalar a) -> Scalar
     aten::tan.float(float a) -> float
     aten::tan.int(int a) -> float
-    aten::asin(Tensor self) -> Tensor
+    aten::asin(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::asin.Scalar(Scalar a) -> Scalar
     aten::asin.float(float a) -> float
     aten::asin.int(int a) -> float
-    aten::acos(Tensor self) -> Tensor
+    aten::acos(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::acos.Scalar(Scalar a) -> Scalar
     aten::acos.float(float a) -> float
     aten::acos.int(int a) -> float
-    aten::atan(Tensor self) -> Tensor
+    aten::atan(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::atan.Scalar(Scalar a) -> Scalar
     aten::atan.float(float a) -> float
     aten::atan.int(int a) -> float
-    aten::sinh(Tensor self) -> Tensor
+    aten::sinh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::sinh.Scalar(Scalar a) -> Scalar
     aten::sinh.float(float a) -> float
     aten::sinh.int(int a) -> float
-    aten::cosh(Tensor self) -> Tensor
+    aten::cosh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::cosh.Scalar(Scalar a) -> Scalar
     aten::cosh.float(float a) -> float
     aten::cosh.int(int a) -> float
-    aten::tanh(Tensor self) -> Tensor
+    aten::tanh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::tanh.Scalar(Scalar a) -> Scalar
     aten::tanh.float(float a) -> float
     aten::tanh.int(int a) -> float
-    aten::asinh(Tensor self) -> Tensor
+    aten::asinh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::asinh.Scalar(Scalar a) -> Scalar
     aten::asinh.float(float a) -> float
     aten::asinh.int(int a) -> float
-    aten::acosh(Tensor self) -> Tensor
+    aten::acosh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::acosh.Scalar(Scalar a) -> Scalar
     aten::acosh.float(float a) -> float
     aten::acosh.int(int a) -> float
-    aten::atanh(Tensor self) -> Tensor
+    aten::atanh(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::atanh.Scalar(Scalar a) -> Scalar
     aten::atanh.float(float a) -> float
     aten::atanh.int(int a) -> float
-    aten::sigmoid(Tensor self) -> Tensor
-    aten::relu(Tensor self) -> Tensor
-    aten::relu6(Tensor self) -> Tensor
-    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
-    aten::hardsigmoid(Tensor self) -> Tensor
-    aten::hardswish(Tensor self) -> Tensor
-    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
-    aten::selu(Tensor self) -> Tensor
-    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor
-    aten::gelu(Tensor self, *, str approximate="none") -> Tensor
-    aten::silu(Tensor self) -> Tensor
-    aten::mish(Tensor self) -> Tensor
-    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
-    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
-    aten::prelu(Tensor self, Tensor weight) -> Tensor
-    aten::logit(Tensor self, float? eps=None) -> Tensor
-    aten::erf(Tensor self) -> Tensor
+    aten::sigmoid(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::relu(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::relu6(Tensor self) -> Tensor | pointwise=first-if-float takes=uif in-place out=none
+    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor | pointwise=first-if-float takes=uif in-place
+    aten::hardsigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::hardswish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::selu(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place out=none
+    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::gelu(Tensor self, *, str approximate="none") -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::silu(Tensor self) -> Tensor | pointwise=first-if-float takes=fc in-place
+    aten::mish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor | pointwise=first-if-float takes=f
+    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::prelu(Tensor self, Tensor weight) -> Tensor | takes=f out=none
+    aten::logit(Tensor self, float? eps=None) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::erf(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::erf.Scalar(Scalar a) -> Scalar
     aten::erf.float(float a) -> float
     aten::erf.int(int a) -> float
-    aten::erfc(Tensor self) -> Tensor
+    aten::erfc(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::erfc.Scalar(Scalar a) -> Scalar
     aten::erfc.float(float a) -> float
     aten::erfc.int(int a) -> float
-    aten::erfinv(Tensor self) -> Tensor
-    aten::ceil(Tensor self) -> Tensor
+    aten::erfinv(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::ceil(Tensor self) -> Tensor | pointwise=first takes=uif in-place
     aten::ceil.Scalar(Scalar a) -> Scalar
     aten::ceil.float(float a) -> int
     aten::ceil.int(int a) -> int
-    aten::floor(Tensor self) -> Tensor
+    aten::floor(Tensor self) -> Tensor | pointwise=first takes=uif in-place
     aten::floor.Scalar(Scalar a) -> Scalar
     aten::floor.float(float a) -> int
     aten::floor.int(int a) -> int
-    aten::round(Tensor self) -> Tensor
+    aten::round(Tensor self) -> Tensor | pointwise=first takes=uif in-place
     aten::round.Scalar(Scalar a) -> Scalar
     aten::round.decimals(Tensor self, *, int decimals) -> Tensor
     aten::round.float(float a) -> float
     aten::round.int(int a) -> float
-    aten::trunc(Tensor self) -> Tensor
-    aten::frac(Tensor self) -> Tensor
-    aten::sign(Tensor self) -> Tensor
-    aten::sgn(Tensor self) -> Tensor
-    aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
-    aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
-    aten::clamp_min(Tensor self, Scalar min) -> Tensor
-    aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
-    aten::clamp_max(Tensor self, Scalar max) -> Tensor
-    aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor
-    aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
-    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
-    aten::log_sigmoid(Tensor self) -> Tensor
-    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor
-    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor
-    aten::lgamma(Tensor self) -> Tensor
+    aten::trunc(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::frac(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::sign(Tensor self) -> Tensor | pointwise=first takes=buif in-place
+    aten::sgn(Tensor self) -> Tensor | pointwise=first in-place
+    aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor | out=any
+    aten::clamp_min(Tensor self, Scalar min) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor | out=any
+    aten::clamp_max(Tensor self, Scalar max) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor | out=any
+    aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor | pointwise=first-if-float in-place
+    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor | pointwise=first-if-float takes=uif in-place out=any
+    aten::log_sigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f
+    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::lgamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::lgamma.Scalar(Scalar a) -> Scalar
     aten::lgamma.float(float a) -> float
     aten::lgamma.int(int a) -> float
-    aten::digamma(Tensor self) -> Tensor
-    aten::angle(Tensor self) -> Tensor
+    aten::digamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::angle(Tensor self) -> Tensor | pointwise out=any
     aten::angle.Scalar(Scalar a) -> Scalar
     aten::angle.complex(complex a) -> float
     aten::angle.float(float a) -> float
     aten::angle.int(int a) -> float
-    aten::rad2deg(Tensor self) -> Tensor
-    aten::deg2rad(Tensor self) -> Tensor
-    aten::signbit(Tensor self) -> Tensor
-    aten::isposinf(Tensor self) -> Tensor
-    aten::isneginf(Tensor self) -> Tensor
-    aten::isreal(Tensor self) -> Tensor
-    aten::sinc(Tensor self) -> Tensor
-    aten::i0(Tensor self) -> Tensor
-    aten::special_entr(Tensor self) -> Tensor
-    aten::special_i0e(Tensor self) -> Tensor
-    aten::special_i1(Tensor self) -> Tensor
-    aten::special_i1e(Tensor self) -> Tensor
-    aten::polygamma(int n, Tensor self) -> Tensor
+    aten::rad2deg(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::deg2rad(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::signbit(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isposinf(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isneginf(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isreal(Tensor self) -> Tensor | pointwise=bool out=none
+    aten::sinc(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::i0(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::special_entr(Tensor self) -> Tensor | pointwise=float takes=buif out=any
+    aten::special_i0e(Tensor self) -> Tensor | pointwise=float out=any
+    aten::special_i1(Tensor self) -> Tensor | pointwise=float out=any
+    aten::special_i1e(Tensor self) -> Tensor | pointwise=float out=any
+    aten::polygamma(int n, Tensor self) -> Tensor | out=any
     aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)
-    aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor
+    aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor | out=none
     aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor
-    aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor
+    aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor | out=none
     aten::conj_physical(Tensor(a) self) -> Tensor(a)
     aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)
     """

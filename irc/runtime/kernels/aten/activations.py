@@ -230,8 +230,8 @@ for _name, _make in (
 ):
     register(_name, of_parameters(_make))
 for _name, _make in (("softplus", _softplus), ("softshrink", _softshrink)):
-    register(_name, of_parameters(_make), in_place=False)
-register("hardshrink", _hardshrink, in_place=False)
+    register(_name, of_parameters(_make))
+register("hardshrink", _hardshrink)
 register("silu", _silu)
-register("prelu", _prelu, in_place=False)
-register("glu", _glu, in_place=False)
+register("prelu", _prelu)
+register("glu", _glu)

@@ -19,10 +19,10 @@ from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Operand,
     Setup,
-    of_one,
     of_two,
     on_numbers,
     register,
+    to_float,
 )
 from irc.runtime.kernels.aten.registering import aten, by_node, table, two
 from irc.runtime.kernels.registry import Kernel
@@ -89,9 +89,10 @@ def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
     return np.trunc(np.divide(a, b), out=out)
 
 
+_quotient = of_two(np.divide)
 _add, _subtract = _scaled(np.add), _scaled(np.subtract)
 _multiply = _scaling(of_two(np.multiply))
-_true_divide = _scaling(of_two(np.divide, to_float=True))
+_true_divide = _scaling(two(lambda x, y: to_float(_quotient(x, y))))
 _floor_divide = _scaling(_integral(np.floor_divide))
 _ROUNDED: dict[str | None, Setup] = {
     None: _true_divide,
@@ -129,7 +130,7 @@ def _power(x: Operand, y: Operand) -> Computation:
         element_of(y, dtype)  # which refuses what does not fit
     root = _ROOTS.get(y) if not is_array(y) and is_floating(dtype) and dtype != np.float16 else None
     if root is not None:
-        return of_one(root, to_float=True)(x)
+        return Computation(root, (x,), dtype)
     return Computation(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
 
 
@@ -275,18 +276,16 @@ def _repeat_in_place(x: Any, n: int) -> Any:
     return x
 
 
-_quotient = on_numbers(np.divide)
-
 register("add", _add, python=_add_python, python_in_place=_add_to_list)
 register("mul", _multiply, python=_mul_python, python_in_place=_repeat_in_place)
 for _name, _planner, _python in (
     ("sub", _subtract, _difference),
-    ("div", _divide, _quotient),
+    ("div", _divide, on_numbers(np.divide)),
     ("floor_divide", _floor_divide, None),
     ("remainder", _integral(np.remainder), _divisible(_modulo, _modulo)),
     ("fmod", _integral(np.fmod), on_numbers(np.fmod)),
-    ("atan2", of_two(np.arctan2, to_float=True), on_numbers(np.arctan2)),
-    ("copysign", of_two(np.copysign, to_float=True), on_numbers(np.copysign)),
+    ("atan2", np.arctan2, on_numbers(np.arctan2)),
+    ("copysign", np.copysign, on_numbers(np.copysign)),
     ("lerp", _lerp, None),
     ("addcmul", _plus(np.multiply), None),
     ("addcdiv", _plus(np.divide), None),
@@ -294,24 +293,24 @@ for _name, _planner, _python in (
     register(_name, _planner, python=_python)
 for _name, _planner in (
     ("rsub", _reversed_subtract),
-    ("maximum", of_two(np.maximum)),
-    ("minimum", of_two(np.minimum)),
-    ("fmax", of_two(np.fmax)),
-    ("fmin", of_two(np.fmin)),
+    ("maximum", np.maximum),
+    ("minimum", np.minimum),
+    ("fmax", np.fmax),
+    ("fmin", np.fmin),
     ("logaddexp", _log_of_sum),
-    ("logaddexp2", of_two(np.logaddexp2)),
+    ("logaddexp2", np.logaddexp2),
 ):
-    register(_name, _planner, in_place=False)
-register("hypot", of_two(np.hypot))
-register("xlogy", of_two(_xlogy, to_float=True))
+    register(_name, _planner)
+register("hypot", np.hypot)
+register("xlogy", of_two(_xlogy))
 
 
 def _common_divisor(x: int, y: int) -> int:
     return math.gcd(x, y)
 
 
-register("gcd", of_two(np.gcd), python=_common_divisor)
-register("lcm", of_two(np.lcm))
+register("gcd", np.gcd, python=_common_divisor)
+register("lcm", np.lcm)
 
 
 def _next(x: Array, y: Array) -> Computation:
@@ -329,6 +328,13 @@ def _next(x: Array, y: Array) -> Computation:
 def _float_power(x: Operand, y: Operand) -> Computation:
     dtype = np.dtype(np.complex128 if result_type(x, y).kind == "c" else np.float64)
     return _power(tensor(x, dtype), tensor(y, dtype))
+
+
+def _float_power_in_place(x: Array, y: Operand) -> Computation:
+    found = _float_power(x, y)
+    if x.dtype != found.dtype:
+        raise Error("IRC431", f"float_power gives {found.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
+    return found
 
 
 def _with_exponent(x: Array, y: Array) -> Computation:
@@ -355,7 +361,7 @@ def _step(x: Array, y: Array) -> Computation:
 
 register("heaviside", _step)
 register("nextafter", _next)
-register("float_power", _float_power, in_place=False)
+register("float_power", _float_power, in_place=_float_power_in_place)
 register("ldexp", _with_exponent, python=two(math.ldexp))
 table({"floordiv": _floor_of_quotient})
 
@@ -384,14 +390,6 @@ def power(node: Node) -> Kernel:
         return pointwise.run(_power(x, y)) if is_array(x) or is_array(y) else python(x, y)
 
     return run
-
-
-@aten("float_power_")
-def float_power_in_place(x: Array, y: Operand) -> Array:
-    found = _float_power(x, y)
-    if x.dtype != found.dtype:
-        raise Error("IRC431", f"float_power gives {found.dtype.name}: a tensor of {x.dtype.name} cannot hold that")
-    return pointwise.run(found, into=x)
 
 
 @aten("pow_")

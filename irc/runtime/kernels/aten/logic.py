@@ -28,13 +28,6 @@ from irc.runtime.kernels.support import Array, broadcast_shape, is_half
 from irc.runtime.values import is_array
 
 
-def _comparison(ufunc: np.ufunc) -> Setup:
-    def setup(x: Operand, y: Operand) -> Computation:
-        return Computation(ufunc, (x, y), result_type(x, y), BOOL)
-
-    return setup
-
-
 def _logical(ufunc: np.ufunc) -> Setup:
     """On truth values, whatever the elements are."""
 
@@ -53,7 +46,7 @@ _COMPARISONS: dict[str, tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
     "ge": (np.greater_equal, operator.ge),
 }
 for _name, (_ufunc, _python) in _COMPARISONS.items():
-    register(_name, _comparison(_ufunc), python=_python)
+    register(_name, _ufunc, python=_python)
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
     register(f"logical_{_name}", _logical(_ufunc))
 
@@ -71,10 +64,10 @@ _BITS: dict[str, tuple[np.ufunc, Kernel]] = {
     "rshift": (np.right_shift, two(lambda x, y: x >> (y & 63))),
 }
 for _name, (_ufunc, _python) in _BITS.items():
-    register(f"__{_name}__", of_two(_ufunc), python=_python, in_place=False)
+    register(f"__{_name}__", _ufunc, python=_python)
     aten(f"__i{_name}__")(_in_place(of_two(_ufunc)))
     _full = {"lshift": "left_shift", "rshift": "right_shift"}.get(_name, _name)
-    register(f"bitwise_{_full}", of_two(_ufunc))
+    register(f"bitwise_{_full}", _ufunc)
 
 
 @aten("equal")

@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.aten import TAGS
+from irc.ir.ops.registry import kinds
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
+    BOOL,
     as_float,
     check_result,
     check_writable,
@@ -96,59 +99,84 @@ ELEMENTWISE: set[str] = set()
 
 def register(
     name: str,
-    setup: Setup,
+    setup: Setup | np.ufunc,
     *,
+    in_place: Setup | None = None,
     python: Kernel | None = None,
-    in_place: bool = True,
     python_in_place: Kernel | None = None,
 ) -> None:
-    """Register an operator and, unless told not to, its in-place twin.
+    """Register an operator and, if there is a row of one, its in-place twin.
+
+    Where a tag of its row tells the element type of the result, the operator need not.
 
     Args:
         name: without ``aten::``.
-        setup: for tensors.
+        setup: for tensors; a ufunc stands for `of_one` or `of_two` of it.
+        in_place: the twin's setup, if it is another one.
         python: for arguments of which neither the first nor the second is a tensor.
-        in_place: whether there is a twin.
         python_in_place: what the twin does to something that is no tensor.
     """
     ELEMENTWISE.add(name)
+    setup = _OF_COUNT[setup.nin](setup) if isinstance(setup, np.ufunc) else setup
+    told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
 
     def functional(*arguments: Any) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):
             return python(*arguments)
-        return run(setup(*arguments))
+        return run(told(setup(*arguments)))
 
     def writing(x: Any, *rest: Any) -> Any:
         if python_in_place is not None and not is_array(x):
             return python_in_place(x, *rest)
-        return run(setup(x, *rest), into=x)
+        return run(told((in_place or setup)(x, *rest)), into=x)
 
     takes = tuple(f for f in (setup, python, python_in_place) if f is not None)
     aten(name, takes=takes)(functional)
-    if in_place:
+    if f"aten::{name}_" in kinds():
         aten(f"{name}_", takes=takes)(writing)
+
+
+def _as_it_is(found: Computation) -> Computation:
+    return found
+
+
+def to_float(found: Computation) -> Computation:
+    """``found``, in float32 if it is of bools or integers."""
+    dtype = as_float(found.dtype)
+    return found if dtype is found.dtype else found._replace(dtype=dtype)
+
+
+def _to_bool(found: Computation) -> Computation:
+    compute, operands, dtype, _, exact = found  # `_replace` takes twice as long
+    return Computation(compute, operands, dtype, BOOL, exact)
+
+
+_RESULTS: dict[str, Callable[[Computation], Computation]] = {"bool": _to_bool, "float": to_float}
+"""What tags tell of results that would have another element type."""
 
 
 # -- kinds of setups ------------------------------------------------------------
 
 
-def of_one(compute: Compute, to_float: bool = False) -> Setup:
-    """Of one operand; ``to_float``: of integers, the result is float32."""
+def of_one(compute: Compute) -> Setup:
+    """Of one operand."""
 
     def setup(x: Array) -> Computation:
-        return Computation(compute, (x,), as_float(x.dtype) if to_float else x.dtype)
+        return Computation(compute, (x,), x.dtype)
 
     return setup
 
 
-def of_two(compute: Compute, to_float: bool = False) -> Setup:
+def of_two(compute: Compute) -> Setup:
     """Of two operands, taken in the element type that both have in common."""
 
     def setup(x: Operand, y: Operand) -> Computation:
-        dtype = result_type(x, y)
-        return Computation(compute, (x, y), as_float(dtype) if to_float else dtype)
+        return Computation(compute, (x, y), result_type(x, y))
 
     return setup
+
+
+_OF_COUNT: dict[int, Callable[[Compute], Setup]] = {1: of_one, 2: of_two}
 
 
 def of_parameters(make: Callable[..., Function]) -> Setup:

@@ -186,10 +186,9 @@ def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, A
     return setup
 
 
-register("complex", _of_parts(lambda a, b: a, lambda a, b: b), in_place=False)
+register("complex", _of_parts(lambda a, b: a, lambda a, b: b))
 register(
     "polar",
     _of_parts(lambda a, b: a * np.cos(b), lambda a, b: a * np.sin(b)),
     python=two(cmath.rect),
-    in_place=False,
 )

@@ -114,13 +114,6 @@ def _round(x: Array, decimals: int | None = None) -> Computation:
     return Computation(compute, (x,), x.dtype)
 
 
-def _to_bool(test: Compute) -> Setup:
-    def setup(x: Array) -> Computation:
-        return Computation(test, (x,), x.dtype, BOOL)
-
-    return setup
-
-
 def _log_python(x: Any, base: Any = None) -> float:
     found = on_numbers(np.log)(x)
     return found if base is None else on_numbers(np.divide)(found, on_numbers(np.log)(base))
@@ -140,11 +133,10 @@ def _by_factor(factor: float) -> Setup:
     def compute(x: Array, out: Array | None = None) -> Any:
         return np.multiply(x, x.dtype.type(factor), out=out)
 
-    return of_one(compute, to_float=True)
+    return of_one(compute)
 
 
-# name -> its ufunc, on integers too: the result is floating-point
-_TO_FLOAT: dict[str, np.ufunc] = {
+_UFUNCS: dict[str, np.ufunc] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -166,10 +158,10 @@ _TO_FLOAT: dict[str, np.ufunc] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
 }
-for _name, _ufunc in _TO_FLOAT.items():
-    register(_name, of_one(_ufunc, to_float=True), python=_log_python if _name == "log" else on_numbers(_ufunc))
+for _name, _ufunc in _UFUNCS.items():
+    register(_name, _ufunc, python=_log_python if _name == "log" else on_numbers(_ufunc))
 for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", np.reciprocal)):
-    register(_name, of_one(_compute, to_float=True))
+    register(_name, of_one(_compute))
 
 
 def _angle(x: Array) -> Computation:
@@ -213,17 +205,17 @@ def parts(x: Any) -> tuple[Any, Any]:
     return layout.like(np.asarray(mantissa).astype(x.dtype), x), layout.like(np.asarray(exponent, np.int32), x)
 
 
-register("angle", _angle, python=one(lambda x: float(np.angle(x))), in_place=False)
+register("angle", _angle, python=one(lambda x: float(np.angle(x))))
 register("deg2rad", _by_factor(math.pi / 180))
 register("rad2deg", _by_factor(180 / math.pi))
-register("signbit", _to_bool(_is_negative), in_place=False)
+register("signbit", of_one(_is_negative))
 for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
-    register(_name, _to_bool(_equal_to(_infinity)), in_place=False)
-register("isreal", _to_bool(_is_real), in_place=False)
-register("sinc", of_one(_sinc, to_float=True))
+    register(_name, of_one(_equal_to(_infinity)))
+register("isreal", of_one(_is_real))
+register("sinc", of_one(_sinc))
 register("i0", _on_floats(i0))
 for _name, _function in (("entr", entropy), ("i0e", i0e), ("i1", i1), ("i1e", i1e)):
-    register(f"special_{_name}", _on_floats(_function), in_place=False)
+    register(f"special_{_name}", _on_floats(_function))
 register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
@@ -250,10 +242,10 @@ def _derivative(x: Array, n: int) -> Computation:
 
 aten("polygamma")(two(lambda n, x: run(_derivative(x, n))))
 aten("polygamma_")(two(lambda x, n: run(_derivative(x, n), into=x)))
-register("bitwise_not", of_one(np.invert))
-register("logical_not", _to_bool(np.logical_not))
+register("bitwise_not", np.invert)
+register("logical_not", np.logical_not)
 for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
-    register(_name, _to_bool(_ufunc), python=on_numbers(_ufunc, bool), in_place=False)
+    register(_name, _ufunc, python=on_numbers(_ufunc, bool))
 
 
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
