@@ -36,19 +36,17 @@ def keeps_metadata(node: Node) -> bool:
 
     What other packages have registered may write elements, but nothing else of a tensor.
     """
-    if node.kind.startswith("onnx::") or node.kind in KEEPS_METADATA:
+    kind, rows = node.kind, schemas(node.kind)
+    if kind in KEEPS_METADATA:
         return True
-    if node.kind in ("prim::CallFunction", "prim::CallMethod"):
+    if kind in ("prim::CallFunction", "prim::CallMethod"):
         return False
-    if node.kind.startswith(("prim::", "irc::")):
-        return True
-    fitting = resolve(node)
-    rows = schemas(node.kind) if fitting is None else (fitting,)
-    if rows and not node.kind.startswith("aten::"):
+    if not kind.startswith("aten::") and (rows or kind.startswith(("onnx::", "prim::", "irc::"))):
         return True
     if not rows:
         return not any(_may_hold_tensors(v.type) for v in node.inputs)
-    arguments = [a for row in rows for a in row.arguments if a.alias is not None]
+    fitting = resolve(node)
+    arguments = [a for row in (rows if fitting is None else (fitting,)) for a in row.arguments]
     return not any(_holds_tensors(a.type) and any(i.write for i in a.alias.walk()) for a in arguments if a.alias)
 
 

@@ -9,7 +9,8 @@ from importlib import import_module
 
 from irc.ir.ops.aten.copied import COPIED_NAMES
 from irc.ir.ops.aten.in_place import IN_PLACE
-from irc.runtime.kernels.aten.registering import complete_copied, complete_in_place
+from irc.runtime.kernels.aten.element_types import overwrite
+from irc.runtime.kernels.aten.registering import complete, copied
 
 FAMILIES = (
     "activations",
@@ -51,5 +52,5 @@ FAMILIES = (
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
-complete_in_place((*IN_PLACE, "conj_physical"))
-complete_copied(COPIED_NAMES)
+complete((*IN_PLACE, "conj_physical"), "_", overwrite)
+complete(COPIED_NAMES, "_copy", copied)

@@ -13,7 +13,6 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import overwrite
 from irc.runtime.kernels.aten.operand_kinds import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
@@ -88,43 +87,31 @@ def by_node(*names: str) -> Callable[[Callable[[Node], Kernel]], Any]:
     return register
 
 
-def complete_in_place(names: Iterable[str]) -> None:
-    """Give the in-place forms of ``names`` that have no kernel of their own one by the functional form's."""
+def complete(names: Iterable[str], suffix: str, finish: Callable[[Array, Any], Any]) -> None:
+    """Give the forms of ``names`` with ``suffix`` that have no kernel of their own one by that without it.
+
+    ``finish`` makes the result: of the first operand, and of what the kernel of ``name`` gives.
+    """
     for name in names:
-        if f"{name}_" not in _BINDERS:
-            _register(f"{name}_", _writing(_BINDERS[name]))
+        if f"{name}{suffix}" not in _BINDERS:
+            _register(f"{name}{suffix}", _finished(_BINDERS[name], finish))
 
 
-def _writing(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
+def _finished(binder: Callable[[Node], Kernel], finish: Callable[[Array, Any], Any]) -> Callable[[Node], Kernel]:
     def bind(node: Node) -> Kernel:
         compute = binder(node)
 
-        def write(x: Array, *arguments: Any) -> Array:
-            return overwrite(x, compute(x, *arguments))
+        def run(x: Array, *arguments: Any) -> Any:
+            return finish(x, compute(x, *arguments))
 
-        return write
-
-    return bind
-
-
-def complete_copied(names: Iterable[str]) -> None:
-    """Give the copied forms of ``names`` that have no kernel of their own one by the view's, laid out row by row."""
-    for name in names:
-        if f"{name}_copy" not in _BINDERS:
-            _register(f"{name}_copy", _copying(_BINDERS[name]))
-
-
-def _copying(binder: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
-    def bind(node: Node) -> Kernel:
-        view = binder(node)
-
-        def copy(x: Array, *arguments: Any) -> Any:
-            shown: Array | list[Array] = view(x, *arguments)
-            return [part.copy() for part in shown] if isinstance(shown, list) else shown.copy()
-
-        return copy
+        return run
 
     return bind
+
+
+def copied(_: Array, shown: Array | list[Array]) -> Any:
+    """What a view shows, or each of several, laid out row by row."""
+    return [part.copy() for part in shown] if isinstance(shown, list) else shown.copy()
 
 
 def one(run: Callable[[Any], Any]) -> Kernel:
