@@ -40,7 +40,8 @@ class AliasDbBuilder(Noting):
     ) -> None:
         self.graph = graph
         self.module = module or graph.module
-        facts = Facts(constants_are_given=graph.is_function)
+        inner = self.module is not None and graph is not self.module.main  # a function's, or a fusion group's
+        facts = Facts(constants_are_given=inner)
         super().__init__(facts, WriteLog(), functions or Functions(self.module))
         if isinstance(noalias, str):  # a collection of its letters
             raise TypeError(f"noalias takes inputs, or a list of their names: [{noalias!r}]")

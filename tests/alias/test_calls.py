@@ -13,6 +13,7 @@ from irc.alias import AliasDb, analyze
 from irc.alias.sets import intersects
 from irc.ir import Graph, Module, Tensor, Value, parse_graph, parse_module, types
 from irc.ir.builder import Builder
+from irc.ir.functions import inner_graph
 from irc.passes import PassManager
 from irc.runtime.plan import lower
 from tests.alias.helpers import nested
@@ -471,3 +472,24 @@ graph f(%p : Any[]):
     held = db.location_set(p)
     assert intersects(held, db.location_set(new))
     db.check()
+
+
+def test_so_it_is_with_fusion_groups() -> None:
+    module = parse_module("""
+graph(%x : Float(2)):
+  %n : int = prim::Constant[value=3]()
+  %true : bool = prim::Constant[value=True]()
+  %y : Float(2) = prim::Loop(%n, %true, %x)
+    block0(%i : int, %p : Float(2)):
+      %q : Float(2) = prim::FusionGroup_0(%p)
+      -> (%true, %q)
+  return (%y)
+with prim::FusionGroup_0 = graph group(%p : Float(2)):
+  %k : Float(2) = prim::Constant[value=splat(-2.)]()
+  return (%k)
+""")
+    node = module.main.value("q").node
+    group = node and inner_graph(node)
+    assert group is not None
+    for db in (analyze(group, module), analyze(group)):
+        assert db.may_alias(group.inputs[0], group.outputs[0])

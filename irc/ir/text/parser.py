@@ -65,6 +65,8 @@ class _ModuleParser:
         self._weights = weights
         self._types = TypeParser(scan)
         self._attributes = AttributeParser(scan, self._types, weights)
+        self._read: list[Graph] = []
+        """All graphs, subgraphs too."""
 
     def module(self) -> Module:
         """All graphs of the text."""
@@ -75,8 +77,9 @@ class _ModuleParser:
             graph = self.graph()
             if graph.name in module.graphs:
                 scan.fail(f"there are two graphs called {graph.name!r}", start, "IRC112")
-            graph.module = module
             module.graphs[graph.name] = graph
+        for graph in self._read:
+            graph.module = module
         return module
 
     def graph(self) -> Graph:
@@ -114,6 +117,7 @@ class _ModuleParser:
         name = "main" if text is None else scan.name(text, match.end() - len(text))
         parser = GraphParser(scan, self._types, self._attributes, Graph(name, self._weights))
         parser.parse()
+        self._read.append(parser.graph)
         return parser.graph, parser.refs
 
     def _check_found(self, refs: Refs) -> None:
