@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.ir.declared import completed, declared_type
+from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime.arguments import Argument
 from irc.runtime.described import described
