@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_bytes, check_work, pace
+from irc.runtime.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch

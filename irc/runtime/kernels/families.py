@@ -70,7 +70,6 @@ NAMESPACES = {
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 
 _IRC = {
-    "append": "append",
     "masked_softmax": "softmax",
     "overwrite": "aten",
     "rotate_half": "sequence_models",
