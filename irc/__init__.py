@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from irc.compiler import compile as compile
     from irc.errors import Error as Error
     from irc.exporting import export as export
-    from irc.runtime.files.file import load as load
     from irc.runtime.guards.limits import Limits as Limits
     from irc.runtime.model import CompiledModel as CompiledModel
+    from irc.runtime.model import load as load
     from irc.runtime.options import Options as Options
     from irc.runtime.session import Session as Session
 
@@ -40,7 +40,7 @@ __getattr__, __dir__ = looked_up(
         "Session": "irc.runtime.session",
         "compile": "irc.compiler",
         "export": "irc.exporting",
-        "load": "irc.runtime.files.file",
+        "load": "irc.runtime.model",
         **dict.fromkeys(("alias", "backend", "check", "demo", "errors"), ""),
         **dict.fromkeys(("frontend", "fuser", "ir", "passes", "runtime"), ""),
     },

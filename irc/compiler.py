@@ -110,7 +110,7 @@ def _declared_wrongly(module: Module) -> list[str]:
     """Notes of outputs whose declared sizes are wrong; Error IRC135 if element types turn out to be."""
     if not module.metadata:
         return []
-    from irc.frontend.onnx.declared import check_outputs
+    from irc.frontend.onnx.contradictions import check_outputs
 
     return check_outputs(module)
 

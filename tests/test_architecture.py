@@ -22,6 +22,27 @@ LAYERS: dict[str, set[str]] = {
     "frontend": {"fuser", "runtime"},
 }
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
+RUNTIME = (
+    *("values", "layouts", "operands", "arguments", "results"),
+    "bounds",
+    "kernels",
+    *("foreign", "binding"),
+    *("execution", "steps"),
+    "threads",
+    "fused",
+    "control",
+    "prepared",
+    "memory",
+    *("guards", "profiles"),
+    *("lowering", "writes", "plan", "evaluate"),
+    *("branches", "arena"),
+    *("boundary", "intake"),
+    *("objects", "described", "options", "executable"),
+    *("report", "files"),
+    *("model", "pairs", "session"),
+)
+"""The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
+
 TOP = "the top"  # compiler, cli, backend...: what puts the layers together, and `irc` itself
 
 
@@ -41,18 +62,23 @@ def layer_of(module: str) -> str:
     return name if name in LAYERS or name in EVERYWHERE else TOP
 
 
-def imports(source: str, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Line and full name of every module of irc that ``source`` imports, wherever in it."""
+def imports(source: str, module: str, is_package: bool, types: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module of irc that ``source`` imports, wherever in it; or not just for ``types``."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in [] if types else list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
+            node.body.clear()
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
-            # `from irc import ir` imports irc.ir; from anywhere deeper, the origin says enough.
-            names = [f"irc.{alias.name}" for alias in node.names] if origin == "irc" else [origin]
+            # `from irc import ir` imports irc.ir; from anywhere deeper than irc.runtime, the origin says enough.
+            deep = origin not in ("irc", "irc.runtime")
+            names = [origin] if deep else [f"{origin}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
             names = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
         for name in names:
@@ -69,6 +95,17 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     ]
 
 
+def runtime_violations(source: str, module: str, is_package: bool = False) -> list[str]:
+    """The imports inside of irc.runtime that are against its order."""
+    unit = module.split(".")[2]
+    known = RUNTIME[: RUNTIME.index(unit) + 1]
+    return [
+        f"{module}:{line}: {unit} must not import {name}"
+        for line, name in imports(source, module, is_package, types=False)
+        if layer_of(name) == "runtime" and [*name.split("."), ""][2] not in known
+    ]
+
+
 def modules() -> Iterator[tuple[Path, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -80,6 +117,17 @@ def test_layers_import_only_those_above_them() -> None:
         violation
         for path, module in modules()
         for violation in violations(path.read_text("utf-8"), module, path.name == "__init__.py")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_runtime_can_be_read_from_the_bottom_up() -> None:
+    inside = [(path, module) for path, module in modules() if module.startswith("irc.runtime.")]
+    assert {module.split(".")[2] for _, module in inside} == set(RUNTIME)
+    found = [
+        violation
+        for path, module in inside
+        for violation in runtime_violations(path.read_text("utf-8"), module, path.name == "__init__.py")
     ]
     assert not found, "\n".join(found)
 
@@ -141,6 +189,41 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
 )
 def test_an_allowed_import_is_not(module: str, source: str, is_package: bool) -> None:
     assert violations(source, module, is_package) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("irc.runtime.kernels.pool", "from irc.runtime.memory.room import append"),
+        ("irc.runtime.kernels.pool", "def f():\n    from irc.runtime import memory"),
+        ("irc.runtime.kernels.pool", "from ..memory import room"),
+        ("irc.runtime.kernels.pool", "from .. import memory"),
+        ("irc.runtime.kernels.pool", "import irc.runtime.memory.room"),
+        ("irc.runtime.kernels.pool", "import importlib\nimportlib.import_module('irc.runtime.memory.room')"),
+        ("irc.runtime.model", "from irc.runtime import check_size"),
+        ("irc.runtime.model", "import irc.runtime"),
+        ("irc.runtime.model", "if not TYPE_CHECKING:\n    from irc.runtime.session import Session"),
+        ("irc.runtime.model", "if TYPE_CHECKING:\n    pass\nelse:\n    from irc.runtime.session import Session"),
+    ],
+)
+def test_an_import_against_the_order_of_the_runtime_is_found(module: str, source: str) -> None:
+    assert len(runtime_violations(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("irc.runtime.kernels.pool", "from irc.runtime.bounds import pace\nfrom irc.runtime.kernels import support"),
+        (
+            "irc.runtime.kernels.pool",
+            "from irc.runtime import bounds\nfrom . import support\nfrom ..values import Array",
+        ),
+        ("irc.runtime.kernels.pool", "if TYPE_CHECKING:\n    from irc.runtime.plan import Plan"),
+        ("irc.runtime.kernels.pool", "from irc.ir import Node\nimport irc.errors"),
+    ],
+)
+def test_an_import_along_the_order_of_the_runtime_is_not(module: str, source: str) -> None:
+    assert runtime_violations(source, module) == []
 
 
 def test_no_group_is_repeated_possessively() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from irc.ir.attributes import map_tensors
 from irc.ir.block import Block
-from irc.ir.declared import OUTPUT_TYPE
+from irc.ir.declared_outputs import OUTPUT_TYPE
 from irc.ir.fixed_sizes import FIXED_SIZES_KEYS
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph
-from irc.ir.declared import change_declared
+from irc.ir.declared_outputs import change_declared
 from irc.ir.fixed_sizes import FIXED_SIZES, fixed_sizes, read_sizes, sizes_text
 from irc.ir.types import DictType, ListType, TensorType, Type
 from irc.passes.registry import register

@@ -19,10 +19,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.ops.made_bytes import object_bytes
+from irc.runtime.bounds import CURRENT, check_bytes
 from irc.runtime.execution import Counters
-from irc.runtime.guards.bounds import CURRENT, check_bytes
 from irc.runtime.kernels.support import check_size
-from irc.runtime.layouts import copy_as_it_lies
+from irc.runtime.layouts import copy_as_it_lies, overlaps_itself
 from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.results import Path, element
 from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, rebuild
@@ -209,16 +209,6 @@ class _Ranges:
 def overlaps(array: Array, others: Any) -> bool:
     """Whether ``array`` may share memory with an array in ``others`` (nested lists, tuples and dicts)."""
     return any(np.may_share_memory(array, other) for other in arrays_once([others]))
-
-
-def overlaps_itself(array: Array) -> bool:
-    """Whether two elements may lie in one place; False for sure, True for all layouts that are not simple."""
-    extent = array.itemsize
-    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
-        if stride < extent:
-            return array.size > 0
-        extent += stride * (size - 1)
-    return False
 
 
 def _read_only(array: Array) -> Array:

@@ -12,12 +12,12 @@ from irc.errors import Error, suggestion
 from irc.ir.bulk import no_collection
 from irc.ir.fixed_sizes import sizes_text
 from irc.runtime import boundary
+from irc.runtime.arena import PlannedRuns
+from irc.runtime.bounds import Guarded
 from irc.runtime.execution import Counters, Run
-from irc.runtime.guards.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden, check_limits
 from irc.runtime.intake import NOTHING, Held, Intake
 from irc.runtime.kernels.scratch import OwnScratch
-from irc.runtime.memory.arena import PlannedRuns
 from irc.runtime.memory.room import room_of
 from irc.runtime.objects import State
 from irc.runtime.options import Options, check_threads

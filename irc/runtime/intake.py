@@ -15,6 +15,7 @@ from irc.errors import Error, suggestion
 from irc.ir import Tensor
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
+from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.likeness import plain
 from irc.runtime.values import Array, describe, is_array, is_mapping
 
@@ -208,7 +209,7 @@ def _check_donation(feeds: Mapping[str, Any], donate: Collection[str]) -> None:
             raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
         if not array.flags.writeable:
             raise Error("IRC416", "a read-only array cannot be donated", where)
-        if boundary.overlaps_itself(array):
+        if overlaps_itself(array):
             raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
 
 

@@ -1,4 +1,4 @@
-"""Copies that lie in memory as their originals do, as far as a program can tell."""
+"""How arrays lie in memory: whether elements share a place; copies that lie as their originals do."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def copy_as_it_lies(array: Array) -> Array:
     copy = as_strided(memory, array.shape, [n * array.itemsize for n in strides])
     copy[...] = array
     return copy
+
+
+def overlaps_itself(array: Array) -> bool:
+    """Whether two elements may lie in one place; False for sure, True for all layouts that are not simple."""
+    extent = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
+        if stride < extent:
+            return array.size > 0
+        extent += stride * (size - 1)
+    return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
+from os import PathLike, fsdecode
 from typing import Any, NoReturn
 
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.ir.declared import completed, declared_type
+from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime.arguments import Argument
 from irc.runtime.described import described
@@ -149,3 +149,25 @@ class CompiledModel:
             return ", ".join(f"{a.name}: {a.type}" for a in arguments)
 
         return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
+
+
+def load(path: str | PathLike[str], options: Options = DEFAULTS) -> CompiledModel:
+    """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
+
+    The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
+
+    Args:
+        path: of the file.
+        options: how the model runs; they are not kept in the file.
+
+    Raises:
+        Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
+            is truncated; IRC513 it is damaged or inconsistent; others if its graph cannot be lowered.
+    """
+    from irc.runtime.files.file import read  # late, as in `save`: most models are never in a file
+
+    module, report = read(path)
+    try:
+        return CompiledModel(module, report, options)
+    except Error as error:
+        raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error

@@ -16,11 +16,11 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
 from irc.runtime.binding import binder_of_others, takes_out
-from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import PREPARES
 from irc.runtime.kernels.support import Array, is_array, is_half
-from irc.runtime.memory.live import owner
+from irc.runtime.values import owner
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

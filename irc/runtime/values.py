@@ -55,6 +55,13 @@ def is_array(value: Any) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
+def owner(array: Array) -> Array:
+    """The array that the memory of ``array`` belongs to."""
+    while is_array(array.base):
+        array = array.base
+    return array
+
+
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
     """Whether ``value`` is a list or a tuple."""
     return isinstance(value, (list, tuple))

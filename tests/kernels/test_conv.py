@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import conv, conv_transpose, convolution, deform_conv  # noqa: F401
+from irc.runtime.kernels import conv_transpose, convolution, deform_conv  # noqa: F401
 from tests.kernels.helpers import (
     assert_same,
     bind,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import Guarded
+from irc.runtime.bounds import Guarded
 from irc.runtime.kernels import detection
 from tests.kernels.helpers import check_against_ort, run_kernel
 

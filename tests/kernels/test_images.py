@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import Guarded
+from irc.runtime.bounds import Guarded
 from irc.runtime.guards.limits import Limits, Warden
 from tests.kernels.helpers import run_kernel
 

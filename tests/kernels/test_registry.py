@@ -56,7 +56,7 @@ registry.find_binder("onnx::Conv", None)
 print(*(m.rpartition(".")[2] for m in sys.modules if m.startswith("irc.runtime.kernels.")))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) & set(families.all_modules()) == {"conv"}
+    assert set(done.stdout.split()) & set(families.all_modules()) == {"convolution"}
 
 
 def test_binders_serve_from_their_version_to_the_next(monkeypatch):

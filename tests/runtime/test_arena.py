@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime import lowering
+from irc.runtime import arena, lowering
 from irc.runtime.execution import Counters
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory import arena
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from tests.programs.generator import Program, dense, programs

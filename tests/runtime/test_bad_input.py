@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import irc
 from irc.runtime import executable
-from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.bounds import CURRENT
 from irc.runtime.guards.limits import Limits, Warden
 from irc.runtime.memory import raw
 from tests.runtime.test_limits import FLOAT, INT, f32, loop, model

@@ -19,8 +19,8 @@ from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
 from irc.ir.attributes import map_tensors
 from irc.ir.clone import clone_node
 from irc.pass_records import PassRun, Refusal
-from irc.runtime.files.file import MAGIC, load, read
-from irc.runtime.model import CompiledModel
+from irc.runtime.files.file import MAGIC, read
+from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
 from tests.runtime.helpers import f32, i64, model_of
 
@@ -185,7 +185,7 @@ class Blocked:
             raise ImportError(name + " is blocked")
 sys.meta_path.insert(0, Blocked())
 import numpy as np
-from irc.runtime.files.file import load
+from irc.runtime.model import load
 model = load(sys.argv[1])
 out = model.run({"x": np.ones((2, 3), np.float32), "m": 3})
 print(out["r"].shape, "onnx" in sys.modules)

@@ -6,8 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from irc.frontend.onnx import import_model
-from irc.runtime.files.file import load
-from irc.runtime.model import CompiledModel
+from irc.runtime.model import CompiledModel, load
 from tests.kernels.helpers import assert_same, run_ort_model
 from tests.suites import suite
 

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.ir.ops.made_bytes import ENTRY_BYTES
-from irc.runtime.guards.bounds import CURRENT, Guarded
+from irc.runtime.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
 from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal
 from tests.kernels.helpers import bind

@@ -11,11 +11,10 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
-from irc.runtime import boundary
+from irc.runtime import arena, boundary
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.memory import arena
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 

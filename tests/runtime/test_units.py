@@ -21,11 +21,12 @@ from irc.alias import analyze
 from irc.alias.sets import intersects
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
+from irc.runtime import branches
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer
-from irc.runtime.threads import blas, branches, dispatch, units
+from irc.runtime.threads import blas, dispatch, units
 from irc.runtime.threads.needs import find_needs
 from tests.programs.generator import Program, dense
 from tests.programs.groups import Cut, cuts, regroup

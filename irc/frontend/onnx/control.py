@@ -16,10 +16,10 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
 from irc.frontend.onnx.bodies import EXPANDED, expand
+from irc.frontend.onnx.body_declarations import keep_inputs, keep_rows
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib_bodies import expand_row
 from irc.frontend.onnx.opsets import Operator, bind
-from irc.frontend.onnx.rows import keep_inputs, keep_rows
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
 

@@ -8,8 +8,8 @@ from irc.errors import Error
 from irc.frontend.onnx.attributes import AttributeReader
 from irc.frontend.onnx.blocks import GraphBuilder
 from irc.frontend.onnx.checks import Place, text
+from irc.frontend.onnx.contradictions import check_outputs
 from irc.frontend.onnx.control import SPECIAL
-from irc.frontend.onnx.declared import check_outputs
 from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.pytorch import PRODUCER, PYTORCH
@@ -18,7 +18,7 @@ from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, 
 from irc.frontend.onnx.tensors import TensorReader
 from irc.frontend.onnx.types import from_proto
 from irc.ir import Graph, Module
-from irc.ir.declared import OUTPUT_TYPE
+from irc.ir.declared_outputs import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 
 if TYPE_CHECKING:

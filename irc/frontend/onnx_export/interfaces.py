@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx.types import settle, to_proto
-from irc.ir.declared import completed, declared_type
+from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.kinds import ONNX_LOOP, SCAN
 from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names, without_shapes

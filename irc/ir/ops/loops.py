@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, repeat, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir.declared import told_type
+from irc.ir.declared_outputs import told_type
 from irc.ir.kinds import LOOPS, ONNX_LOOP, SCAN
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import Dim, TensorType

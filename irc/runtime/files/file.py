@@ -30,12 +30,11 @@ from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
 from irc.runtime.files.object_header import pack, unpack
 from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.report import Report
 
 if TYPE_CHECKING:
     from irc.ir import Module
+    from irc.runtime.model import CompiledModel
 
 MAGIC = b"\x89IRC\r\n\x1a\n"
 """Like PNG's: shows transfers that strip the eighth bit or change line ends."""
@@ -99,26 +98,6 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
             write_tensor(file, tensor)
             position = start + entry["offset"] + entry["bytes"]
         file.write(bytes(start + end - position))
-
-
-def load(path: str | os.PathLike[str], options: Options = DEFAULTS) -> CompiledModel:
-    """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
-
-    The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
-
-    Args:
-        path: of the file.
-        options: how the model runs; they are not kept in the file.
-
-    Raises:
-        Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
-            is truncated; IRC513 it is damaged or inconsistent; others if its graph cannot be lowered.
-    """
-    module, report = read(path)
-    try:
-        return CompiledModel(module, report, options)
-    except Error as error:
-        raise Error(error.code, error.message, ", ".join(filter(None, (os.fsdecode(path), error.where)))) from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:

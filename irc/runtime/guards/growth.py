@@ -18,6 +18,7 @@ from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
 from irc.runtime.kernels.support import AnyDType, broadcast_shape
+from irc.runtime.memory.live import text_bytes
 from irc.runtime.values import Array, is_array, is_sequence
 
 if TYPE_CHECKING:
@@ -52,13 +53,6 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
         except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, KeyError):
             return 0  # the operands are not those that the operator takes
     return size if size > max((_own_bytes(x) for x in arrays), default=0) else 0
-
-
-def text_bytes(array: Array) -> int:
-    """The bytes of the strings in ``array``; 0 for any other element type."""
-    if not array.dtype.hasobject:
-        return 0
-    return sum(STRING_BYTES + len(s) for s in array.reshape(-1) if isinstance(s, str))
 
 
 def _own_bytes(array: Array) -> int:

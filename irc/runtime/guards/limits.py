@@ -5,7 +5,7 @@ terabytes. Under limits, a run is followed node by node: steps are counted, the
 clock is read before each, and memory is known from what is alive of arrays, strings, lists and dictionaries.
 What would be too large is refused before it is allocated, as far as its size can
 be told: kernels whose results are larger than their operands ask first
-(`irc.runtime.guards.bounds`), for others `irc.runtime.guards.growth` knows. Everything else is
+(`irc.runtime.bounds`), for others `irc.runtime.guards.growth` knows. Everything else is
 about as large as an operand, and seen when it is there.
 """
 
@@ -89,7 +89,7 @@ def check_limits(limits: Any) -> None:
 
 
 class Warden(Watch):
-    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.guards.bounds`).
+    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
 
     Args:
         limits: the limits.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import pace
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, ints
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_bytes, check_work, pace
+from irc.runtime.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.convolution import COLUMN_ELEMENTS, TAP_BYTES, check_operands, share
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel

@@ -1,4 +1,4 @@
-"""The convolution algorithm: columns and matrix multiplication, by groups, in blocks.
+"""Conv, and the algorithm of convolutions: columns and matrix multiplication, by groups, in blocks.
 
 A pointwise convolution (1×1, stride 1, no padding) is a matrix product on the
 input itself. For every other one the input is gathered into columns, a block of
@@ -21,17 +21,21 @@ from __future__ import annotations
 import itertools
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_bytes, check_work, pace
+from irc.runtime.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
-from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
+from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, pairing, resolver
+
+if TYPE_CHECKING:
+    from irc.ir import Node
 
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
@@ -158,6 +162,17 @@ def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transpose
         )
     if b is not None and b.shape != (features,):
         raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected [{features}]")
+
+
+@kernel("onnx::Conv")
+def conv(node: Node) -> Kernel:
+    resolve = resolver(Window.of(node))
+    group = int(node.attributes.get("group", 1))
+
+    def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
+        return convolve(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), out)
+
+    return run
 
 
 def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_work, pace
+from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar
 

@@ -14,8 +14,8 @@ ONNX = {
     "batch_norm": "BatchNormalization",
     "cast": "BitCast Cast CastLike",
     "col2im": "Col2Im",
-    "conv": "Conv",
     "conv_transpose": "ConvTranspose",
+    "convolution": "Conv",
     "deform_conv": "DeformConv",
     "detection": "MaxRoiPool NonMaxSuppression RoiAlign",
     "determinant": "Det",
@@ -70,7 +70,6 @@ NAMESPACES = {
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 
 _IRC = {
-    "append": "append",
     "masked_softmax": "softmax",
     "overwrite": "aten",
     "rotate_half": "sequence_models",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import pace
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.support import Array
 
 COMPARE: tuple[Callable[..., Array], ...] = (

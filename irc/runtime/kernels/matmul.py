@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
-from irc.runtime.guards.bounds import CURRENT, check_work, pace
+from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half

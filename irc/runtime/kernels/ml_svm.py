@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_work, pace
+from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.ml_features import as_rows
 from irc.runtime.kernels.ml_linear import floats

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import pace
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import pace
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.registry import Kernel, kernel

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_work, pace
+from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.numerics import Function

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import fft
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_work, pace
+from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, is_half, numpy_dtype, scalar
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import check_work
+from irc.runtime.bounds import check_work
 from irc.runtime.kernels.extras import needed
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size

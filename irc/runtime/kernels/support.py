@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
-from irc.runtime.guards.bounds import CURRENT
+from irc.runtime.bounds import CURRENT
 
 Array = np.ndarray[Any, Any]
 AnyDType = np.dtype[Any]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import Any
 
-from irc.runtime.guards.growth import text_bytes
-from irc.runtime.values import Array, arrays_once, is_array
+from irc.ir.ops.made_bytes import STRING_BYTES
+from irc.runtime.values import Array, arrays_once, owner
 
 
 class LiveBytes:
@@ -71,8 +71,8 @@ class LiveBytes:
         return size
 
 
-def owner(array: Array) -> Array:
-    """The array that the memory of ``array`` belongs to."""
-    while is_array(array.base):
-        array = array.base
-    return array
+def text_bytes(array: Array) -> int:
+    """The bytes of the strings in ``array``; 0 for any other element type."""
+    if not array.dtype.hasobject:
+        return 0
+    return sum(STRING_BYTES + len(s) for s in array.reshape(-1) if isinstance(s, str))

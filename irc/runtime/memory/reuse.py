@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, overwritable
 from irc.ir.types import TensorType
 from irc.runtime.binding import fits, takes_out
-from irc.runtime.boundary import overlaps_itself
 from irc.runtime.execution import Frame, Slots, Step
+from irc.runtime.layouts import overlaps_itself
 from irc.runtime.steps import kernel_step
 
 if TYPE_CHECKING:

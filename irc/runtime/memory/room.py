@@ -283,7 +283,7 @@ def mismatch(old: Array, new: Array, axis: int) -> Error:
 
 
 def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
-    """Lower ``irc::append_``: as the kernel (`append`), with counts of what stayed and what moved."""
+    """Lower ``irc::append_``: as `append`, with counts of what stayed and what moved."""
     axis = node.attributes.get("axis")
     if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
         raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.guards.bounds import pace
+from irc.runtime.bounds import pace
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,

@@ -1,10 +1,10 @@
-"""What a model declares of its outputs, against what its graph gives."""
+"""Where what a model declares of its outputs contradicts what its graph gives."""
 
 from __future__ import annotations
 
 from irc.errors import Error
 from irc.ir import Module
-from irc.ir.declared import declared_type
+from irc.ir.declared_outputs import declared_type
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import ListType, OptionalType, TensorType, Type
 

@@ -18,11 +18,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.ir.bulk import no_collection
+from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
 from irc.runtime.fused.groups import may_be_tiled
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner
 from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.threads.branches import Branches
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
