@@ -124,8 +124,8 @@ class Facts:
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
         may_hold: whether there is anything but tensors: if not, nothing holds anything.
-        constants_are_given: whether a constant may be anything that the graph is given: a function, or fusion group, may
-            be given what it, or another, has returned.
+        constants_are_given: whether a constant may be anything that the graph is given: a function, or fusion group,
+            may be given what it, or another, has returned.
     """
 
     def __init__(self, constants_are_given: bool = False) -> None:
