@@ -219,8 +219,9 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     """
     axis = axis_in(axis, old.ndim)
     room = room_of(old)
-    both = room.extend(old, new) if room is not None and room.axis == axis else None
-    return (moved(old, new, axis), False) if both is None else (both, True)
+    if room is not None and room.axis == axis and (both := room.extend(old, new)) is not None:
+        return both, True
+    return moved(old, new, axis), False
 
 
 def moved(old: Array, new: Array, axis: int) -> Array:
@@ -292,20 +293,14 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            start, rows = frame[old], frame[new]
+            start = frame[old]
             counters: Counters = frame[0].counters
-            room = room_of(start)
-            if (
-                room is not None
-                and room.axis == (axis if axis >= 0 else axis + start.ndim)
-                and (both := room.extend(start, rows)) is not None
-            ):
+            frame[out], stays = append(start, frame[new], axis)
+            if stays:
                 counters.in_place += 1
             else:
-                both = moved(start, rows, axis_in(axis, start.ndim))
                 counters.copies += 1
                 counters.copied_bytes += start.nbytes
-            frame[out] = both
             for s in dead:
                 frame[s] = None
 
