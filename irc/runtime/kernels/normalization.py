@@ -176,8 +176,8 @@ def mean_variance_normalization(node: Node) -> Kernel:
         over = axes_in(axes, x.ndim)
         wide = _wide(x)
         count = wide.dtype.type(max(1, math.prod(x.shape[i] for i in over)))
-        result = wide - np.sum(wide, axis=over, keepdims=True) / count
-        deviation = np.sqrt(np.sum(np.square(result), axis=over, keepdims=True) / count)
+        result = wide - add_reduce(wide, over, True) / count
+        deviation = np.sqrt(add_reduce(np.square(result), over, True) / count)
         result /= deviation + wide.dtype.type(1e-9)  # as in the function body that defines the operator
         return narrowed(result, x.dtype)
 
@@ -193,9 +193,9 @@ def lp_normalization(node: Node) -> Kernel:
     def run(x: Array) -> Array:
         along, wide = axis_in(axis, x.ndim), _wide(x)
         if p == 1:
-            norm = np.sum(np.abs(wide), axis=along, keepdims=True)
+            norm = add_reduce(np.abs(wide), (along,), True)
         else:
-            norm = np.sqrt(np.sum(np.square(wide), axis=along, keepdims=True))
+            norm = np.sqrt(add_reduce(np.square(wide), (along,), True))
         norm[norm == 0] = 1  # all elements are 0 then, and 0 is their result
         return narrowed(wide / norm, x.dtype)
 

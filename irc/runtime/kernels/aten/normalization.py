@@ -14,6 +14,7 @@ from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, ove
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.kernels.support import Array, axis_in
@@ -195,7 +196,8 @@ def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: 
         raise Error("IRC421", f"normalized_shape {list(shape)} is not the end of {list(x.shape)}")
     within = x.astype(wide(x.dtype), copy=False)
     small = np.finfo(within.dtype).eps if eps is None else eps
-    root = np.sqrt(np.mean(np.square(within), axes, keepdims=True) + within.dtype.type(small))
+    count = within.dtype.type(math.prod(shape))
+    root = np.sqrt(add_reduce(np.square(within), axes, True) / count + within.dtype.type(small))
     return _scaled(within / root, shape, weight, None, x.dtype)
 
 

@@ -123,8 +123,8 @@ def _spread(correction: float, root: bool) -> Reduce:
     def reduce(x: Array, axes: Axes) -> Any:
         double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
         count = math.prod(x.shape[a] for a in axes)
-        middle = np.add.reduce(double, axes, keepdims=True) / count
-        squares = np.add.reduce(np.square(np.abs(double - middle)), axes, keepdims=True)
+        middle = add_reduce(double, axes, True) / count
+        squares = add_reduce(np.square(np.abs(double - middle)), axes, True)
         variance = squares / np.float64(max(count - correction, 0))
         return np.sqrt(variance) if root else variance
 
@@ -253,12 +253,12 @@ def _norm_reduce(p: float) -> Reduce:
     def reduce(x: Array, axes: Axes) -> Any:
         size = np.abs(x).astype(np.float64)
         if math.isinf(p):
-            return (np.maximum if p > 0 else np.minimum).reduce(size, axes, keepdims=True)
+            return extreme_reduce(np.maximum if p > 0 else np.minimum, size, axes, True)
         if p == 0:
             return np.count_nonzero(size, axes, keepdims=True)
         if p == 2:
-            return np.sqrt(np.add.reduce(np.square(size), axes, keepdims=True))
-        return np.add.reduce(size**p, axes, keepdims=True) ** (1 / p)
+            return np.sqrt(add_reduce(np.square(size), axes, True))
+        return add_reduce(size**p, axes, True) ** (1 / p)
 
     return reduce
 
@@ -301,9 +301,9 @@ _DIFFERENCE = of_two(np.subtract)
 
 def _log_sum_exp(x: Array, axes: Axes) -> Any:
     double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    largest = np.maximum.reduce(double.real, axes, keepdims=True, initial=-np.inf)
+    largest = extreme_reduce(np.maximum, double.real, axes, True, -np.inf)
     largest = np.where(np.isfinite(largest), largest, 0)
-    return np.log(np.add.reduce(np.exp(double - largest), axes, keepdims=True)) + largest
+    return np.log(add_reduce(np.exp(double - largest), axes, True)) + largest
 
 
 def _log_of_sum(x: Array, dim: Any, keepdim: bool = False) -> Array:
