@@ -257,7 +257,7 @@ def test_maps():
     ("type", "good", "bad"),
     [
         ("int", 3, np.float64(1)),
-        ("int", np.int64(3), np.timedelta64(3)),
+        ("int", np.int64(3), np.timedelta64(3, "s")),
         ("float", np.float32(0.5), np.bool_(True)),
         ("bool", np.True_, np.int8(1)),
         ("str", np.str_("a"), np.bytes_(b"a")),
