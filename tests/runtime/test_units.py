@@ -687,6 +687,7 @@ def _interrupted(action: Callable[[], Any], at: int, files: str, outcome: list[A
                 raise KeyboardInterrupt
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # early releases of Python 3.12 look for this in `settrace` only
     sys.settrace(trace)
     try:
         outcome.append(action())
