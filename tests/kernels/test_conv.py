@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import conv_transpose, convolution, deform_conv  # noqa: F401
+from irc.runtime.kernels import columns, conv_transpose, convolution, deform_conv  # noqa: F401
+from irc.runtime.kernels.windows import Window
 from tests.kernels.helpers import (
     assert_same,
     bind,
@@ -80,8 +81,8 @@ def test_conv_in_blocks(monkeypatch):
     inputs, attrs = [values(2, 4, 13, 9), values(6, 2, 3, 3), values(6)], {"group": 2, "pads": [2, 1, 1, 1]}
     for strides in ([1, 1], [3, 2]):
         (whole,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
-        for columns in (1, 20, 40):
-            monkeypatch.setattr(convolution, "COLUMNS", columns)
+        for least in (1, 20, 40):
+            monkeypatch.setattr(convolution, "COLUMNS", least)
             monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
             (parts,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
             np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
@@ -111,24 +112,77 @@ def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
         asked.append((purpose, math.prod(sizes)))
         return np.empty(sizes, dtype)
 
-    monkeypatch.setattr(convolution, "scratch", scratch)
+    monkeypatch.setattr(columns, "scratch", scratch)
+    monkeypatch.setattr(columns, "WORTH_PHASES", 0)
+    columns.storage.cache_clear()
     if in_blocks:
         monkeypatch.setattr(convolution, "COLUMNS", 1)
         monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
     (ours,) = run_kernel("Conv", [x, w], attrs, 11)
     assert {purpose for purpose, _ in asked} == {"columns"}
     assert sum(size for _, size in asked) <= x.size
-    monkeypatch.setattr(convolution, "by_windows", convolution.by_taps)
-    (by_taps,) = run_kernel("Conv", [x, w], attrs, 11)
-    assert "phases" in {purpose for purpose, _ in asked}
-    np.testing.assert_array_equal(ours, by_taps)
     assert_same([ours], run_ort("Conv", [x, w], attrs, 11))
 
 
-@pytest.mark.parametrize("attrs", [{"strides": [3, 3], "pads": [0, 0, 1, 0]}, {"strides": [3, 2]}])
-def test_other_windows_are_not(attrs, monkeypatch):
-    monkeypatch.setattr(convolution, "by_windows", None)
-    check_against_ort("Conv", [values(1, 2, 8, 9), values(3, 2, 3, 3)], attrs, 11)
+@st.composite
+def _axes(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """Size, kernel, stride, dilation and padding, at each side, of one to three axes; at least one window fits."""
+    found: list[tuple[int, ...]] = []
+    for _ in range(draw(st.integers(1, 3))):
+        size, kernel, stride, dilation = (draw(st.integers(1, 5)) for _ in range(4))
+        begin, end = (draw(st.sampled_from([0, 0, 0, 1, 2, 5])) for _ in range(2))
+        size += max(0, (kernel - 1) * dilation + 1 - begin - end - size)
+        found.append((size, kernel, stride * draw(st.sampled_from([1, 1, 1, 3])), dilation, begin, end))
+    return found
+
+
+def test_taps_of_one_phase_alone():
+    """Of two, if the dilation is a multiple of the stride; the image is stored nevertheless."""
+    axis = Window((3,), (2,), (2,), None, "NOTSET", False).resolve((9,))[0]
+    check_columns([axis, axis], 2, True, True, 0, axis.out)
+
+
+@given(_axes(), st.integers(1, 3), st.booleans(), st.booleans(), st.data())
+def test_columns_are_what_windows_see(axes, channels, in_phases, at_once, data):
+    resolved = tuple(
+        Window((kernel,), (stride,), (dilation,), (begin, end), "NOTSET", False).resolve((size,))[0]
+        for size, kernel, stride, dilation, begin, end in axes
+    )
+    rows = resolved[0].out
+    start = data.draw(st.integers(0, rows - 1))
+    count = data.draw(st.integers(1, rows - start))
+    check_columns(resolved, channels, in_phases, at_once, start, count)
+
+
+def check_columns(resolved, channels, in_phases, at_once, start, count):
+    """Beside one index after the other, of an image with zeros around it."""
+    shape = (channels, *[a.size for a in resolved])
+    image = np.arange(1, 1 + math.prod(shape), dtype=np.float32).reshape(shape)
+    padded = np.pad(image, [(0, 0), *[(a.begin, a.end + a.reach + a.stride) for a in resolved]])
+    taps = [np.arange(a.kernel) * a.dilation for a in resolved]
+    places = [np.arange(a.out) * a.stride for a in resolved]
+    places[0] = places[0][start : start + count]
+    index = np.ix_(np.arange(channels), *[np.add.outer(t, p).reshape(-1) for t, p in zip(taps, places)])
+    interleaved = padded[index].reshape(channels, *[n for t, p in zip(taps, places) for n in (len(t), len(p))])
+    rank = len(resolved)
+    expected = interleaved.transpose(0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "WORTH_PHASES", 0 if in_phases else 1 << 30)
+        patch.setattr(columns, "PACE_ELEMENTS", 1 << 30 if at_once else 0)
+        columns.storage.cache_clear()
+        found = columns.columns(image, tuple(resolved), start, count)
+    columns.storage.cache_clear()
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("stride", "kernel", "phases"), [(1, 3, 1), (2, 3, 4), (3, 3, 1), (3, 4, 9), (9, 12, 1)])
+def test_phases_of_overlapping_windows(stride, kernel, phases, monkeypatch):
+    """None where no number is read twice, nor of strides so large that each is in a cache line of its own."""
+    axis = Window((kernel,), (stride,), None, (1, 1), "NOTSET", False).resolve((40,))[0]
+    monkeypatch.setattr(columns, "WORTH_PHASES", 0)
+    columns.storage.cache_clear()
+    assert columns.storage((axis, axis), 0, axis.out, 2, 4).shape[0] == phases
+    columns.storage.cache_clear()
 
 
 ONE_FILTER = {
@@ -153,13 +207,13 @@ def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch)
     w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
     inputs = [x, w, *([np.arange(kernel[0], dtype=np.float32)] if bias else [])]
     taps: list[int] = []
-    by_taps = convolution.by_taps
 
     def counted(x, axes, start, count):
         taps.append(math.prod(a.kernel for a in axes))
-        return by_taps(x, axes, start, count)
+        return columns.columns(x, axes, start, count)
 
-    monkeypatch.setattr(convolution, "by_taps", counted)
+    monkeypatch.setattr(convolution, "columns", counted)
+    monkeypatch.setattr(convolution, "WORTH_ROWS", 0)
     monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", most)
     (ours,) = run_kernel("Conv", inputs, attrs, 11)
     assert set(taps) == {math.prod(kernel[3:])}

@@ -17,7 +17,7 @@ import irc
 from irc.ir.ops.made_bytes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, Guarded
 from irc.runtime.guards.limits import Limits, Warden
-from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal
+from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
 from tests.kernels.helpers import bind
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
@@ -375,6 +375,7 @@ def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.M
         wanted = kernel(*inputs)
     monkeypatch.setattr(recurrent, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(convolution, "PACE_ELEMENTS", 0)
+    monkeypatch.setattr(columns, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(matmul, "PIECE", 10)
     monkeypatch.setattr(cast, "PACE_ELEMENTS", 1)
     monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)

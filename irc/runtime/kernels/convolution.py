@@ -8,31 +8,24 @@ depthwise convolution, that would be the product of a vector with many columns: 
 the taps of one row of the kernel alone are gathered, and multiplied with all rows of
 it; the products are added where they belong. (As shifted multiply-adds, depthwise
 convolution was measured no faster than with columns.)
-
-Strides are dealt with once, while padding: the padded image is stored by its
-*phases*, the positions that are equal modulo the stride. Every tap of the kernel
-then reads a contiguous, shifted window of one phase, whatever the stride and
-dilation. Windows that share no element and need no padding, as of the patches of
-a vision transformer, are copied into the columns at once: one transposition.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from irc.errors import Error
 from irc.runtime.bounds import check_bytes, check_work, pace
+from irc.runtime.kernels.columns import PACE_ELEMENTS, columns
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
-from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, pairing, resolver
+from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -40,107 +33,14 @@ if TYPE_CHECKING:
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
 
-PACE_ELEMENTS = 16 * COLUMN_ELEMENTS
-"""A block of at least `COLUMNS` columns may be larger than this. Then it is one of fewer groups at a time, and of a
-single group one that takes so long that a run under limits looks at the clock after each tap."""
-
 TAP_BYTES = 256
-"""What is kept for one tap of a kernel in a `Layout`."""
+"""What is kept for one tap along the first axis of a kernel, at the most."""
 
 COLUMNS = 512
 """At least so many columns a block: with fewer, reading the weights once a block would cost too much."""
 
-
-class Tap(NamedTuple):
-    """Where a tap of the kernel finds its window in the image stored by phases."""
-
-    phase: int
-    offset: Sizes
-
-
-class Layout(NamedTuple):
-    """How an image is stored for the taps of a kernel."""
-
-    margin: Sizes
-    """positions an axis needs beyond the number of outputs"""
-    phases: tuple[Sizes, ...]
-    """for each phase: its number, from 0 to stride - 1, on each axis"""
-    taps: tuple[Tap, ...]
-
-
-@lru_cache(maxsize=256)
-def layout(axes: Axes) -> Layout:
-    """The storage by phases that windows along ``axes`` need."""
-    starts = [[t * a.dilation for t in range(a.kernel)] for a in axes]
-    used = [sorted({s % a.stride for s in on_axis}) for on_axis, a in zip(starts, axes, strict=True)]
-    phases = list(itertools.product(*used))
-    index = {phase: i for i, phase in enumerate(phases)}
-    taps: list[Tap] = []
-    for tap in itertools.product(*starts):
-        steps = [divmod(s, a.stride) for s, a in zip(tap, axes, strict=True)]
-        taps.append(Tap(index[tuple(phase for _, phase in steps)], tuple(offset for offset, _ in steps)))
-    return Layout(tuple(s[-1] // a.stride for s, a in zip(starts, axes, strict=True)), tuple(phases), tuple(taps))
-
-
-def by_phases(x: Array, axes: Axes, plan: Layout, start: int, count: int) -> Array:
-    """What ``count`` outputs along the first axis, from ``start`` on, need of ``x`` (C, spatial...).
-
-    Padded with zeros and split: (phases, C, positions...), in scratch memory. Position ``q`` of a
-    phase ``p`` is input ``q * stride + p - begin``.
-    """
-    counts = (count, *outputs(axes[1:]))
-    if len(plan.phases) == 1 and all(a.stride == 1 and a.begin == 0 and a.end == 0 for a in axes):
-        return x[None, :, start : start + count + plan.margin[0]]
-    sizes = tuple(c + m for c, m in zip(counts, plan.margin, strict=True))
-    stored = scratch("phases", (len(plan.phases), x.shape[0], *sizes), x.dtype)
-    for number, phase in zip(plan.phases, stored, strict=True):
-        source: list[slice] = [slice(None)]
-        target: list[slice] = [slice(None)]
-        for p, a, size in zip(number, axes, sizes, strict=True):
-            first = p - a.begin + (start * a.stride if len(source) == 1 else 0)
-            filled, read = pairing(first, a.stride, size, a.size)
-            for border in (slice(0, filled.start), slice(filled.stop, None)):
-                phase[(*target, border)] = 0
-            source.append(read)
-            target.append(filled)
-        np.copyto(phase[tuple(target)], x[tuple(source)])
-    return stored
-
-
-def by_taps(x: Array, axes: Axes, start: int, count: int) -> Array:
-    """The columns of ``count`` rows of outputs, from ``start`` on: (C, taps, count, outputs...), in scratch memory."""
-    check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
-    plan = layout(axes)
-    stored = by_phases(x, axes, plan, start, count)
-    counts = (count, *outputs(axes[1:]))
-    columns = scratch("columns", (len(x), len(plan.taps), *counts), x.dtype)
-    is_long = columns.size > PACE_ELEMENTS
-    for t, (phase, offset) in enumerate(plan.taps):
-        if is_long:
-            pace()
-        window = tuple(slice(o, o + n) for o, n in zip(offset, counts, strict=True))
-        np.copyto(columns[:, t], stored[phase][(slice(None), *window)])
-    return columns
-
-
-def by_windows(x: Array, axes: Axes, start: int, count: int) -> Array:
-    """What `by_taps` makes, copied once, the taps by axes: (C, kernel..., count, outputs...). No axis has padding.
-
-    The columns have no more elements than are read of ``x``, if the windows are disjoint.
-    """
-    spatial = tuple(range(1, x.ndim))
-    windows = sliding_window_view(x, [a.reach for a in axes], spatial)
-    strided = windows[(slice(None), *(slice(None, None, a.stride) for a in axes))]
-    taken = strided[(slice(None), slice(start, start + count), ..., *(slice(None, None, a.dilation) for a in axes))]
-    ordered = np.moveaxis(taken, range(x.ndim, taken.ndim), spatial)
-    columns = scratch("columns", ordered.shape, x.dtype)
-    np.copyto(columns, ordered)
-    return columns
-
-
-def _is_disjoint(axis: Axis) -> bool:
-    """Whether windows along ``axis`` share no position, and none of them is padding."""
-    return axis.begin == 0 and axis.end == 0 and axis.stride >= axis.reach
+WORTH_ROWS = 1 << 15
+"""Of fewer columns, to make those of all taps at once is faster for depthwise convolution, too; measured."""
 
 
 def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transposed: bool = False) -> None:
@@ -185,6 +85,9 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     if out is None:
         out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
     check_work(out.size * math.prod(w.shape[1:]))
+    if not x.flags.c_contiguous:
+        check_bytes(x.nbytes)
+        x = np.ascontiguousarray(x)
     if is_half(x.dtype):
         bias = None if b is None else widened(b)
         narrowed(convolve(widened(x), widened(w), bias, group, axes), x.dtype, out)
@@ -194,7 +97,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
     elif all(a.trivial for a in axes):
         _pointwise(x, w, b, group, out)
-    elif w.shape[0] == group and _has_rows(w, axes[0]):
+    elif w.shape[0] == group and w[0].size * out.size >= WORTH_ROWS and _has_rows(w, axes[0]):
         _by_rows(x, w, b, group, axes, out)
     else:
         _columns(x, w, b, group, axes, out)
@@ -232,29 +135,32 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
 
 
 def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
-    channels, features = x.shape[1], w.shape[0]
-    gather = by_windows if all(_is_disjoint(a) for a in axes) else by_taps
+    """In blocks: as many images, groups of channels or rows of outputs at a time as there is room for their columns."""
+    images, channels, features = x.shape[0], x.shape[1], w.shape[0]
     rows, *inner = outputs(axes)
     width = math.prod(inner)
-    depth = channels * math.prod(a.kernel for a in axes)
+    depth = channels * math.prod([a.kernel for a in axes])
     weights = w.reshape(group, features // group, depth // group)
     bias = None if b is None else b.reshape(group, features // group, 1)
     step = share(rows, max(COLUMN_ELEMENTS // max(1, depth), COLUMNS) // max(1, width))
     most = PACE_ELEMENTS // max(1, depth // group * min(step, rows) * width)
-    together = min(group, max(1, most))
-    results = out.reshape(x.shape[0], group, features // group, rows * width)
-    for (image, result), first in itertools.product(zip(x, results, strict=True), range(0, group, together)):
-        groups = slice(first, first + together)
-        source = image[first * channels // group : (first + together) * channels // group]
-        filters, target, shift = weights[groups], result[groups], None if bias is None else bias[groups]
-        for start in range(0, rows, step):
-            count = min(step, rows - start)
-            pace()
-            columns = gather(source, axes, start, count)
-            block = target[..., start * width : (start + count) * width]
-            np.matmul(filters, columns.reshape(len(filters), depth // group, count * width), out=block)
-            if shift is not None:
-                block += shift
+    groups = min(group, max(1, most))
+    several = share(images, COLUMN_ELEMENTS // max(1, depth * rows * width)) if groups == group and step == rows else 1
+    source = x.reshape(images, group, channels // group, *x.shape[2:])
+    results = out.reshape(images, group, features // group, rows * width)
+    for image in range(0, images, several):
+        for first in range(0, group, groups):
+            block = slice(image, image + several), slice(first, first + groups)
+            filters, shift, target = weights[block[1]], None if bias is None else bias[block[1]], results[block]
+            channels_of_all = source[block].reshape(-1, *x.shape[2:])
+            for start in range(0, rows, step):
+                count = min(step, rows - start)
+                pace()
+                seen = columns(channels_of_all, axes, start, count)
+                result = target[..., start * width : (start + count) * width]
+                np.matmul(filters, seen.reshape(*target.shape[:2], depth // group, count * width), out=result)
+                if shift is not None:
+                    result += shift
 
 
 def _by_rows(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
@@ -274,25 +180,28 @@ def _by_rows(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         lines = (first._replace(kernel=1, begin=first.begin - phase), *axes[1:])
         parts.append((lines, weights[:, [p == phase for _, p in steps]], [o for o, p in steps if p == phase]))
     bias = None if b is None else b.reshape(group, 1, 1)
-    results = out.reshape(x.shape[0], group, rows, width)
+    images = x.shape[0]
+    results = out.reshape(images, group, rows, width)
     size = max(1, (depth + first.kernel) * width)  # of columns and sums, for one row of a group
     margin = first.reach // first.stride  # rows of the image beyond those of the output
     step = share(rows, max(margin, COLUMN_ELEMENTS // size - margin))
-    together = max(1, COLUMN_ELEMENTS // (size * (step + margin)))
-    blocks = itertools.product(range(0, rows, step), range(0, group, together))
-    for (image, result), (start, number) in itertools.product(zip(x, results, strict=True), blocks):
+    groups = max(1, COLUMN_ELEMENTS // (size * (step + margin)))
+    several = share(images, groups // group) if groups >= group and step == rows else 1
+    source = x.reshape(images, group, channels, *x.shape[2:])
+    blocks = itertools.product(range(0, images, several), range(0, rows, step), range(0, group, groups))
+    for image, start, number in blocks:
         pace()
-        groups = slice(number, number + together)
-        block = result[groups, start : start + step]
-        source = image[number * channels : (number + together) * channels]
-        np.copyto(block, 0 if bias is None else bias[groups])
+        which = slice(image, image + several), slice(number, number + groups)
+        block = results[which][:, :, start : start + step]
+        np.copyto(block, 0 if bias is None else bias[which[1]])
+        seen = source[which].reshape(-1, *x.shape[2:])
         for lines, filters, offsets in parts:
-            count = block.shape[1] + offsets[-1]
-            columns = by_taps(source, lines, start, count).reshape(len(block), depth, count * width)
-            sums = scratch("sums", (len(block), len(offsets), count, width), x.dtype)
-            np.matmul(filters[groups], columns, out=sums.reshape(len(block), len(offsets), count * width))
+            count = block.shape[2] + offsets[-1]
+            taps = columns(seen, lines, start, count).reshape(*block.shape[:2], depth, count * width)
+            sums = scratch("sums", (*block.shape[:2], len(offsets), count, width), x.dtype)
+            np.matmul(filters[which[1]], taps, out=sums.reshape(*block.shape[:2], len(offsets), count * width))
             for i, offset in enumerate(offsets):
-                block += sums[:, i, offset : offset + block.shape[1]]
+                block += sums[:, :, i, offset : offset + block.shape[2]]
 
 
 def share(total: int, most: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import AnyDType, Array, check_size
 
 KEEP_BYTES = 32 << 20
@@ -49,11 +50,12 @@ def scratch(purpose: str, shape: Sequence[int], dtype: AnyDType) -> Array:
 
     Must not become part of a result.
     """
-    check_size(shape, dtype)
     size = math.prod(shape) * dtype.itemsize
     buffer = _LOCAL.buffers.get(purpose)
+    if buffer is None or buffer.size < size or CURRENT.guard is not None:
+        check_size(shape, dtype)
     if buffer is None or buffer.size < size:
         buffer = np.empty(size, np.uint8)
         if size <= KEEP_BYTES:
             _LOCAL.buffers[purpose] = buffer
-    return buffer[:size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, buffer)
