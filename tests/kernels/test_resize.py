@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import resize  # noqa: F401
+from irc.runtime.kernels import resampling, resize  # noqa: F401
 from irc.runtime.kernels.resampling import COORDINATES, NEAREST
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
@@ -275,3 +275,14 @@ def test_strings_are_not_interpolated():
         run_kernel("Resize", [x, None, scales], {"mode": "linear"}, 19)
     with pytest.raises(Error, match="only the mode 'nearest'"):
         run_kernel("GridSample", [x[None, None], np.zeros((1, 1, 1, 2), np.float32)], {}, 20)
+
+
+@pytest.mark.parametrize("block", [1, 40, 1 << 20])
+@pytest.mark.parametrize("scales", [(1, 1, 2, 3), (1, 1, 1, 2.5), (1, 1, 0.5, 1)])
+def test_images_in_blocks(scales, block, monkeypatch):
+    """However many are resized at a time, along whatever axes, and of what was remembered of sides of these sizes."""
+    monkeypatch.setattr(resampling, "_BLOCK", block)
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, 6)).astype(np.float32)
+    for mode in ("linear", "cubic"):
+        for _ in range(2):
+            check_against_ort("Resize", [x, None, floats(*scales)], {"mode": mode}, 13, rtol=1e-4, atol=1e-5)

@@ -9,8 +9,9 @@ whether ``3 / 0.6`` reaches 5 decides which element is the nearest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from irc.runtime.kernels.support import Array, check_size, is_half
 
 F = np.float32
 ZERO, HALF, ONE = F(0), F(0.5), F(1)
+
+Taps = tuple[Array, Array]
+"""For each tap and output, which input, and its weight: both (taps, out)."""
+
+T = TypeVar("T")
 
 
 class Side(NamedTuple):
@@ -160,39 +166,64 @@ class Resampler(NamedTuple):
         if 0 in x.shape:
             raise Error("IRC421", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
         changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
-        places = {i: COORDINATES[self.coordinates](np.arange(sides[i].out, dtype=F), sides[i]) for i in changed}
         if self.mode == "nearest":
-            result = gather_along(x, {i: self._nearest(at, sides[i]) for i, at in places.items()})
+            result = gather_along(x, {i: _nearest(self, sides[i]) for i in changed})
         else:
-            result = x.astype(mixing_dtype(x.dtype), order="C")
-            for i in sorted(changed, key=lambda i: sides[i].out / sides[i].size):  # what shrinks most comes first
-                result = weigh_along(result, i, *self._taps(places[i], sides[i]))
-            result = narrow(result, x.dtype)
+            result = weigh(x, {i: _taps(self, sides[i]) for i in changed}, mixing_dtype(x.dtype))
         if self.crops:
             beyond = narrow(np.array(self.extrapolation), x.dtype)
-            for i, at in places.items():
+            for i in changed:
+                at = _places(self, sides[i])
                 outside = (at < 0) | (at > sides[i].size - 1)
                 result[(*(slice(None),) * i, outside)] = beyond
         return result
 
-    def _nearest(self, at: Array, side: Side) -> Array:
-        return np.clip(NEAREST[self.nearest](at, side), 0, side.size - 1).astype(np.intp)
 
-    def _taps(self, at: Array, side: Side) -> tuple[Array, Array]:
-        """Indices and weights of the inputs of each output: both (taps, out)."""
-        function, reach = FILTERS[self.mode]
-        # Antialiasing stretches the filter, so that it covers all that becomes one output.
-        shrink = min(1.0, float(side.scale)) if self.antialias else 1.0
-        first = math.floor(-reach / shrink) + 1
-        check_size((2 - 2 * first, side.out), np.dtype(np.float64))
-        low = np.floor(at)
-        steps = np.arange(first, 2 - first)[:, None]
-        weights = function((steps - (at - low).astype(np.float64)) * shrink, self.cubic_a)
-        indices = steps + low.astype(np.int64)
-        if self.exclude_outside:
-            weights = np.where((indices >= 0) & (indices < side.size), weights, 0)
-        total = weights.sum(axis=0)
-        return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
+Finder = Callable[[Resampler, Side], T]
+
+
+def _remembered(find: Finder[T]) -> Finder[T]:
+    """What ``find`` finds for short sides is kept: a model asks for few, and to find it takes longer than to use it."""
+    kept = lru_cache(maxsize=64)(find)
+
+    def found(how: Resampler, side: Side) -> T:
+        return (kept if max(side.size, side.out) <= _SHORT else find)(how, side)
+
+    return found
+
+
+_SHORT = 1 << 12
+"""The longest side for which it is."""
+
+
+def _places(how: Resampler, side: Side) -> Array:
+    """For each output, its coordinate in the input."""
+    return COORDINATES[how.coordinates](np.arange(side.out, dtype=F), side)
+
+
+@_remembered
+def _nearest(how: Resampler, side: Side) -> Array:
+    """For each output, the index of the nearest input."""
+    return np.clip(NEAREST[how.nearest](_places(how, side), side), 0, side.size - 1).astype(np.intp)
+
+
+@_remembered
+def _taps(how: Resampler, side: Side) -> Taps:
+    """Indices and weights of the inputs of each output: both (taps, out)."""
+    function, reach = FILTERS[how.mode]
+    # Antialiasing stretches the filter, so that it covers all that becomes one output.
+    shrink = min(1.0, float(side.scale)) if how.antialias else 1.0
+    first = math.floor(-reach / shrink) + 1
+    check_size((2 - 2 * first, side.out), np.dtype(np.float64))
+    at = _places(how, side)
+    low = np.floor(at)
+    steps = np.arange(first, 2 - first)[:, None]
+    weights = function((steps - (at - low).astype(np.float64)) * shrink, how.cubic_a)
+    indices = steps + low.astype(np.int64)
+    if how.exclude_outside:
+        weights = np.where((indices >= 0) & (indices < side.size), weights, 0)
+    total = weights.sum(axis=0)
+    return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
 
 
 def gather_along(x: Array, indices: dict[int, Array]) -> Array:
@@ -219,6 +250,29 @@ def _repeats(indices: Array, size: int) -> int:
     factor, rest = divmod(len(indices), size)
     same = not rest and bool(np.array_equal(indices, np.arange(len(indices), dtype=np.intp) // max(1, factor)))
     return factor if same else 0
+
+
+def weigh(x: Array, taps: Mapping[int, Taps], wide: np.dtype[Any]) -> Array:
+    """For each output, the sum of weights times inputs along all axes in ``taps``, computed as ``wide``."""
+    # What shrinks most comes first; of others the last one, where NumPy reads each number by itself.
+    order = sorted(taps, key=lambda i: (taps[i][0].shape[1] / x.shape[i], -i))
+    shape = [taps[i][0].shape[1] if i in taps else n for i, n in enumerate(x.shape)]
+    result = np.empty(shape, x.dtype)
+    lead = min(taps, default=0)
+    source = x.reshape(-1, *x.shape[lead:])
+    target = result.reshape(-1, *shape[lead:])
+    # A few images at a time: memory that the cache holds, and that need not be fetched from the system each time.
+    step = max(1, _BLOCK // max(1, math.prod(shape[lead:])))
+    for start in range(0, len(source), step):
+        part = source[start : start + step].astype(wide, order="C")
+        for i in order:
+            part = weigh_along(part, i - lead + 1, *taps[i])
+        target[start : start + step] = narrow(part, x.dtype)
+    return result
+
+
+_BLOCK = 1 << 17
+"""Elements that are made at once; measured."""
 
 
 def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:

@@ -19,15 +19,15 @@ from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
-from irc.runtime.kernels.resampling import cubic_filter, gather_along, weigh_along
+from irc.runtime.kernels.resampling import Taps, cubic_filter, gather_along, weigh, weigh_along
 from irc.runtime.kernels.support import Array, c_order, check_size, counting
 from irc.runtime.values import is_sequence
 
 Scales = Sequence[float | None]
 """By axis: the factor that was asked for; None where only the size was."""
 
-Places = Callable[[int, int, float | None], tuple[Array, Array]]
-"""``(size, out, scale)``: for each tap and output, which input, and its weight: both (taps, out)."""
+Places = Callable[[int, int, float | None], Taps]
+"""``(size, out, scale)``: which inputs weigh how much."""
 
 
 # -- coordinates ---------------------------------------------------------------
@@ -158,10 +158,8 @@ def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places) -> Arr
         raise Error(
             "IRC423", f"elements of type {x.dtype.name} cannot be interpolated, only floats and images of uint8"
         )
-    found = x.astype(wide(x.dtype), order="C")
-    for i, (n, out, factor) in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2):
-        found = weigh_along(found, i, *places(n, out, factor))
-    return layout.in_format(found.astype(x.dtype, copy=False), layout.format_of(x))
+    taps = {i: places(*side) for i, side in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2)}
+    return layout.in_format(weigh(x, taps, wide(x.dtype)), layout.format_of(x))
 
 
 def _resized_bytes(x: Array, sizes: Sequence[int], factors: Scales, places: Places) -> Array:
