@@ -251,7 +251,7 @@ def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, 
     at = axis_in(dim, x.ndim)
     target, given = _vector(x), _vector(source)
     _slices(target, dim, index, given)  # which refuses what does not fit
-    places = np.expand_dims(index.reshape(-1), [i for i in range(target.ndim) if i != at])
+    places = np.expand_dims(index.reshape(-1), tuple([i for i in range(target.ndim) if i != at]))
     _scatter_reduce(target, dim, np.broadcast_to(places, given.shape), given, reduce, include_self)
     return x
 

@@ -159,7 +159,7 @@ def _unique_consecutive(
         starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     first = np.flatnonzero(starts)
     none = np.empty(0, np.int64)
-    number = (np.cumsum(starts) - 1).astype(np.int64)
+    number: Array = (np.cumsum(starts) - 1).astype(np.int64)
     return (
         np.ascontiguousarray(np.take(source, first, axis)),
         (number.reshape(x.shape) if dim is None else number) if inverse else none,
