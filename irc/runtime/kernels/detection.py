@@ -277,7 +277,7 @@ def _averaging(samples: _Samples, dtype: np.dtype[np.generic]) -> tuple[int, Arr
     """First cell touched, and the matrix [output, cells touched] that averages the samples of each output."""
     first = int(samples.before.min())
     matrix = np.zeros((samples.before.shape[0], int(samples.after.max()) + 1 - first))
-    row = np.arange(matrix.shape[0]).reshape(-1, 1)
+    row = counting(matrix.shape[0])[:, None]
     np.add.at(matrix, (row, samples.before - first), samples.weight_before)
     np.add.at(matrix, (row, samples.after - first), samples.weight_after)
     return first, (matrix / samples.before.shape[1]).astype(dtype)
