@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from irc.ir import Graph, Node, Tensor
+from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IF
@@ -70,7 +70,8 @@ class ConstantFold:
         max_bytes: the largest result that is computed, in bytes.
         max_growth: how many bytes all results together may add to the model, or an eighth of its
             weights if that is more; what takes no more bytes than it replaces is not counted, nor are conversions to
-            elements of twice the size, and strings and lists that take no more than a node.
+            elements of twice the size, strings and lists that take no more than a node, and results that were folded
+            into others.
     """
 
     name: ClassVar[str] = "constant-fold"
@@ -97,17 +98,55 @@ class ConstantFold:
         return folder.changed
 
 
+class _Budget:
+    """What all runs of a pipeline may still do.
+
+    Attributes:
+        bytes: that the model may grow by.
+        multiplications: that may be made.
+    """
+
+    def __init__(self, bytes: int) -> None:
+        self.bytes = bytes
+        self.multiplications = _MAX_MULTIPLICATIONS
+        self._grown: dict[Value, int] = {}
+
+    def grown(self, values: Iterable[Value]) -> int:
+        """What the model has grown by for ``values``, and would shrink by again without them."""
+        return sum(self._grown.get(v, 0) for v in values)
+
+    def replace(self, old: Iterable[Value], new: Sequence[Value], growth: int) -> None:
+        """The model has grown by ``growth`` for ``new``, not any more by what it had for ``old``, which are gone."""
+        self.bytes -= growth - sum(self._grown.pop(v, 0) for v in old)
+        if growth:
+            self._grown[new[0]] = growth
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a node computes.
+
+    Attributes:
+        contents: of its outputs.
+        growth: bytes that the model grows by, together with what it had grown by for constants that go.
+        gone: the constants that only the node needs.
+    """
+
+    contents: list[Any]
+    growth: int = 0
+    gone: Sequence[Value] = ()
+
+
 class _Folder:
     def __init__(self, options: ConstantFold, rewriter: Rewriter, ctx: PassContext) -> None:
         self.options = options
         self.rewriter = rewriter
         self.ctx = ctx
-        self.key = options, rewriter.graph
-        if self.key not in ctx.memory:  # one budget for all runs of a pipeline
+        key = options, rewriter.graph
+        if key not in ctx.memory:
             weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
-            ctx.memory[self.key] = max(options.max_growth, weights // _GROWTH_SHARE)
-        self.work_key = (*self.key, "work")
-        ctx.memory.setdefault(self.work_key, _MAX_MULTIPLICATIONS)
+            ctx.memory[key] = _Budget(max(options.max_growth, weights // _GROWTH_SHARE))
+        self.budget: _Budget = ctx.memory[key]
         self.refused: dict[Node, str] = {}
         self.changed = False
         self.look_again = False
@@ -143,12 +182,12 @@ class _Folder:
             if self.rewriter.db.writes_anything(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
                 return
             try:
-                results = self._results(node)
+                result = self._result(node)
             except Refused as why:
                 self.refused[node] = str(why)
                 return
-            if results is not None:
-                self._replace(node, results)
+            if result is not None:
+                self._replace(node, result)
 
     def _skip_identity(self, node: Node) -> None:
         """A copy of the constant would only be merged with it again; the Identity may be there for an output's name."""
@@ -156,15 +195,16 @@ class _Folder:
             self.ctx.count("folded")
             self.changed = True
 
-    def _replace(self, node: Node, results: list[Any]) -> None:
+    def _replace(self, node: Node, folded: _Result) -> None:
         if not self.ctx.allow(node):
             return
         values = [
             self.rewriter.constant(
                 result, before=node, name=old.name, type=None if isinstance(result, Tensor) else old.type
             )
-            for result, old in zip(results, node.outputs, strict=True)
+            for result, old in zip(folded.contents, node.outputs, strict=True)
         ]
+        self.budget.replace(folded.gone, values, folded.growth)
         self.rewriter.replace_node(node, values, keep_names=True)
         self.ctx.count("folded")
         self.changed = True
@@ -198,43 +238,43 @@ class _Folder:
             found = np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64)
         except OverflowError:  # no tensor is so large: the run will say what is
             return
-        self._replace(node, [Tensor.of(found)])
+        self._replace(node, _Result([Tensor.of(found)]))
 
     # -- evaluation ------------------------------------------------------
 
-    def _results(self, node: Node) -> list[Any] | None:
-        """The contents of the outputs; None if there is no kernel."""
+    def _result(self, node: Node) -> _Result | None:
+        """What ``node`` computes; None if there is no kernel."""
         if not all(_can_hold(v.type) for v in node.outputs):  # a list may be of very many tensors
             raise Refused(_NOT_HELD)
         types = output_types(node)
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
-            return splats
-        replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
+            return _Result(splats)
+        gone = [v for v in dict.fromkeys(node.inputs) if len(v.users) == 1]
+        replaced = sum(stored_bytes(constant_value(v)) for v in gone)
         size = evaluation_bytes(node, types)
         if node.kind in _KEPT_SMALL and size > max(_SMALL, sum(tensor_bytes(v) for v in node.inputs)):
             raise Refused("it stays small, and runs compute it once")
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
-        self.ctx.memory[self.work_key] -= multiplications(node, size)
+        self.budget.multiplications -= multiplications(node, size)
         results = computed(self.ctx.evaluate, node, [argument(v) for v in node.inputs])
         if results is None:
             return None
         largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
         size = sum(map(stored_bytes, contents))
-        if size > free:
-            self.ctx.memory[self.key] -= size - replaced
-        return contents
+        grown = self.budget.grown(gone)
+        return _Result(contents, grown if replaced <= size <= free else max(0, grown + size - replaced), gone)
 
     def _check_size(self, node: Node, size: int, replaced: int, free: int) -> None:
         limit = self.options.max_bytes
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
             raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
-        if multiplications(node, size) > self.ctx.memory[self.work_key]:
+        if multiplications(node, size) > self.budget.multiplications:
             raise Refused(f"all that is folded would take more than {_MAX_MULTIPLICATIONS} multiplications")
-        if size > free and size - replaced > self.ctx.memory[self.key]:
+        if size > free and size - replaced > self.budget.bytes:
             self.out_of_room = True
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
 

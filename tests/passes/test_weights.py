@@ -144,6 +144,45 @@ def test_results_larger_than_their_inputs_have_one_budget_or_an_eighth_of_the_we
     assert kinds(b.graph).count("Range") == 5 - folded
 
 
+STANDARDIZED = """
+  %w{i} : Float(4, 250) = prim::Constant[value=@"w{i}"]()
+  %t{i} : Float(250, 4) = onnx::Transpose[perm=[1, 0]](%w{i})
+  %m{i} : Float(1, 4) = onnx::ReduceMean[axes=[0], since_version=13](%t{i})
+  %d{i} : Float(250, 4) = onnx::Sub(%t{i}, %m{i})
+  %s{i} : Float(250, 4) = onnx::Mul(%d{i}, %d{i})
+  %v{i} : Float(1, 4) = onnx::ReduceMean[axes=[0], since_version=13](%s{i})
+  %n{i} : Float(250, 4) = onnx::Div(%t{i}, %v{i})"""
+
+
+@pytest.mark.parametrize(("growth", "folded"), [(4000 + 300, 5), (4000 - 300, 0)])
+def test_growth_ends_where_results_are_folded_into_others(growth, folded):
+    """Of weights that are standardised, all are folded if there is room for one result more at a time."""
+    body = "".join(STANDARDIZED.format(i=i) for i in range(5))
+    text = f"graph():{body}\n  return ({', '.join(f'%n{i}' for i in range(5))})\n"
+    weights = {f"w{i}": np.random.default_rng(i).standard_normal((4, 250)).astype(np.float32) for i in range(5)}
+    graph = transform(text, f"constant-fold{{max-growth={growth}}}", weights)
+    assert [kinds(graph).count(kind) for kind in ("Sub", "Div")] == [5 - folded] * 2
+
+
+def test_parts_of_one_weight_make_no_room_each():
+    """Of what is there for others still, nothing has gone."""
+    lines = []
+    for i in range(5):
+        lines += [
+            f'  %w{i} : Float(1000) = prim::Constant[value=@"w"]()',
+            f"  %t{i} : Float(1) = onnx::Slice[starts=[{i}], ends=[{i + 1}], since_version=1](%w{i})",
+            f"  %y{i} : Float(1000) = onnx::Neg(%u)",
+            f"  %z{i} : Float(1000) = onnx::Mul(%y{i}, %t{i})",
+        ]
+    names = ", ".join(f"%z{i}" for i in range(5))
+    text = "\n".join(
+        ["graph():", '  %u : Float(1000) = prim::Constant[value=@"u"]()', *lines, f"  return (%u, {names})\n"]
+    )
+    numbers = np.arange(1, 1001, dtype=np.float32)
+    graph = transform(text, "constant-fold{max-growth=9000}", {"w": numbers, "u": numbers})
+    assert kinds(graph).count("Mul") == 3
+
+
 def test_half_precision_weights_become_floats_without_counting_as_growth():
     text = """
 graph(%x : Float(2, 4)):
