@@ -89,6 +89,11 @@ class Value:
         return bool(self._users)
 
     @property
+    def user_count(self) -> int:
+        """Number of nodes that use it. O(1)."""
+        return len(self._users)
+
+    @property
     def use_count(self) -> int:
         """Number of uses; ``Add(x, x)`` counts 2."""
         return sum(self._users.values())
