@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from benchmarks import families
 from irc.ir import parse_module
 from irc.ir.types import TENSOR, ListType, TupleType
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
-from tests.passes.test_growth import join, names
+from tests.passes.test_growth import join
 
 
 def twin_views(n: int) -> str:
@@ -25,58 +27,15 @@ def twin_views(n: int) -> str:
     )
 
 
-def nests(n: int) -> str:
-    """Ifs one after the other, with an If inside; each reads twice what the last gave, or writes it."""
-    return join(
-        ["graph(%v0 : Float(2), %c : bool):"],
-        *(
-            [
-                f"  %v{i + 1} : Float(2) = prim::If(%c)",
-                "    block0():",
-                f"      %r{i} : Float(2) = aten::relu(%v{i})",
-                f"      %o{i} : Float(2) = prim::If(%c)",
-                "        block0():",
-                f"          %s{i} : Float(2) = aten::relu(%v{i})",
-                f"          -> (%s{i})",
-                "        block1():",
-                f"          %t{i} : Float(2) = aten::neg_(%v{i})",
-                f"          -> (%t{i})",
-                f"      -> (%o{i})",
-                "    block1():",
-                f"      %w{i} : Float(2) = aten::neg_(%v{i})",
-                f"      -> (%w{i})",
-            ]
-            for i in range(n)
-        ),
-        [f"  return (%v{n})"],
-    )
-
-
-def one_read_by_all_layers(n: int) -> str:
-    """A value that each of n layers reads, of which none can be fused with another."""
-    return join(
-        ["graph(%x : Float(2)):", "  %a : Float(2) = aten::neg(%x)", "  %z0 : Float(2) = aten::mm(%x, %x)"],
-        *(
-            [
-                f"  %b{i} : Float(2) = aten::mul(%a, %z{i})",
-                f"  %z{i + 1} : Float(2) = aten::mm(%b{i}, %x)",
-                f"  %c{i} : Float(2) = aten::relu(%a)",
-            ]
-            for i in range(n)
-        ),
-        [f"  return (%z{n}, {names('c', n)})"],
-    )
-
-
-@pytest.mark.parametrize("family", [twin_views, nests])
+@pytest.mark.parametrize("family", [twin_views, partial(families.text, "nests")])
 def test_what_is_near_in_a_long_chain_is_found_near(family: Callable[[int], str]) -> None:
-    few, many = (parse_module(family(n)) for n in (100, 400))
+    few, many = (parse_module(family(n)) for n in (240, 960))
     before = lines(lambda: PassManager("cse").run(few))
     assert lines(lambda: PassManager("cse").run(many)) <= 4.4 * before
 
 
 def test_what_all_layers_read_is_not_followed_through_all_of_them_for_each() -> None:
-    few, many = (parse_module(one_read_by_all_layers(n)) for n in (150, 600))
+    few, many = (parse_module(families.text("layers", n)) for n in (400, 1600))
     before = lines(lambda: PassManager("fuse").run(few))
     assert lines(lambda: PassManager("fuse").run(many)) <= 4.6 * before
 
