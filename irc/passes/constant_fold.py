@@ -210,7 +210,7 @@ class _Folder:
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
             return splats
-        replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if len(v.users) == 1)
+        replaced = sum(stored_bytes(constant_value(v)) for v in dict.fromkeys(node.inputs) if v.user_count == 1)
         size = evaluation_bytes(node, types)
         if node.kind in _KEPT_SMALL and size > max(_SMALL, sum(tensor_bytes(v) for v in node.inputs)):
             raise Refused("it stays small, and runs compute it once")

@@ -7,10 +7,11 @@ import pickle
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 
 from benchmarks import families
-from irc.ir import parse_module
+from irc.ir import Builder, DType, Graph, Tensor, Value, parse_module, types
 from irc.ir.types import TENSOR, ListType, TupleType
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
@@ -38,6 +39,32 @@ def test_what_all_layers_read_is_not_followed_through_all_of_them_for_each() -> 
     few, many = (parse_module(families.text("layers", n)) for n in (400, 1600))
     before = lines(lambda: PassManager("fuse").run(few))
     assert lines(lambda: PassManager("fuse").run(many)) <= 4.6 * before
+
+
+def test_uses_of_a_constant_that_many_read_are_not_counted_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+    use_count = Value.use_count.fget
+    assert use_count is not None
+
+    def counting(value: Value) -> int:
+        nonlocal counted
+        counted += value.user_count
+        return use_count(value)
+
+    monkeypatch.setattr(Value, "use_count", property(counting))
+    counts: list[int] = []
+    for n in (50, 200):
+        counted = 0
+        graph = Graph()
+        b = Builder(graph)
+        x = graph.add_input(types.tensor(DType.FLOAT, (2,)), "x")
+        constant = b.constant(Tensor.of(np.array([3, 1], np.float32)))
+        for i in range(n):
+            x = b.op(f"onnx::{('Add', 'Mul', 'Div', 'Relu')[i % 4]}", *((x, constant)[: 1 if i % 4 == 3 else 2]))
+        graph.set_outputs([x])
+        PassManager("canonicalize,constant-fold,conv-bn-fold").run(graph)
+        counts.append(counted)
+    assert counts[1] <= 4 * counts[0] + 8, counts
 
 
 def test_the_types_of_wide_tuples_are_hashed_once() -> None:
