@@ -182,6 +182,38 @@ def views(n: int, t: str) -> Lines:
     yield "  return (%v0)"
 
 
+def layers(n: int, t: str) -> Lines:
+    """One value that each of n / 2 layers reads, between operators that cannot be fused with it: a mask, say."""
+    yield f"graph(%x : {t}):"
+    yield f"  %a : {t} = aten::neg(%x)"
+    yield f"  %z0 : {t} = aten::mm(%x, %x)"
+    for i in range(n // 2 - 1):
+        yield f"  %b{i} : {t} = aten::mul(%a, %z{i})"
+        yield f"  %z{i + 1} : {t} = aten::mm(%b{i}, %x)"
+    yield f"  return (%z{n // 2 - 1})"
+
+
+def nests(n: int, t: str) -> Lines:
+    """Ifs one after the other with an If inside, which read twice what the last gave, or write it."""
+    yield f"graph(%v0 : {t}, %c : bool):"
+    for i in range(n // 6):
+        yield f"  %v{i + 1} : {t} = prim::If(%c)"
+        yield "    block0():"
+        yield f"      %r{i} : {t} = aten::relu(%v{i})"
+        yield f"      %o{i} : {t} = prim::If(%c)"
+        yield "        block0():"
+        yield f"          %s{i} : {t} = aten::relu(%v{i})"
+        yield f"          -> (%s{i})"
+        yield "        block1():"
+        yield f"          %t{i} : {t} = aten::neg_(%v{i})"
+        yield f"          -> (%t{i})"
+        yield f"      -> (%o{i})"
+        yield "    block1():"
+        yield f"      %w{i} : {t} = aten::neg_(%v{i})"
+        yield f"      -> (%w{i})"
+    yield f"  return (%v{n // 6})"
+
+
 FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "chain": chain,
     "in-place": in_place,
@@ -196,6 +228,8 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "in-turn": in_turn,
     "parts": parts,
     "views": views,
+    "layers": layers,
+    "nests": nests,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from irc.alias.paths import outermost
 from irc.alias.queries import Queries
-from irc.alias.sets import LocationSet, intersects, members
+from irc.alias.sets import EMPTY, LocationSet, SetTable, contains, members
 from irc.errors import Error
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -24,11 +24,15 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
         _require(_is_placed(value), "a value that is no longer in the graph is still known", f"%{value.name}")
     for node in kept.writing_nodes():
         _require(node.block is not None, "a node that is no longer in the graph is still known to write", repr(node))
-    values = [v for v in kept.graph.values() if _is_placed(v)]
-    direct = [[db.location_set(v) for v in values] for db in (kept, fresh)]
-    _compare_rows("may_alias", values, direct[0], direct[1], exact)
-    reach = [[db.reach_set(v) for v in values] for db in (kept, fresh)]
-    _compare_rows("may_contain_alias", values, reach[0], reach[1], exact)
+    # What is said of values follows from where they, and what they hold, may be: one of those that agree will do.
+    kinds: dict[tuple[LocationSet, ...], Value] = {}
+    for v in filter(_is_placed, kept.graph.values()):
+        kinds.setdefault((*_sets(kept, v), *_sets(fresh, v)), v)
+    values = list(kinds.values())
+    labels = [f"%{v.name}" for v in values]
+    direct, reach = [[[sets[of + i] for sets in kinds] for of in (0, 2)] for i in (0, 1)]
+    _compare_rows("may_alias", labels, direct, labels, direct, exact)
+    _compare_rows("may_contain_alias", labels, reach, labels, reach, exact)
     for contained in (True, False):
         for v in values:
             _compare_answer(
@@ -44,14 +48,17 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
         found, wanted = (set(db.writers(v)) for db in (kept, fresh))
         for node in found ^ wanted:
             _compare_answer("writes_between", f"%{v.name}, by {node!r}", node in found, node in wanted, exact)
-    writers = {n: None for db in (kept, fresh) for n in db.writing_nodes()}
+    writers = list({n: None for db in (kept, fresh) for n in db.writing_nodes()})
+    written = [[db.write_set(n) for n in writers] for db in (kept, fresh)]
+    _compare_rows("writes_to_alias", [repr(n) for n in writers], written, labels, reach, exact)
     for node in writers:
-        written = kept.write_set(node), fresh.write_set(node)
-        for v in values:
-            answers = [intersects(w, db.reach_set(v)) for w, db in zip(written, (kept, fresh))]
-            _compare_answer("writes_to_alias", f"{node!r} and %{v.name}", answers[0], answers[1], exact)
         for name, ask in _NODE_QUERIES:
             _compare_answer(name, repr(node), ask(kept, node), ask(fresh, node), exact)
+
+
+def _sets(db: Queries, value: Value) -> tuple[LocationSet, LocationSet]:
+    """Where ``value``, and where it or what it holds, may be."""
+    return db.location_set(value), db.reach_set(value)
 
 
 _NODE_QUERIES: tuple[tuple[str, Callable[[Queries, Node], bool]], ...] = (
@@ -69,33 +76,44 @@ def _is_placed(value: Value) -> bool:
 
 
 def _compare_rows(
-    name: str, values: list[Value], kept: list[LocationSet], fresh: list[LocationSet], exact: bool
+    name: str,
+    of: list[str],
+    sets: list[list[LocationSet]],
+    others: list[str],
+    with_: list[list[LocationSet]],
+    exact: bool,
 ) -> None:
-    """Compare a symmetric relation, row by row. A row is an integer whose bit i stands for value i."""
-    sharing = _by_location(kept), _by_location(fresh)
-    for v, a, b in zip(values, kept, fresh):
-        row, wanted = (_union(s, by) for s, by in zip((a, b), sharing))
-        if row != wanted and (exact or wanted & ~row):
-            odd = row ^ wanted
-            other = (odd & -odd).bit_length() - 1
-            _compare_answer(
-                name, f"%{v.name} and %{values[other].name}", bool(row >> other & 1), bool(wanted >> other & 1), exact
-            )
+    """Compare which of some sets meet which of others, row by row: a row is the numbers of those that one set meets.
+
+    Args:
+        name: of the query.
+        of: what each set is of.
+        sets: those of the two databases.
+        others: what each other set is of.
+        with_: those of the two databases.
+        exact: whether more cautious answers count as wrong too.
+    """
+    table = SetTable()
+    kept, fresh = (_rows(table, some, other) for some, other in zip(sets, with_))
+    for what, row, wanted in zip(of, kept, fresh):
+        missing, excess = table.difference(wanted, row), table.difference(row, wanted)
+        odd = next(iter(members(missing if missing is not EMPTY else excess if exact else EMPTY)), None)
+        if odd is not None:
+            _compare_answer(name, f"{what} and {others[odd]}", contains(row, odd), contains(wanted, odd), exact)
 
 
-def _by_location(sets: list[LocationSet]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for i, locations in enumerate(sets):
+def _rows(table: SetTable, sets: list[LocationSet], others: list[LocationSet]) -> list[LocationSet]:
+    """For each of ``sets``, the numbers of the others that it meets."""
+    places: dict[int, list[int]] = {}
+    for number, locations in enumerate(others):
         for x in members(locations):
-            found[x] = found.get(x, 0) | 1 << i
-    return found
-
-
-def _union(locations: LocationSet, by_location: dict[int, int]) -> int:
-    row = 0
-    for x in members(locations):
-        row |= by_location[x]
-    return row
+            places.setdefault(x, []).append(number)
+    by_location = {x: table.of(numbers) for x, numbers in places.items()}
+    found = {
+        locations: table.union_all(by_location[x] for x in members(locations) if x in by_location)
+        for locations in dict.fromkeys(sets)
+    }
+    return [found[locations] for locations in sets]
 
 
 def _compare_answer(query: str, where: str, kept: bool, fresh: bool, exact: bool) -> None:

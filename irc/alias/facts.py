@@ -283,6 +283,20 @@ class Facts:
             element = have
         return element
 
+    def resolve_alike(self, a: Element, b: Element) -> bool:
+        """Whether two such chains end in the same. They are followed at once: where they meet may be near."""
+        ways: list[tuple[set[Element], Element | None]] = [(set(), a), (set(), b)]
+        while any(at is not None for _, at in ways):
+            for i, (passed, at) in enumerate(ways):
+                if at is None:
+                    continue
+                if at in ways[1 - i][0]:
+                    return True
+                passed.add(at)
+                have = self.targets[at]
+                ways[i] = passed, have if isinstance(have, int) else None
+        return False
+
     # -- locations -------------------------------------------------------
 
     def site(self, location: Element) -> Site:

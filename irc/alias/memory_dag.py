@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irc.alias.components import components
 from irc.alias.facts import Element, Facts
 from irc.alias.sets import EMPTY, Askable, LocationSet, SetTable, members
 from irc.ir.types import TensorType
@@ -123,27 +124,29 @@ class MemoryDAG:
         types_of, content_of = self.facts.type_of, self._content_of
         if not self.facts.may_hold or (isinstance(locations, int) and types_of(locations).__class__ is TensorType):
             return locations
-        found = self._closures.get(locations)
+        closures = self._closures
+        found = closures.get(locations)
         if found is None:
-            seen = set(members(locations))
-            pending = list(seen)
-            gathered: dict[LocationSet, None] = {locations: None}
-            while pending:
-                held = content_of(pending.pop())
-                if held:
-                    inside = self.locations(held)
-                    if inside not in gathered:
-                        gathered[inside] = None
-                        new = [x for x in members(inside) if x not in seen]
-                        seen.update(new)
-                        pending += new
-            # Each closure is computed from scratch: half-done ones of a cycle would depend on who asked first.
-            found = self._closures[locations] = self.sets.union_all(gathered)
+            held: dict[LocationSet, list[LocationSet]] = {}
+
+            def below(outer: LocationSet) -> list[LocationSet]:
+                """What the objects in ``outer`` hold directly."""
+                contents = [content for content in map(content_of, members(outer)) if content]
+                held[outer] = list(dict.fromkeys(map(self.locations, contents)))
+                return [inside for inside in held[outer] if inside not in closures]
+
+            for cycle in components([locations], below):
+                inside = dict.fromkeys(x for outer in cycle for x in held[outer])
+                found = self.sets.union_all([*cycle, *(closures[x] for x in inside if x in closures)])
+                closures.update(dict.fromkeys(cycle, found))
+            if closures is not self._closures:  # to ask what an object holds has let some element denote more
+                return self.closure(locations)
+            found = closures[locations]
         return found
 
     def forget_closures(self) -> None:
         """Some element now denotes more, or another thing."""
-        self._closures.clear()
+        self._closures = {}  # another, so that whoever is at work with these can tell
         self.answers.clear()
         self.interface = None
 

@@ -176,7 +176,12 @@ def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, 
     pending = [(sign * node.order, node)]
     seen = {node}
     end, beyond = sign * point.order, sign * last.order
+    is_far = False
     while pending:
+        if not is_far and (len(moving) == _FAR or (not moving and forward and _has_many_users(node))):
+            is_far = True
+            if _is_between(node, _run(point, last), forward, stays):
+                return []
         _, member = heappop(pending)
         if db.touches_written(member) and (db.writes_anything(member) or db.reads_written(member, last)):
             return None
@@ -198,7 +203,6 @@ def _is_between(node: Node, goal: list[Node], forward: bool, stays: bool) -> boo
     What all layers of a deep model use is used in the layer before, too.
     """
     sign = -1 if forward else 1
-    passing = links(node, forward) if stays else {node}
     pending = sorted((sign * member.order, member) for member in goal)
     seen = set(goal)
     for _ in range(2 * _FAR):
@@ -206,14 +210,18 @@ def _is_between(node: Node, goal: list[Node], forward: bool, stays: bool) -> boo
             break
         _, member = heappop(pending)
         for linked in links(member, not forward) - seen:
-            at = sign * linked.order
-            if at > sign * node.order or (stays and linked is node):
-                continue
-            if linked in passing:
-                return True
-            seen.add(linked)
-            heappush(pending, (at, linked))
+            if linked is node:
+                if not stays or member not in goal:
+                    return True
+            elif sign * linked.order < sign * node.order:
+                seen.add(linked)
+                heappush(pending, (sign * linked.order, linked))
     return False
+
+
+def _has_many_users(node: Node) -> bool:
+    """Whether a look at all users of ``node`` is one at very many."""
+    return sum([value.user_count for value in node.outputs]) > _FAR
 
 
 def _step(node: Node, point: Node, forward: bool) -> Node:

@@ -23,23 +23,22 @@ def must_alias(a: Value, b: Value) -> bool:
     """
     if not has_memory(a.type) or not has_memory(b.type):
         return False
-    above: dict[object, bool] = {}
-    value, whole = a, True
-    while True:
-        above[_memory(value)] = whole
-        step = _source(value)
-        if step is None:
-            break
-        value, whole = step[0], whole and step[1]
-    value, whole = b, True
-    while True:
-        other = above.get(_memory(value))
-        if other is not None:
-            return other or whole
-        step = _source(value)
-        if step is None:
-            return False
-        value, whole = step[0], whole and step[1]
+    # From both at once: what is made of one value meets soon, however long the chain that this came by is.
+    above: tuple[dict[object, bool], dict[object, bool]] = {}, {}
+    ends: list[tuple[Value, bool] | None] = [(a, True), (b, True)]
+    while any(ends):
+        for i, end in enumerate(ends):
+            if end is None:
+                continue
+            value, whole = end
+            memory = _memory(value)
+            above[i][memory] = whole
+            other = above[1 - i].get(memory)
+            if other is not None:
+                return other or whole
+            step = _source(value)
+            ends[i] = None if step is None else (step[0], whole and step[1])
+    return False
 
 
 def _memory(value: Value) -> object:

@@ -9,6 +9,7 @@ from irc.alias.must import must_alias
 from irc.alias.paths import may_run_between
 from irc.alias.places import Places, Values, each
 from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
+from irc.ir.kinds import IF
 from irc.ir.node import Node
 from irc.ir.objects import Object
 from irc.ir.types import TensorType
@@ -157,11 +158,22 @@ class Queries(Places):
             return False
         end = last.ancestor_in(first.block) if first.block is not None else None
         if end is not None and first.is_before(end):  # the way between leaves the block for no loop around
-            if index.written_between(reach, first, end):
-                return True
-            if end is last:
-                return False
+            return index.written_between(reach, first, end) or (end is not last and self._written_on(reach, end, last))
         return any(may_run_between(first, writer, last) for writer in index.writing(reach))
+
+    def _written_on(self, reach: LocationSet, outer: Node, last: Node) -> bool:
+        """Whether ``reach`` may be written between the beginning of ``outer`` and ``last``, which is inside of it."""
+        index, at = self._solver.index, last
+        if index.writes_any(last, reach):
+            return True
+        while at is not outer:
+            around = at.outer
+            assert around is not None, "it is inside"
+            writes = index.writes_itself if around.kind == IF else index.writes_any  # a loop may run it all before
+            if writes(around, reach) or index.written_between(reach, None, at):
+                return True
+            at = around
+        return False
 
     def reads(self, node: Node) -> frozenset[Location]:
         """What ``node``, or one inside it, may read. Valid until the next update."""

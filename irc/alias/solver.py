@@ -206,7 +206,7 @@ class Solver(Recorder):
         above = self._known_above(old)
         # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
         leads_on = isinstance(facts.targets[old], int)
-        same = (new in above or leads_on) and facts.resolve(old) == facts.resolve(new)
+        same = (new in above or leads_on) and facts.resolve_alike(old, new)
         # Stores and loads through one that leads on are noted where it leads, and those that lead back there nowhere.
         watched = (e in self._watched for e in (old, *above))
         if not same and (leads_on or f.ESCAPED in above or self._holds_any(old) or any(watched)):

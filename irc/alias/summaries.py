@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from irc.alias import facts as f
-from irc.alias.condense import Condensed, components
+from irc.alias.components import components
+from irc.alias.condense import Condensed
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Inside, Site
 from irc.alias.locations import Kind
 from irc.alias.memory_types import has_memory, may_hold

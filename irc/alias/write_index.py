@@ -211,30 +211,52 @@ class WriteIndex(WriteLog):
         self._catch_up()
         return WORLD in self._writers and self._is_written_between(WORLD, first, last)
 
-    def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+    def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
         """Whether some node between two of one block, neither of them counted, writes one of ``locations``.
 
-        The nodes are looked at one by one if that is the shorter way; or else the sets that are written.
+        Without ``first``, whether one before ``last`` does. The nodes are looked at one by one if that is the shorter
+        way; or else the sets that are written.
         """
         self._recount()
-        left = len(self._several) + min(len(self._single), 1 if isinstance(locations, int) else len(locations))
-        node = first.next
-        while node is not None and node is not last:
+        left = self._ways(locations)
+        node = last.prev
+        while node is not None and node is not first:
             elements = self.elements(node)
             left -= 1 + len(elements)
             if left < 0:
                 return any(self._is_written_between(s, first, last) for s in self._written(locations))
             if any(intersects(self._locations[e], locations) for e in elements):
                 return True
-            node = node.next
+            node = node.prev
         return False
 
-    def _is_written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
+    def writes_any(self, node: Node, locations: LocationSet) -> bool:
+        """Whether ``node``, or one inside it, writes one of ``locations``; likewise."""
+        self._recount()
+        elements = self.elements(node)
+        if len(elements) > self._ways(locations):
+            return any(self._order(s).has(node) for s in self._written(locations))
+        return any(intersects(self._locations[e], locations) for e in elements)
+
+    def writes_itself(self, node: Node, locations: LocationSet) -> bool:
+        """Whether ``node``, not what is inside of it, writes one of ``locations``."""
+        self._recount()
+        return any(intersects(self._locations[e], locations) for e in self._own.get(node, ()))
+
+    def _ways(self, locations: LocationSet) -> int:
+        """How many sets that are written may have to be looked at to find those that meet ``locations``."""
+        return len(self._several) + min(len(self._single), 1 if isinstance(locations, int) else len(locations))
+
+    def _is_written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
         """As ``written_between``, of ``locations`` that some element denotes just so."""
+        return self._order(locations).any_between(first, last)
+
+    def _order(self, locations: LocationSet) -> WriterOrder:
+        """The nodes that write elements which denote just these."""
         found = self._ordered.get(locations)
         if found is None:
             found = self._ordered[locations] = WriterOrder(self._writing_just(locations))
-        return found.any_between(first, last)
+        return found
 
     def is_in_order(self) -> bool:
         """Whether the nodes that it has in order are all that there are, and still in order; for checks."""

@@ -27,10 +27,14 @@ class WriterOrder:
         for nodes in self.blocks.values():
             nodes.sort(key=_order)
 
-    def any_between(self, first: Node, last: Node) -> bool:
-        """Whether one of them stands between two nodes of one block."""
-        nodes = self.blocks.get(first.block, ()) if first.block is not None else ()
-        at = bisect_right(nodes, first.order, key=_order)
+    def has(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, is one of them."""
+        return node in self._counts
+
+    def any_between(self, first: Node | None, last: Node) -> bool:
+        """Whether one of them stands between two nodes of one block; without ``first``, before ``last``."""
+        nodes = self.blocks.get(last.block, ()) if last.block is not None else ()
+        at = 0 if first is None else bisect_right(nodes, first.order, key=_order)
         return at < len(nodes) and nodes[at].order < last.order
 
     def add(self, writer: Node) -> bool:

@@ -265,6 +265,17 @@ class TupleType(Type):
 
     elems: tuple[Type, ...]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept: there may be thousands of elements, and caches ask by type."""
+        return hash((TupleType, self.elems))
+
+    def __reduce__(self) -> tuple[type[TupleType], tuple[tuple[Type, ...]]]:
+        return TupleType, (self.elems,)  # without the hash, which is another in the next process
+
     @property
     def inner(self) -> tuple[Type, ...]:
         return self.elems

@@ -89,6 +89,16 @@ class Value:
         return bool(self._users)
 
     @property
+    def user_count(self) -> int:
+        """Number of nodes that use it. O(1)."""
+        return len(self._users)
+
+    @property
+    def is_used_once(self) -> bool:
+        """Whether there is one use of it, and no other. O(1), which counting the uses is not."""
+        return len(self._users) == 1 and self.use_count == 1
+
+    @property
     def use_count(self) -> int:
         """Number of uses; ``Add(x, x)`` counts 2."""
         return sum(self._users.values())

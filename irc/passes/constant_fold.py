@@ -250,7 +250,7 @@ class _Folder:
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
             return _Result(splats)
-        gone = [v for v in dict.fromkeys(node.inputs) if len(v.users) == 1]
+        gone = [v for v in dict.fromkeys(node.inputs) if v.user_count == 1]
         replaced = sum(stored_bytes(constant_value(v)) for v in gone)
         size = evaluation_bytes(node, types)
         if node.kind in _KEPT_SMALL and size > max(_SMALL, sum(tensor_bytes(v) for v in node.inputs)):

@@ -90,7 +90,7 @@ class _Fold:
     def _check_uses(self, db: AliasDb) -> None:
         if not _is_inference(self.norm):
             raise _Refused("it is in training mode or normalises each element apart")
-        if self.linear.output.use_count > 1 or (self.add and self.add.output.use_count > 1):
+        if not self.linear.output.is_used_once or (self.add and not self.add.output.is_used_once):
             raise _Refused("its input has other uses")
         if self.norm.block is not self.linear.block and db.has_writers(self.norm.outputs[0]):
             raise _Refused("its result is made anew in every trip, and written to")

@@ -238,7 +238,7 @@ class Lowering:
     def _place(self, node: Node) -> None:
         slot = self._slots[node.output] = self._new_slot(node.output, _NOWHERE)
         if node.outputs[0].type == FUNCTION:
-            if node.outputs[0].uses:  # inlining leaves functions behind that nothing calls
+            if node.outputs[0].has_uses:  # inlining leaves functions behind that nothing calls
                 self.template[slot] = self._function(node.attributes.get("name", ""))
             return
         value = node.attributes.get("value")

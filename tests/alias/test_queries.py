@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
 from irc.alias.paths import may_run_between
+from irc.alias.write_index import WriteIndex
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, types
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
@@ -534,11 +535,19 @@ def test_queries_of_two_values_take_no_more(query: str) -> None:
         ask(c["x"], other["x"])
 
 
-@given(choices, st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_writes_between_is_that_some_writer_may_run_between(numbers: list[int], rnd: random.Random) -> None:
-    """Of two nodes of one block, what the index has in order is asked, and stays right while nodes move."""
-    graph = program(numbers, opaque=len(numbers) % 3 == 0)
+@given(choices, st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_writes_between_is_that_some_writer_may_run_between(
+    numbers: list[int], rnd: random.Random, is_far: bool
+) -> None:
+    """What the index has in order is asked, where nodes are far apart, and stays right while nodes move."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_far:
+            patch.setattr(WriteIndex, "_ways", lambda self, locations: -1)
+        check_writes_between(program(numbers, opaque=len(numbers) % 3 == 0), rnd)
+
+
+def check_writes_between(graph: Graph, rnd: random.Random) -> None:
     db = analyze(graph)
     nodes = list(graph.walk())
     values = list(graph.values())

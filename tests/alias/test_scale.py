@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from irc.alias import analyze
+from benchmarks import families
+from irc.alias import AliasDb, analyze
+from irc.alias.sets import members
 from irc.ir import Builder, Graph, Module, Value, parse_module, types
 from irc.ir.types import ListType
 from tests.alias.helpers import nested
@@ -159,6 +161,34 @@ def test_to_follow_views_takes_a_step_for_each() -> None:
         counts.append(lines(lambda db=db, first=chain.first, last=last: db.must_alias(first, last)))
         assert db.must_alias(chain.first, last)
     assert counts[1] <= 4.3 * counts[0], counts
+
+
+def linked(n: int) -> AliasDb:
+    """Of n lists, each holds the one before it and a tensor."""
+    text = ["graph(%x : Tensor):", "  %l0 : Any[] = prim::ListConstruct(%x)"]
+    for i in range(n):
+        text += [f"  %v{i} : Tensor = aten::neg(%x)", f"  %l{i + 1} : Any[] = prim::ListConstruct(%l{i}, %v{i})"]
+    return analyze(parse_module("\n".join([*text, f"  return (%l{n})", ""])).main)
+
+
+def test_what_lists_hold_is_found_from_what_lists_in_them_do() -> None:
+    counts = []
+    for n in (100, 400):
+        db = linked(n)
+        values = list(db.graph.values())
+        counts.append(lines(lambda db=db, values=values: [db.reach_set(v) for v in values]))
+        assert len(list(members(db.reach_set(db.graph.outputs[0])))) == 2 * n + 2
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
+@pytest.mark.parametrize("family", ["in-turn", "parts", "views", "lists", "in-place", "branches"])
+def test_of_values_that_are_in_the_same_places_one_is_checked_for_all(family: str) -> None:
+    """Nor is each node that writes compared with each value."""
+    counts = []
+    for n in (200, 800):
+        db = analyze(parse_module(families.text(family, n)).main)
+        counts.append(lines(db.check))
+    assert counts[1] <= 4.4 * counts[0], counts
 
 
 READS = {

@@ -82,10 +82,17 @@ class WriteTable(WriteLog):
             node = node.next
         return False
 
-    def written_between(self, locations: LocationSet, first: Node, last: Node) -> bool:
-        assert first.block is not None
-        around = (node.ancestor_in(first.block) for node in self.writing(locations))
-        return any(node is not None and first.is_before(node) and node.is_before(last) for node in around)
+    def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
+        assert last.block is not None
+        around = [node.ancestor_in(last.block) for node in self.writing(locations)]
+        before = [node for node in around if node is not None and node.is_before(last)]
+        return any(first is None or first.is_before(node) for node in before)
+
+    def writes_any(self, node: Node, locations: LocationSet) -> bool:
+        return any(intersects(written, locations) for _, written in self._inside(node))
+
+    def writes_itself(self, node: Node, locations: LocationSet) -> bool:
+        return any(intersects(written, locations) for _, written in self.rows.get(node, ()))
 
     def is_in_order(self) -> bool:
         """Nothing is kept in order."""

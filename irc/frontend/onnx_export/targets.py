@@ -31,7 +31,7 @@ def state_sizes(graph: Graph) -> None:
             CONSTANT, (), [tensor.type], names=[target.name], attributes={"value": tensor}
         )
         node.replace_input(1, stated.output)
-        if target.node is not None and not target.uses:
+        if target.node is not None and not target.has_uses:
             target.node.erase()
 
 

@@ -34,7 +34,7 @@ def joined(node: Node) -> Join | None:
         axis, parts = node.attributes.get("axis"), node.inputs
     elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2:
         made = node.inputs[0].made_by("prim::ListConstruct")
-        if made is None or made.output.users != [node]:
+        if made is None or made.output.user_count != 1 or not made.output.uses_by(node):
             return None
         axis, parts = _dimension(node), made.inputs
     else:

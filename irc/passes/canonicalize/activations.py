@@ -106,7 +106,7 @@ class _Reading:
         if number is not None:
             return {"": number} if number > 0 else None
         node = value.node
-        if node is not None and value.use_count == 1:
+        if node is not None and value.is_used_once:
             if node.kind in _ARITHMETIC:
                 return self.result_of(node)
             if node.kind in _FUNCTIONS and self.function is None:

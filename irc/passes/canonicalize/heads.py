@@ -81,7 +81,7 @@ def _chain(m: Match, value: Value) -> list[tuple[Node, Value]]:
             break
         if node.kind == "onnx::Transpose" and node.attributes.get("perm") == [0, 1, 3, 2]:
             value = node.inputs[0]
-        elif node.kind == "onnx::Mul" and value.use_count == 1 and (node.version or 7) >= 7:
+        elif node.kind == "onnx::Mul" and value.is_used_once and (node.version or 7) >= 7:
             operands = [v for v in node.inputs if not _is_number(v)]
             if len(operands) != 1:
                 break

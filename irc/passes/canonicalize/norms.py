@@ -73,7 +73,7 @@ def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
     """
     for at in (0, 1):
         rows, constant = m.input(at), m.constant(1 - at)
-        normal = None if rows.use_count > 1 else rows.made_by(*kinds)
+        normal = rows.made_by(*kinds) if rows.is_used_once else None
         if normal is None or constant is None or normal.outputs[1:] or normal.inputs[2:]:
             continue
         shape = normal.inputs[1].type.static_shape
@@ -89,7 +89,7 @@ def _with(m: Match, normal: Node, inputs: list[Value]) -> Value:
 def _normals(m: Match) -> Iterator[_Normal]:
     """What the node, a division or product, may be the normal form of."""
     for source, root, inverse in _quotients(m.node):
-        shifted = None if root.use_count > 1 else root.made_by("onnx::Sqrt")
+        shifted = root.made_by("onnx::Sqrt") if root.is_used_once else None
         added = None if shifted is None else shifted.inputs[0].made_by("onnx::Add")
         if shifted is None or added is None:
             continue
@@ -114,7 +114,7 @@ def _quotients(node: Node) -> Iterator[tuple[Value, Value, list[Node]]]:
         yield a, b, []
         return
     for x, factor in ((a, b), (b, a)):
-        inverse = None if factor.use_count > 1 else factor.made_by("onnx::Reciprocal", "onnx::Div")
+        inverse = factor.made_by("onnx::Reciprocal", "onnx::Div") if factor.is_used_once else None
         if inverse is not None and (inverse.kind == "onnx::Reciprocal" or one_number(inverse.inputs[0]) == 1):
             yield x, inverse.inputs[-1], [inverse]
 

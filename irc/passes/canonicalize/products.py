@@ -75,7 +75,7 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
     moved: list[Node] = []
     for _ in range(_LONGEST_CHAIN):
         node = value.node
-        if node is None or value.use_count != 1 or node.block is not m.node.block or not m.still_holds(node):
+        if node is None or not value.is_used_once or node.block is not m.node.block or not m.still_holds(node):
             return None
         if node.kind not in _MOVING:
             break

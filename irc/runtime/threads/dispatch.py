@@ -66,6 +66,7 @@ class UnitPlan:
         self.name = name
         self.params = code.params
         self.returns = code.returns
+        self.returned = frozenset(code.returns)
         self.breaks = schedule.breaks
         self.units: list[UnitCode] = []
         self.readers: dict[int, int] = {}  # slot -> how many units import it
@@ -171,7 +172,7 @@ class _Dispatch:
         for slot in slots:
             local[slot] = self._frame[slot]
             self._readers[slot] -= 1
-            if not self._readers[slot] and slot not in self._plan.returns:
+            if not self._readers[slot] and slot not in self._plan.returned:
                 self._frame[slot] = None
 
     def _end(self, number: int, local: Frame, counters: Counters) -> None:
