@@ -93,7 +93,8 @@ def _last_places(dtype: DType, numbers: Array) -> Any:
         return 1.0
     import ml_dtypes  # slow to import, needed only for its own types
 
-    info: Any = ml_dtypes.finfo(dtype.numpy)
+    finfo: Any = ml_dtypes.finfo
+    info = finfo(dtype.numpy)
     return np.maximum(float(info.eps) * np.abs(numbers), float(info.smallest_subnormal))
 
 
