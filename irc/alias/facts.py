@@ -121,6 +121,7 @@ class Facts:
         constants: name of a weight -> its location.
         of_functions: value of a constant without name, in a function, and path inside of it -> its location: it is the
             same memory in all calls.
+        shared: these locations.
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
         may_hold: whether there is anything but tensors: if not, nothing holds anything.
@@ -149,6 +150,7 @@ class Facts:
         self.escaped: set[Element] = set()
         self.constants: dict[str, Element] = {}
         self.of_functions: dict[tuple[Value, tuple[str, ...]], Element] = {}
+        self.shared: set[Element] = set()
         self.pointed_from: dict[Element, list[Element]] | None = None
         self.released: set[Element] = set()
         for _ in (NOTHING, ESCAPED, OUTSIDE):
@@ -171,6 +173,16 @@ class Facts:
         if isinstance(site, Site) and isinstance(site.key, Value):
             self.made_for.setdefault(site.key, []).append(element)
         return element
+
+    def of_function(self, site: Site) -> Element:
+        """The location at ``site`` of a constant of a function, or of what it holds."""
+        assert isinstance(site.key, Value)
+        place = site.key, site.path
+        found = self.of_functions.get(place)
+        if found is None:
+            found = self.of_functions[place] = self.location(site)
+            self.shared.add(found)
+        return found
 
     def new(self) -> Element:
         """A new element that points to nothing yet."""

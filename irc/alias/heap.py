@@ -192,7 +192,8 @@ class Heap(ABC):
                 found = location
             else:
                 type = _held(site.type)
-                found = facts.location(site._replace(type=type, path=(*site.path, "[*]")))
+                inner = site._replace(type=type, path=(*site.path, "[*]"))
+                found = facts.of_function(inner) if location in facts.shared else facts.location(inner)
             facts.private[location] = found
         return found
 

@@ -108,10 +108,12 @@ class Region:
 
     def _is_inside(self, value: Value) -> bool:
         facts, dag = self._solver.facts, self._solver.dag
-        if not facts.escaped:
+        if not facts.escaped and not facts.shared:
             return True
-        reach = dag.closure(dag.locations(self._elements[value]))
-        return not any(x in facts.escaped or (x in facts.wild_types and holds(value)) for x in members(reach))
+        reach = members(dag.closure(dag.locations(self._elements[value])))
+        return not any(
+            x in facts.escaped or (holds(value) and (x in facts.shared or x in facts.wild_types)) for x in reach
+        )
 
     def _is_unknown(self, value: Value) -> bool:
         """Whether nothing is known of ``value`` but its type: what is stored there escapes, and is found by that."""

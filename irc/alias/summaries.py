@@ -20,7 +20,7 @@ from irc.alias.components import components
 from irc.alias.condense import Condensed
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Inside, Site
 from irc.alias.locations import Kind
-from irc.alias.memory_types import has_memory, may_hold
+from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Noting, Recorder
 from irc.alias.write_index import WriteLog
 from irc.ir.functions import callee, with_subgraphs
@@ -235,6 +235,9 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
     for e in summary.visible:
         if e not in to:
             to[e] = _copy(rec, node, summary, e)
+        if to[e] in facts.shared:  # by all calls, and so is what it holds
+            for field, held in body.contents.get(e, {}).items():
+                to[held] = rec.content(to[e], field, body.content_type[held])
     for e, targets in summary.visible.items():
         if to[e] in facts.unknown_of:
             continue
@@ -274,12 +277,10 @@ def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
         return rec.unknown(site.type)
     if site.kind is Kind.CONSTANT and isinstance(site.key, str):
         return rec.constant(site.key, site.type)
-    if site.kind is Kind.CONSTANT and isinstance(site.key, Value) and not may_hold(site.type):
-        place = site.key, site.path
-        found = rec.facts.of_functions.get(place)
-        if found is None:
-            inside = site.inside or Inside(f" in {summary.name}", None)
-            found = rec.facts.of_functions[place] = rec.facts.location(site._replace(inside=inside))
+    if site.kind is Kind.CONSTANT and isinstance(site.key, Value):
+        found = rec.facts.of_function(site._replace(inside=site.inside or Inside(f" in {summary.name}", None)))
+        if e in body.constructed:
+            rec.facts.constructed.add(found)
         return found
     inner = "" if site.key is None or isinstance(site.key, str) else f".%{site.key.name}"
     key = node.outputs[0] if node.outputs else summary.name

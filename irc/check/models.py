@@ -65,6 +65,9 @@ _QUANTISERS = {
 }
 """What rounds real numbers to integers, and how many bits these have at most. (Others of the kind are calls.)"""
 
+_SMALL_FLOAT = 8
+"""Bits of floats that are quantised numbers, too, whatever rounds to them."""
+
 
 def check_model(
     model: CompiledModel,
@@ -158,8 +161,12 @@ def _rounded(graph: Graph, oracle: Oracle, feeds: Feeds, ours: Feeds) -> dict[st
 
 
 def _is_quantised(value: Value) -> bool:
-    dtype, bits = value.type.dtype, _QUANTISERS.get(value.node.kind, 0) if value.node else 0
-    return dtype is not None and dtype.is_integer and dtype.bits <= bits
+    dtype, node = value.type.dtype, value.node
+    if dtype is None or node is None:
+        return False
+    if dtype.is_float:
+        return dtype.bits <= _SMALL_FLOAT
+    return dtype.is_integer and dtype.bits <= _QUANTISERS.get(node.kind, 0)
 
 
 def _error_after(rounded: Feeds, oracle: Oracle, feeds: Feeds, ours: Feeds, tolerance: Tolerance) -> float | None:

@@ -149,23 +149,27 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
         Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
             cannot be written.
     """
-    for name, value in results.items():
-        if (is_sequence(value) or is_mapping(value)) and not value:
-            what = "dictionary" if is_mapping(value) else "list"
-            say(f"output {name!r} is an empty {what}: {path} has no entry for it")
     arrays: dict[str, Array] = {}
-    for name, value in (entry for output in results.items() for entry in _entries(*output)):
+    empty: list[str] = []
+    entries = (entry for output in results.items() for entry in _entries(*output))
+    for number, (name, value) in enumerate(entries):
         where = f"output {name!r:.99}"
+        if number == MOST_ENTRIES:
+            raise Error("IRC503", f"more than {MOST_ENTRIES} entries are not written to .npz", where)
+        if _holds(value) and not value:
+            empty.append(f"{where} is an empty {'dictionary' if is_mapping(value) else 'list'}")
+            continue
         if name in arrays:
             raise Error("IRC503", "this is the name of two entries", where)
         if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex | str):
             what = "only tensors, numbers, strings, and lists and dictionaries of them, can be written to .npz"
             raise Error("IRC503", f"{what}, not {describe(value)}", where)
-        if len(arrays) == MOST_ENTRIES:
-            raise Error("IRC503", f"more than {MOST_ENTRIES} entries are not written to .npz", where)
         arrays[name] = _storable(_as_array(value), where)
         if why := _not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
+    if empty:
+        others = f", nor for {len(empty) - 1} more that are empty" if len(empty) > 1 else ""
+        say(f"{empty[0]}: {path} has no entry for it{others}")
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -173,12 +177,16 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
 
 
 def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str, Any]]:
-    """``value``, or what it holds if it is a list, tuple or dictionary, with names."""
-    if not levels or not (is_sequence(value) or is_mapping(value)):
+    """``value``, or what it holds if it is a list, tuple or dictionary, with names; empty ones as they are."""
+    if not levels or not _holds(value) or not value:
         yield name, value
         return
     for key, item in value.items() if is_mapping(value) else enumerate(value):
         yield from _entries(f"{name}[{key}]", item, levels - 1)
+
+
+def _holds(value: Any) -> bool:
+    return is_sequence(value) or is_mapping(value)
 
 
 def _as_array(value: Any) -> Array:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze
-from irc.alias.sets import intersects
-from irc.ir import Graph, Module, Tensor, Value, parse_graph, parse_module, types
+from irc.ir import Graph, Module, Value, parse_module, types
 from irc.ir.builder import Builder
-from irc.ir.functions import inner_graph
-from irc.passes import PassManager
-from irc.runtime.plan import lower
 from tests.alias.helpers import nested
 from tests.alias.programs import TENSOR, choices, program
 
@@ -385,111 +378,3 @@ graph g(%x : Float(2, 3)):
     assert not db.may_alias(p, q) and not db.may_alias(a, p)
     assert "constant %k in f" in " ".join(map(str, db.locations(c)))
     db.check()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "value"),
-    [("2, 3", "splat(-2.)"), ("2, 3", "tensor([1., 2., 3., 4., 5., 6.])"), ("600, 600", "splat(1.)")],
-)
-def test_copies_of_a_constant_are_memory_of_their_own(sizes: str, value: str) -> None:
-    """Inlining makes nodes that hold one tensor: the memory of a constant without name is that of its node."""
-    module = parse_module(f"""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float({sizes}) = prim::CallFunction(%f, %x)
-  %b : Float({sizes}) = prim::CallFunction(%f, %x)
-  return (%a, %b)
-
-graph f(%x : Float(2, 3)):
-  %k : Float({sizes}) = prim::Constant[value={value}]()
-  return (%k)
-""")
-    for shared in (True, False):
-        found = lower(module.main).run([np.zeros((2, 3), np.float32)])
-        assert np.shares_memory(*found) is shared
-        assert analyze(module.main).may_alias(*module.main.outputs) is shared
-        PassManager("inline").run(module)
-
-
-@pytest.mark.parametrize("weight", [np.zeros(3, np.float32), np.arange(3, dtype=np.float32), np.zeros(600_000)])
-def test_constants_of_one_weight_are_one_memory(weight: np.ndarray[Any, Any]) -> None:
-    held = Tensor.of(weight, "w")
-    constant = f'{held.type} = prim::Constant[value=@"w"]()'
-    graph = parse_graph(f"graph():\n  %a : {constant}\n  %b : {constant}\n  return (%a, %b)\n", weights={"w": held})
-    assert analyze(graph).must_alias(*graph.outputs)
-    assert np.shares_memory(*lower(graph).run([]))
-
-
-def test_what_a_function_is_given_may_be_a_constant_of_functions() -> None:
-    """Callers hand on what it returned: so far as the function alone knows, its parameters may be any constants."""
-    module = parse_module("""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2, 3), %b : Float(2, 3) = prim::CallFunction(%f, %x)
-  %c : Float(2, 3), %d : Float(2, 3) = prim::CallFunction(%f, %a)
-  return (%c, %d)
-
-graph f(%x : Float(2, 3)):
-  %g : Function = prim::Constant[name="g"]()
-  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
-  %held : Tensor[] = prim::CallFunction(%g)
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%held, %z)
-  %y : Float(2, 3) = aten::relu(%x)
-  return (%k, %y)
-
-graph g():
-  %held : Tensor[] = prim::Constant[value=[tensor<Float(1)>([1.])]]()
-  return (%held)
-""")
-    graph = module.graphs["f"]
-    db = analyze(graph)
-    x, k, held, e, y = map(graph.value, ["x", "k", "held", "e", "y"])
-    assert db.may_alias(x, k) and db.may_alias(x, e) and db.may_contain_alias(held, x)
-    assert not any(db.may_alias(y, v) for v in (x, k, e))
-    db.check()
-
-
-def test_constants_of_functions_are_known_from_the_start() -> None:
-    """Whoever keeps what one value denotes and asks about a constant later misses nothing."""
-    module = parse_module("""
-graph(%x : Tensor):
-  return (%x)
-
-graph f(%p : Any[]):
-  %k : int[] = prim::Constant[value=[0, 1]]()
-  return (%p)
-""")
-    graph = module.graphs["f"]
-    db = analyze(graph)
-    p, k = graph.value("p"), graph.value("k")
-    held = db.location_set(p)
-    assert intersects(held, db.location_set(k))
-    assert k.node is not None
-    new = Builder.before(k.node).constant([0.5])
-    assert new.node is not None
-    db.add_node(new.node)
-    held = db.location_set(p)
-    assert intersects(held, db.location_set(new))
-    db.check()
-
-
-def test_so_it_is_with_fusion_groups() -> None:
-    module = parse_module("""
-graph(%x : Float(2)):
-  %n : int = prim::Constant[value=3]()
-  %true : bool = prim::Constant[value=True]()
-  %y : Float(2) = prim::Loop(%n, %true, %x)
-    block0(%i : int, %p : Float(2)):
-      %q : Float(2) = prim::FusionGroup_0(%p)
-      -> (%true, %q)
-  return (%y)
-with prim::FusionGroup_0 = graph group(%p : Float(2)):
-  %k : Float(2) = prim::Constant[value=splat(-2.)]()
-  return (%k)
-""")
-    node = module.main.value("q").node
-    group = node and inner_graph(node)
-    assert group is not None
-    for db in (analyze(group, module), analyze(group)):
-        assert db.may_alias(group.inputs[0], group.outputs[0])

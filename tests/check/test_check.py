@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check import CheckResult, Tolerance, check_model, difference
+from irc.check import CheckResult, Tolerance, check_model
 from irc.check.models import AT_ONCE
 from irc.check.oracles import oracles
 from irc.check.peers import exact_onnxruntime
@@ -27,8 +27,6 @@ from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array
 from irc.seeded import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from tests.cli.helpers import model, node, small_model
-
-EXACT = Tolerance(0.0, 0.0)
 
 
 def chain(length: int = 3, wrong_at: int | None = None, opset: int = 17) -> onnx.ModelProto:
@@ -102,6 +100,25 @@ def test_results_in_float8_are_no_bytes() -> None:
     proto = onnx.parser.parse_model(f"{header} g (float[3] x) => (float8e4m3fn[3] y) {{ y = Cast<to=17>(x) }}")
     result = check_model(irc.compile(proto), proto)
     assert (result.oracle, result.error) == ("ONNX Runtime", 0)
+
+
+@pytest.mark.parametrize("output", ["q", "y"])
+@pytest.mark.parametrize("dtype", ["float8e4m3fn", "float8e5m2"])
+def test_numbers_in_float8_may_be_one_place_off(dtype: str, output: str) -> None:
+    """The sums before them differ in the last digits."""
+    type = dtype if output == "q" else "float"
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[300,1000] x, float[1000,1000] w) => ({type}[300,1000] {output})
+        <float s = {{0.03}}, {dtype} z = {{0}}> {{
+            p = MatMul(x, w) q = QuantizeLinear(p, s, z) y = DequantizeLinear(q, s, z)
+        }}
+    """)
+    compiled = irc.compile(proto)
+    feeds = seeded_inputs(compiled.inputs, 0)
+    (theirs,) = exact_onnxruntime(proto, "")(feeds, [output])
+    assert not np.array_equal(compiled.run(feeds)[output], theirs), "nothing is rounded otherwise"
+    assert check_model(compiled, proto, seeds=[0]).error < (0.1 if output == "q" else 1e-5)
 
 
 def rounding(dtype: type, output: str = "y", step: float = 0.02, op_type: str = "Add") -> onnx.ModelProto:
@@ -361,79 +378,6 @@ def test_results_read_well() -> None:
     assert str(CheckResult("X", 0.0, 1, {"past + new": 4, "a\n, b": 1}, {})) == (
         'agrees with X on one set of inputs (with "past + new"=4, "a\\n, b"=1), off by 0.0e+00 of the scale'
     )
-
-
-# -- difference ------------------------------------------------------------------
-
-NAN, INF = float("nan"), float("inf")
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        ([1.0, NAN, INF, -INF], [1.0, NAN, INF, -INF]),
-        ([1.0, 100.0], [1.0009, 100.0]),
-        ([1e-6, 1.0], [0.0, 1.0]),
-        ([], []),
-    ],
-)
-def test_equal_enough(found: list[float], expected: list[float]) -> None:
-    error, right = difference(np.array(found), np.array(expected), Tolerance())
-    assert right
-    assert error < 2e-3
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        ([1.0], [NAN]),
-        ([NAN], [1.0]),
-        ([INF], [-INF]),
-        ([INF], [1.0]),
-        ([1.0], [INF]),
-        ([1.0, 2.0], [1.01, 2.0]),
-        ([1.0], [[1.0]]),
-    ],
-)
-def test_not_equal_enough(found: list[float], expected: list[float]) -> None:
-    error, right = difference(np.array(found), np.array(expected), Tolerance())
-    assert not right
-    assert error > 1e-3
-
-
-def test_types_must_be_equal() -> None:
-    assert not difference(np.ones(2, np.float32), np.ones(2, np.float64), Tolerance())[1]
-    assert not difference(np.ones(2, bool), np.ones(2, np.int8), Tolerance())[1]
-    assert difference(np.array(["a"], object), np.array(["a"]), Tolerance())[1]
-    assert not difference(np.array(["a"], object), np.array(["b"]), Tolerance())[1]
-    assert difference(np.ones(2, ml_dtypes.bfloat16), np.ones(2, ml_dtypes.bfloat16), Tolerance())[1]
-
-
-def test_integers_are_exact_but_for_the_last_place_of_quantised_numbers() -> None:
-    for dtype, off, right in ((np.int64, 1, False), (np.int32, 1, False), (np.uint8, 1, True), (np.uint8, 2, False)):
-        a = np.array([100, 200], dtype)
-        assert difference(a, a, EXACT) == (0.0, True)
-        assert difference(a + np.array([off, 0], dtype), a, EXACT)[1] is right
-    for dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2):  # no integers by NumPy's kinds
-        a, by_one, by_two = (np.array([x, 1], dtype) for x in (0, 1, 2))
-        assert difference(by_one, a, EXACT)[1] and not difference(by_two, a, EXACT)[1]
-    big = np.array([2**62], np.int64)
-    assert not difference(big + 1, big, Tolerance())[1]
-
-
-def test_lists_maps_and_none() -> None:
-    one, two = np.ones(1), np.full(1, 2.0)
-    assert difference([one, None, {"a": one}], [one, None, {"a": one}], EXACT) == (0.0, True)
-    for found, expected in (
-        ([one], [one, one]),
-        ([two], [one]),
-        (None, one),
-        (one, None),
-        ({"a": one}, {"b": one}),
-        ({"a": two}, {"a": one}),
-        ({"a": one, "b": one}, {"a": one}),
-    ):
-        assert not difference(found, expected, EXACT)[1]
 
 
 # -- inputs that are made up -----------------------------------------------------

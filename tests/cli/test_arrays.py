@@ -90,6 +90,24 @@ graph(%x : Float(2), %i : int):
         assert found.files == ["y[0][7]", "y[1][7]"] and found["y[1][7]"].shape == (2,)
 
 
+def test_empty_ones_in_others_are_said_to_have_no_entry(irc: Command) -> None:
+    irc.write(
+        "g.ir",
+        """
+graph(%x : Float(2)):
+  %none : Tensor[] = prim::ListConstruct()
+  %one : Tensor[] = prim::ListConstruct(%x)
+  %y : Tensor[][] = prim::ListConstruct(%none, %one)
+  return (%y, %none)
+""",
+    )
+    result = irc("run", "g.ir", "--seed", "0", "-o", "y.npz")
+    said = "irc: output 'y[0]' is an empty list: y.npz has no entry for it, nor for 1 more that are empty\n"
+    assert (result.status, result.err) == (0, said)
+    with np.load("y.npz") as found:
+        assert found.files == ["y[1][0]"]
+
+
 def test_what_is_too_deep_or_too_much_is_in_no_archive(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["graph(%x : Float(1)):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
     lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(3)]
