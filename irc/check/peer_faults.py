@@ -78,8 +78,11 @@ def _resized(use: Use) -> str | None:
 
 
 def _cast(use: Use) -> str | None:
-    """Floats are rounded to integers of few bits, to others cut off."""
-    return " to integers of less than 8 bits" if use.attributes.get("to") in _FEW_BITS else _unlimited(use)
+    """Floats are rounded to integers of few bits, to others cut off; what is negative is the least power of two."""
+    to = use.attributes.get("to")
+    if to in _FEW_BITS:
+        return " to integers of less than 8 bits"
+    return " to float8e8m0" if to == DType.FLOAT8E8M0.onnx else _unlimited(use)
 
 
 def _unlimited(use: Use) -> str | None:

@@ -83,6 +83,7 @@ SAME: dict[str, Any] = {"auto_pad": "SAME_UPPER"}
 
 UNKNOWN = {
     "floats that are cast to int4": one("Cast", {"x": [40]}, opset=21, to=TensorProto.INT4),
+    "float8 without a sign": one("Cast", {"x": [40]}, opset=24, to=TensorProto.FLOAT8E8M0),
     "numbers too large for float8": one("Cast", {"x": [40]}, to=TensorProto.FLOAT8E5M2, saturate=0),
     "numbers too large when quantised": one(
         "QuantizeLinear", {"x": [40]}, FLOAT8_SCALE, opset=21, output_dtype=TensorProto.FLOAT8E4M3FN, saturate=0
