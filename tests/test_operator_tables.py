@@ -9,6 +9,7 @@ import onnx.defs
 import pytest
 
 from irc.alias import rules
+from irc.errors import Error
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
@@ -31,7 +32,7 @@ from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
 from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
 from irc.runtime.guards import growth
-from irc.runtime.kernels.aten.operand_kinds import REFUSED_COMMON, REFUSED_FIRST
+from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
@@ -84,6 +85,17 @@ def test_what_is_taken_in_place_is_less_than_otherwise():
         assert set(kinds) < set(TAGS.takes.get(name, "buifc")), name
 
 
+def test_both_tables_of_kinds_count(monkeypatch):
+    monkeypatch.setitem(operand_kinds.REFUSED_FIRST, "f", "b")
+    monkeypatch.setitem(operand_kinds.REFUSED_COMMON, "f", "c")
+    run = operand_kinds.refusing("f", lambda x, y: None)
+    given = {kind: np.zeros(1, kind) for kind in "?fF"}
+    assert run(given["f"], given["?"]) is None
+    for first, second in ("?f", "fF", "FF"):
+        with pytest.raises(Error, match="IRC423"):
+            run(given[first], given[second])
+
+
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,
     "result types": RESULT_LIKE,
@@ -110,7 +122,7 @@ TABLES = {
     "rows": ROWWISE,
     "widened": prepared._WIDENED,
     "growth": growth._ESTIMATES,
-    "operand kinds": {f"aten::{name}" for name in REFUSED_FIRST | REFUSED_COMMON},
+    "operand kinds": {f"aten::{name}" for name in operand_kinds.REFUSED_FIRST | operand_kinds.REFUSED_COMMON},
 }
 
 

@@ -10,7 +10,7 @@ MOST = 300
 _NOISE = re.compile(
     r"""^\[ONNXRuntimeError\]\ :\ \d+\ :\ \w+\ :\             # a number and the name of it
     | (?:\b[A-Z]:)?[^\s:]+\.(?:cc|h):\d+\                     # where in its source
-      [^()]*\((?:[^()]|\([^()]*\))*\)(?:[^()\s]*\([^()]*\))*  # the signature of the function there
+      [^()]*\((?:[^()]|\([^()]*\))*\)(?:[^()\s]*\([^()]*\)>?)*  # the signature of the function there
       (?:\ const)?(?:\ \[with\ [^\]]*\])?\ """,
     re.VERBOSE,
 )

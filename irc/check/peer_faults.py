@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.frontend.onnx.pytorch import FRACTIONAL_SINCE, PRODUCER
+from irc.ir.types import DType
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -40,6 +41,8 @@ Fault = Callable[[Use], str | None]
 
 FIRST_RIGHT_OPSET = 14
 """Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
+
+_FEW_BITS = frozenset(dtype.onnx for dtype in DType if dtype.is_integer and dtype.bits < 8)
 
 
 def _always(use: Use) -> str:
@@ -72,6 +75,19 @@ def _resized(use: Use) -> str | None:
     if mode == b"align_corners" and use.opset >= FRACTIONAL_SINCE and use.has(2) and use.producer != PRODUCER:
         return " by scales with aligned corners"
     return None
+
+
+def _cast(use: Use) -> str | None:
+    """Floats are rounded to integers of few bits, to others cut off; what is negative is the least power of two."""
+    to = use.attributes.get("to")
+    if to in _FEW_BITS:
+        return " to integers of less than 8 bits"
+    return " to float8e8m0" if to == DType.FLOAT8E8M0.onnx else _unlimited(use)
+
+
+def _unlimited(use: Use) -> str | None:
+    """Numbers that are just too large for a type of float8 become the largest one, or no number for an infinity."""
+    return None if use.attributes.get("saturate", 1) else " that does not saturate"
 
 
 def _causal(use: Use) -> str | None:
@@ -122,6 +138,8 @@ def _of_trees(use: Use) -> str | None:
 
 IN_ONNXRUNTIME: dict[str, Fault] = {
     "Attention": _causal,
+    "Cast": _cast,
+    **dict.fromkeys(["CastLike", "QuantizeLinear"], _unlimited),
     **dict.fromkeys(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"], _padded),
     **dict.fromkeys(["AveragePool", "LpPool", "MaxPool"], _pooled),
     "MaxUnpool": lambda use: " with an output_shape" if use.has(2) else None,

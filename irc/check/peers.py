@@ -75,7 +75,8 @@ def onnxruntime_session(
 def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
     """The outputs of these names, or all: arrays as irc has them, of ml_dtypes where NumPy has no such type (bfloat16).
 
-    Raises whatever ONNX Runtime does: also if an output is of such a type, and an input is a list or has strings.
+    Raises whatever ONNX Runtime does: also if an output is of such a type, and another one or an input is a list, or an
+    input has strings.
     """
     types = {output.name: output.type for output in session.get_outputs()}
     asked = list(types) if names is None else list(names)

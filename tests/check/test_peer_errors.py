@@ -15,6 +15,7 @@ PLACE = "/onnxruntime_src/onnxruntime/core/graph/model.cc:256 "
         "onnxruntime::Model::Model(onnx::ModelProto&&, const onnxruntime::PathString&)",
         "void onnxruntime::Map(std::function<void(int)>, long int) const",
         "onnxruntime::Map(int)::<lambda(int)>::operator()(int) const",
+        "onnxruntime::python::addOrtValueMethods(pybind11::module&)::<lambda(const OrtValue*)>",
         "T onnxruntime::Read(const char*) [with T = float; U = int]",
     ],
 )

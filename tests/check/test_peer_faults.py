@@ -78,9 +78,16 @@ PAST = {"pk": [1, 1, 3, 4], "pv": [1, 1, 3, 4]}
 CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
 CROPPED = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
 WINDOWS = {"kernel_shape": [2, 2], "strides": [2, 2]}
+FLOAT8_SCALE = {"s": np.float32(0.002)}
 SAME: dict[str, Any] = {"auto_pad": "SAME_UPPER"}
 
 UNKNOWN = {
+    "floats that are cast to int4": one("Cast", {"x": [40]}, opset=21, to=TensorProto.INT4),
+    "float8 without a sign": one("Cast", {"x": [40]}, opset=24, to=TensorProto.FLOAT8E8M0),
+    "numbers too large for float8": one("Cast", {"x": [40]}, to=TensorProto.FLOAT8E5M2, saturate=0),
+    "numbers too large when quantised": one(
+        "QuantizeLinear", {"x": [40]}, FLOAT8_SCALE, opset=21, output_dtype=TensorProto.FLOAT8E4M3FN, saturate=0
+    ),
     "a larger MaxUnpool": one("MaxUnpool", {"x": [1, 1, 2, 2]}, LARGER, **WINDOWS),
     "pooling with dilations": one("MaxPool", IMAGE, **SAME, kernel_shape=[3], strides=[2], dilations=[2]),
     "a transposed convolution": one("ConvTranspose", IMAGE, KERNEL, **SAME, strides=[3]),
@@ -98,6 +105,8 @@ UNKNOWN = {
 }
 
 KNOWN = {
+    "float8": one("Cast", {"x": [40]}, to=TensorProto.FLOAT8E5M2),
+    "int8": one("Cast", {"x": [40]}, to=TensorProto.INT8),
     "MaxUnpool": one("MaxUnpool", {"x": [1, 1, 2, 2]}, UNPOOLED, **WINDOWS),
     "pooling": one("MaxPool", IMAGE, **SAME, kernel_shape=[3], strides=[2]),
     "dilations": one("MaxPool", IMAGE, kernel_shape=[3], strides=[2], dilations=[2]),

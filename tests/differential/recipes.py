@@ -114,6 +114,10 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     ],
     "aten::upsample_bilinear2d": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None, None],
     "aten::upsample_bilinear2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None],
+    **dict.fromkeys(  # of scales that the sizes do not have, PyTorch gives memory that nothing was written to
+        [f"aten::_upsample_{mode}2d_aa" for mode in ("bilinear", "bicubic", "lanczos")],
+        lambda: [_rand(1, 2, 4, 4), [4, 4], False, None, None],
+    ),
     "aten::upsample_trilinear3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None, None, None],
     "aten::upsample_trilinear3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None],
     **dict.fromkeys(

@@ -40,10 +40,10 @@ def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
     Nothing needs to be looked at in a run where ``types``, those of the arguments, tell that the kinds are taken.
     """
     for table, count, checked in ((REFUSED_FIRST, 1, _refusing_first), (REFUSED_COMMON, 2, _refusing_common)):
-        refused = table.get(name) or table.get(name.removesuffix("_"))
-        if refused:
-            is_known = types and all(_is_taken(type, refused) for type in types[:count])
-            return run if is_known else checked(name, refused, run)
+        refused = table.get(name) or table.get(name.removesuffix("_"), "")
+        is_known = types and all(_is_taken(type, refused) for type in types[:count])
+        if refused and not is_known:
+            run = checked(name, refused, run)
     return run
 
 
