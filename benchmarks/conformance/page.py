@@ -46,6 +46,11 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   the standard's own cases have it. ONNX Runtime and PyTorch round it first, so irc does for models that PyTorch has
   exported. `tf_crop_and_resize`: ONNX Runtime passes over the region where all scales are 1, and reads others otherwise
   along three axes.
+- Cast of floats to integers of two and four bits cuts them off, as to other integers and for onnx.reference; ONNX
+  Runtime rounds them. With `saturate=0`, numbers that would be rounded beyond the largest of float8e4m3fn and
+  float8e5m2 are no number and infinite, as for onnx.reference; next to it, ONNX Runtime's are the largest one and no
+  number. To float8e8m0, which has no sign, negative numbers are cast by their size, as for onnx.reference; for ONNX
+  Runtime they are the least number.
 - MaxUnpool with an output shape: indices are those of the tensor that was pooled, as for onnx.reference. ONNX Runtime
   counts them in the larger one.
 - Attention with `is_causal` and a past: rows count from the end of the past, as for onnx.reference; not in ONNX Runtime
