@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
@@ -15,6 +16,14 @@ from irc.alias.rules.switches import is_resettled, say_the_same
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
 from irc.ir.value import Value
+
+
+class _Again(NamedTuple):
+    """What is to be analysed again: values, nodes, and the nodes that use some values."""
+
+    values: list[Value]
+    nodes: list[Node]
+    used: dict[Value, None]
 
 
 class Updates(Queries):
@@ -115,34 +124,54 @@ class Updates(Queries):
         Where ``new`` is a constant that settles what its users do (whether a
         normalisation trains), and ``old`` is none, the db stays what it was, a superset, until ``tighten``.
         """
-        self._check_told(old, new)
-        if old is new:
-            return
+        self.replace_values([(old, new)])
+
+    def replace_values(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        """As `replace_value` for each pair of old and new, none of which replaces another: what follows is found once.
+
+        Tell it when all of them have been replaced.
+        """
+        region = _Again([], [], {})
+        is_bounded = True
+        for old, new in pairs:
+            self._check_told(old, new)
+            if old is not new:
+                is_bounded = self._replace(old, new, region) and is_bounded
+        nodes = [*region.nodes, *(user for value in region.used for user in _users(value))]
+        if not is_bounded:
+            self._solve_again()
+        elif nodes:
+            self._analyse_again(region.values, nodes)
+
+    def _replace(self, old: Value, new: Value, region: _Again) -> bool:
+        """Do what can be done at once for ``new`` in place of ``old``, and add to ``region`` what cannot.
+
+        Returns whether that is all that there is to do.
+        """
         before = self._solver.facts.elements.get(old)
         was_nothing = before == NOTHING or (before is None and not has_memory(old.type))
         if was_nothing and has_memory(new.type):
-            self._analyse_again([new] if holds(new) else [], _users(new))  # it was of no concern to them
-            return
-        values: list[Value] = []
-        nodes: list[Node] = []
+            region.values.extend(v for v in (new,) if holds(v))
+            region.used[new] = None  # it was of no concern to who uses it
+            return True
         if not say_the_same(old, new):
             settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
             for user in settled:
                 if old.made_by(CONSTANT) is None and user.kind != CALL:
                     self._loosen(user, self._is_around_escaped(user))
                 elif leaves_traces(user) and self._is_around_escaped(user):
-                    self._solve_again()  # what it did before may have left traces anywhere
-                    return
+                    return False  # what it did before may have left traces anywhere
                 else:  # it may do now what it was known not to do; a call, what unknown functions do not
-                    nodes.append(user)
+                    region.nodes.append(user)
         if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
             after = self._solver.element(new)
             stays = old in self._declared_unknown  # what it denotes is unknown whatever its uses have become
             if stays or not self._solver.redirect(old, before, after):
-                values += [v for v in (old, new) if holds(v)]
-                nodes += [*_makers([old]), *_users(new)]
-        if nodes:
-            self._analyse_again(values, nodes)
+                region.values.extend(v for v in (old, new) if holds(v))
+                if stays or holds(old) or any_escaped(self._solver, [old]):
+                    region.nodes.extend(_makers([old]))  # of a mere tensor, its uses take nothing back
+                region.used[new] = None
+        return True
 
     # -- erasing ---------------------------------------------------------
 

@@ -11,6 +11,7 @@ from irc.ir import Graph, Node, Tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import DType
 from irc.passes.keys import attributes_key
+from irc.passes.merging import Merges
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -33,19 +34,20 @@ class ConstantPool:
         rewriter = ctx.rewriter(graph)
         top = _Top(graph)
         pool = _Pool()
+        merges = Merges(rewriter)
         changed = False
         for node in graph.walk():
             if node.kind != CONSTANT:
                 continue
             earlier = None if rewriter.db.has_writers(node.output) else pool.equal(node)
-            if earlier is not None and rewriter.can_share(earlier.output, node.output) and ctx.allow(node):
-                merged = rewriter.replace_node(node, earlier.outputs)
+            if earlier is not None and merges.may_share(earlier, node) and ctx.allow(node):
+                merges.add(earlier, node)
             else:
-                merged = False
-            if merged:
-                ctx.count("merged")
-            changed |= merged or top.hoist(node, ctx)
-        return changed
+                changed |= top.hoist(node, ctx)
+        merged = merges.apply()
+        if merged:
+            ctx.count("merged", merged)
+        return changed or merged > 0
 
 
 class _Pool:

@@ -10,6 +10,7 @@ from irc.ir import Block, Graph, Node, Value
 from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
 from irc.passes.keys import attributes_key
+from irc.passes.merging import Merges
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Cse:
         that merge would cost n².
         """
         rewriter = ctx.rewriter(graph)
-        merged: list[tuple[Node, Node]] = []
+        merges = Merges(rewriter)
         instead: dict[Value, Value] = {}
         scopes = _Scopes(graph.block)
         for node in scopes:
@@ -49,15 +50,15 @@ class Cse:
                 continue
             key = _key(node)
             earlier = scopes.find(key)
-            if earlier is not None and _may_merge(rewriter, earlier, node) and ctx.allow(node):
-                merged.append((node, earlier))
+            if earlier is not None and _may_merge(rewriter, merges, earlier, node) and ctx.allow(node):
+                merges.add(earlier, node)
                 instead.update(zip(node.outputs, earlier.outputs, strict=True))
             else:
                 scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
         for block in graph.blocks():
             if block is not graph.block:
                 rewriter.replace_inputs(block.return_node, instead)
-        changed = rewriter.replace_nodes([(node, earlier.outputs) for node, earlier in merged])
+        changed = merges.apply()
         if changed:
             ctx.count("merged", changed)
         return changed > 0
@@ -104,8 +105,5 @@ def _key(node: Node) -> tuple[Any, ...]:
     return node.kind, node.version, attributes_key(node), tuple(inputs), types
 
 
-def _may_merge(rewriter: Rewriter, earlier: Node, node: Node) -> bool:
-    db = rewriter.db
-    if db.writes_between(node.inputs, earlier, node):
-        return False
-    return all(rewriter.can_share(a, b) for a, b in zip(earlier.outputs, node.outputs))
+def _may_merge(rewriter: Rewriter, merges: Merges, earlier: Node, node: Node) -> bool:
+    return not rewriter.db.writes_between(node.inputs, earlier, node) and merges.may_share(earlier, node)

@@ -45,17 +45,19 @@ class Freeze:
         known = [(node, _attribute(rewriter.db, node)) for node in reads]
         changed = False
         for tensors in (False, True):  # numbers first: they tell which tensors are written
+            frozen: list[tuple[Node, list[Value]]] = []
             for node, value in known:
                 is_plain = not isinstance(value, Object) and next(iter(tensors_in(value)), None) is None
                 if value is _UNKNOWN or isinstance(value, Object) or is_plain is tensors:
                     continue
                 if _is_constant(rewriter, node) and ctx.allow(node):
-                    rewriter.replace(node.output, _build(rewriter, node, value, node.output.type), keep_name=True)
-                    ctx.count("frozen")
-                    changed = True
+                    frozen.append((node, [_build(rewriter, node, value, node.output.type)]))
+            rewriter.replace_nodes(frozen, keep_names=True)  # the analysis is told once
             rewriter.db.tighten()
+            ctx.count("frozen", len(frozen))
+            changed = changed or bool(frozen)
         for node in reversed(reads):
-            if not node.output.has_uses:
+            if node.block is not None and not node.output.has_uses:
                 rewriter.erase(node)
                 changed = True
         return _drop_objects(graph, ctx) or changed

@@ -121,25 +121,29 @@ class Rewriter:
             ``onnx::Identity`` that is needed to keep its name.
         """
         end = _End(self.graph.block.return_node)
-        changed = self._replace(old, new, keep_name, end)
+        told: list[tuple[Value, Value]] = []
+        changed = self._replace(old, new, keep_name, end, told)
+        self._tell_replaced(told)
         end.finish()
         return changed
 
-    def _replace(self, old: Value, new: Value, keep_name: bool, end: _End) -> bool:
-        """As `replace`, but for the end of the graph, which uses what it did until ``end`` finishes."""
+    def _replace(self, old: Value, new: Value, keep_name: bool, end: _End, told: list[tuple[Value, Value]]) -> bool:
+        """As `replace`, but for the end of the graph, which uses what it did until ``end`` finishes.
+
+        The pair is added to ``told``, of which the alias analysis is to be told.
+        """
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
-        if not old.has_uses:
-            self._tell_replaced(old, new)  # ``replace_inputs`` may have replaced all
+        told.append((old, new))
+        if not old.has_uses:  # ``replace_inputs`` may have replaced all
             return False
         is_output = not self._is_function and end.returns(old)
         if is_output and (new.node is None or new.block is not self.graph.block or end.returns(new)):
-            return self._replace_behind_identity(old, new, end)
+            return self._replace_behind_identity(old, new, end, told)
         may_rename = new.node is not None and not (not self._is_function and end.returns(new))
         end.redirect(old, new, old.users)
-        self._tell_replaced(old, new)
         if is_output or (keep_name and may_rename):
             new.name = old.name
         return True
@@ -162,13 +166,15 @@ class Rewriter:
     def replace_nodes(self, nodes: Sequence[tuple[Node, Sequence[Value]]], *, keep_names: bool = False) -> int:
         """As `replace_node` for each; returns how many changed. No value may both be replaced and replace another.
 
-        A graph may return very many of their results: its end is changed once.
+        A graph may return very many of their results: its end is changed once. So is the alias analysis.
         """
         end = _End(self.graph.block.return_node)
+        told: list[tuple[Value, Value]] = []
         changed: list[bool] = []
         for node, values in nodes:
             pairs = zip(node.outputs, values, strict=True)
-            changed.append(sum([self._replace(old, new, keep_names, end) for old, new in pairs]) > 0)
+            changed.append(sum([self._replace(old, new, keep_names, end, told) for old, new in pairs]) > 0)
+        self._tell_replaced(told)
         end.finish()
         for i, (node, _) in enumerate(nodes):
             if not any(v.has_uses for v in node.outputs):
@@ -176,10 +182,11 @@ class Rewriter:
                 changed[i] = True
         return sum(changed)
 
-    def _replace_behind_identity(self, old: Value, new: Value, end: _End) -> bool:
+    def _replace_behind_identity(self, old: Value, new: Value, end: _End, told: list[tuple[Value, Value]]) -> bool:
         others = [user for user in old.users if user is not end.node]
         end.redirect(old, new, others)
-        self._tell_replaced(old, new)  # before the Identity is: those that use it now stay with ``new``
+        self._tell_replaced(told)  # before the Identity is: those that use it now stay with ``new``
+        told.clear()
         if old.made_by(IDENTITY):
             return bool(others)  # it is the Identity that is needed: only its other users go past it
         copy = self.op(IDENTITY, new, before=end.node, type=old.type)
@@ -187,10 +194,10 @@ class Rewriter:
         copy.name = old.name
         return True
 
-    def _tell_replaced(self, old: Value, new: Value) -> None:
+    def _tell_replaced(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
-            db.replace_value(old, new)
+            db.replace_values(pairs)
 
     # -- removing and moving ---------------------------------------------
 

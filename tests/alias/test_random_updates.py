@@ -33,6 +33,7 @@ class Mutator:
         steps = (
             self.insert,
             self.replace,
+            self.replace_many,
             self.erase,
             self.move,
             self.declare_unknown,
@@ -127,6 +128,22 @@ class Mutator:
             new = others[self._pick(len(others))]
             old.replace_all_uses_with(new)
             self.db.replace_value(old, new)
+
+    def replace_many(self) -> None:
+        """As `replace`, of several at once."""
+        pairs: dict[Value, Value] = {}
+        for _ in range(2 + self._pick(4)):
+            nodes = [n for n in self._nodes() if n.outputs]
+            if nodes:
+                node = nodes[self._pick(len(nodes))]
+                old = node.outputs[self._pick(len(node.outputs))]
+                others = [v for v in self._visible(node) if v.type == old.type and v not in pairs]
+                if others and old not in pairs and old not in pairs.values():
+                    pairs[old] = others[self._pick(len(others))]
+        for old, new in pairs.items():
+            old.replace_all_uses_with(new)
+        self.db.replace_values(pairs.items())
+        self.done["replaced together"] += len(pairs) > 1
 
     def erase(self) -> None:
         dead = [n for n in self._nodes() if not any(v.has_uses for v in n.outputs)]
@@ -253,7 +270,7 @@ def test_updates_equal_a_rebuild(numbers: list[int], changes: list[int]) -> None
 
 def test_all_updates_are_made() -> None:
     done = sum((run(random_choices(seed), random_choices(-seed)) for seed in range(1, 25)), Counter[str]())
-    for step in ("insert", "erase", "copy", "move", "fuse", "dissolve"):
+    for step in ("insert", "erase", "copy", "move", "fuse", "dissolve", "replaced together"):
         assert done[step] >= 5, f"hardly any {step}"
     assert done["inputs renamed"] >= 5
     assert done["writes between: True"] >= 20
@@ -270,7 +287,7 @@ def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], st
         mutator = Mutator(graph, db, [rng.randrange(1 << 12) for _ in range(60)])
         for _ in range(6):
             with db.rewrite():
-                rng.choice((mutator.replace, mutator.replace, mutator.erase, mutator.declare_unknown))()
+                rng.choice((mutator.replace, mutator.replace_many, mutator.erase, mutator.declare_unknown))()
         fresh = analyze(graph)
         for value in db._declared_unknown:
             fresh.set_wildcard(value)

@@ -241,6 +241,11 @@ def call(m: Maker) -> None:
     function = m.builder.op("prim::Constant", type=types.FUNCTION, attributes={"name": name})
     node = m.builder.node("prim::CallFunction", [function, *arguments])
     m.finish(node, results)
+    given = [
+        v for v, k in zip(node.outputs, results, strict=True) if isinstance(k, Tens) and _is_float(k) and not k.frozen
+    ]
+    if given and m.flip():  # what a function returned is the caller's, to write into
+        m.emit("aten::add_", [given[-1], m.number(1)], m.kind(given[-1]))
 
 
 def group(m: Maker) -> None:
@@ -285,6 +290,13 @@ def again_after_a_write(m: Maker) -> None:
     written = m.emit("onnx::Identity", [x], k) if m.flip() else x
     m.emit("aten::add_", [written, m.number(1)], k)
     m.emit(kind, [x], Tens(FLOAT, k.shape))
+
+
+def thrice(m: Maker) -> None:
+    """The same three times."""
+    x = m.tensor(_is_float)
+    for _ in range(3):
+        m.emit("aten::neg", [x], Tens(FLOAT, m.kind(x).shape))
 
 
 STEPS: dict[str, tuple[Step, ...]] = {

@@ -184,6 +184,9 @@ def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]
             container_steps.get_item(m)
     m.steps(m.between(1, m.budget))
     returns = [m.choose(m.newest_first()) for _ in range(m.between(0, 4))]
+    if not m.below(4):  # of three that are equal, the caller gets two, and may write into either
+        control_steps.thrice(m)
+        returns = [*returns[:2], *m.scope[-2:]]
     m.graph.set_outputs(returns)
     return m.graph.name, tuple(kinds), tuple(m.kind(v) for v in returns)
 
