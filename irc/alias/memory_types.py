@@ -15,6 +15,7 @@ from irc.ir import types
 from irc.ir.types import (
     ClassType,
     DictType,
+    EnumType,
     FutureType,
     ListType,
     OptionalType,
@@ -115,7 +116,7 @@ def may_hold(type: Type) -> bool:
 def _is_immutable(part: Type) -> bool:
     if isinstance(part, TupleType):
         return not any(has_memory(e) for e in part.elems)
-    return isinstance(part, PrimType) and part.name in _IMMUTABLE
+    return isinstance(part, EnumType) or (isinstance(part, PrimType) and part.name in _IMMUTABLE)
 
 
 def _union(members: tuple[Type, ...]) -> Type:

@@ -12,6 +12,7 @@ import numpy as np
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
 from irc.files import open_regular, replacing
+from irc.ir.enumerations import EnumMember
 from irc.ir.strings import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
 from irc.runtime.arguments import Argument
@@ -144,6 +145,7 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
     """Write tensors, numbers and strings to a ``.npz`` file: output ``y`` as ``y``, the elements of a list ``y[0]``...
 
     Those of a dictionary are ``y[key]``, and those of lists and dictionaries in these ``y[0][key]`` and so on.
+    Members of enumerations are written as strings, their names.
 
     Raises:
         Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
@@ -179,7 +181,7 @@ def write_outputs(path: str, results: Mapping[str, Any]) -> None:
 def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str, Any]]:
     """``value``, or what it holds if it is a list, tuple or dictionary, with names; empty ones as they are."""
     if not levels or not _holds(value) or not value:
-        yield name, value
+        yield name, str(value) if isinstance(value, EnumMember) else value
         return
     for key, item in value.items() if is_mapping(value) else enumerate(value):
         yield from _entries(f"{name}[{key}]", item, levels - 1)

@@ -2,6 +2,7 @@
 
 from irc.ir.block import Block
 from irc.ir.builder import Builder
+from irc.ir.enumerations import EnumMember
 from irc.ir.equal import structurally_equal
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
@@ -16,6 +17,7 @@ __all__ = [
     "Block",
     "Builder",
     "DType",
+    "EnumMember",
     "Graph",
     "Module",
     "Node",

@@ -15,6 +15,7 @@ from typing import Any
 
 from irc.ir import types
 from irc.ir.block import Block
+from irc.ir.enumerations import EnumMember
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
@@ -88,7 +89,7 @@ def type_of_constant(value: Any) -> Type:
     """The IR type of a constant's value; TypeError if constants cannot hold it."""
     if value is None:
         return types.NONE
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | EnumMember):
         return value.type
     for python, found in _SCALARS.items():
         if isinstance(value, python):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array, Tensor
-from irc.ir.types import ClassType, DType, Type
+from irc.ir.types import ClassType, DType
 
 
 class Object:
@@ -58,11 +58,6 @@ class Strided(NamedTuple):
         steps = tuple(s * storage.itemsize for s in self.strides)
         writable = bool(storage.flags.writeable)
         return np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps, writeable=writable)
-
-
-def is_enumeration(type: Type) -> bool:
-    """Whether values of ``type`` are members of an enumeration, which are no objects with attributes."""
-    return isinstance(type, ClassType) and type.name.startswith("Enum<")
 
 
 def storage_of(tensor: Tensor | Strided) -> Tensor:

@@ -353,6 +353,16 @@ class ClassType(Type):
 
 
 @dataclass(frozen=True)
+class EnumType(Type):
+    """An enumeration ``__torch__.pkg.Name``; its values are its members."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"Enum<{self.name}>"
+
+
+@dataclass(frozen=True)
 class TypeVar(Type):
     """A type variable in a schema, such as ``t`` in ``t[]``."""
 

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Any, cast
 
 from irc.ir import Opaque, Tensor
+from irc.ir.enumerations import EnumMember
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -33,6 +34,8 @@ def value_key(value: Any) -> Any:
         return (float, struct.pack("<d", value))
     if isinstance(value, complex):
         return (complex, struct.pack("<dd", value.real, value.imag))
+    if isinstance(value, EnumMember):
+        return (EnumMember, value.path, value_key(value.value))
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
         kinds = set(map(type, items))

@@ -8,6 +8,7 @@ Where the model takes a number that is no tensor, NumPy's scalars are numbers.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.ma import MaskedArray  # not by need: a signal handler that runs mode
 
 from irc.errors import Error
 from irc.ir import types
+from irc.ir.enumerations import EnumMember, with_members
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.strings import python_strings
 from irc.ir.types import DType, Shape, TensorType, Type
@@ -97,10 +99,21 @@ def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
         if not is_mapping(value):
             raise _wrong_type("a dict", value, where)
         return {k: _accept(v, type.value, f"{where}, entry {k!r}", None) for k, v in value.items()}
+    if isinstance(type, types.EnumType):
+        return _member(value, type, where)
     python = _PYTHON.get(type)
     value = _unboxed(value)
     if python is not None and (not isinstance(value, python) or (isinstance(value, bool) and type != types.BOOL)):
         raise _wrong_type(f"a Python {type}", value, where)
+    return value
+
+
+def _member(value: Any, type: types.EnumType, where: str) -> EnumMember:
+    """A member of the enumeration, or of Python's of that name, whose module may be called something else."""
+    if isinstance(value, enum.Enum) and value.__class__.__name__ == type.name.rpartition(".")[2]:
+        value = with_members(value, type)
+    if not isinstance(value, EnumMember) or value.type != type:
+        raise _wrong_type(f"a member of {type}", value, where)
     return value
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object, Strided, is_enumeration, storage_of
+from irc.ir.objects import Object, Strided, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.runtime.values import (
@@ -161,12 +161,10 @@ def _same(array: Array) -> Array:
 
 
 def check_known(module: Module, graph: Graph) -> None:
-    """Error IRC141 if an input is an object of unknown attributes, IRC142 if it is a member of an enumeration."""
+    """Error IRC141 if an input is an object of unknown attributes."""
     known = module.objects_of(graph)
     for value in graph.inputs:
         if isinstance(value.type, ClassType) and value.name not in known:
-            if is_enumeration(value.type):
-                raise Error("IRC142", f"%{value.name} is of {value.type}; irc has no enumerations", graph.name)
             raise Error(
                 "IRC141",
                 f"%{value.name} is an object of {value.type}, whose attributes are not known: "

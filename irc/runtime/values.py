@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.enumerations import EnumMember
 
 if TYPE_CHECKING:
     from irc.ir.types import ClassType
@@ -129,7 +130,7 @@ def holders(value: Any, inside: Callable[[Instance], Iterable[Any]] = nothing) -
             pending.extend([item for item in items if type(item) not in _LEAVES])
 
 
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EnumMember})
 
 _LEAVES = _PLAIN | {np.ndarray}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -574,20 +573,6 @@ class Convolved(torch.nn.Module):
         return self.convolution(x)
 
 
-class Colour(Enum):
-    RED = 1
-    GREEN = 2
-
-
-class Coloured(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.colour = Colour.RED
-
-    def forward(self, x):
-        return x + self.colour.value
-
-
 @pytest.mark.parametrize(
     ("source", "code", "words"),
     [
@@ -595,7 +580,6 @@ class Coloured(torch.nn.Module):
         (lambda: torch.jit.script(NoForward()), "IRC140", "no method called forward"),
         (lambda: torch.jit.script(CallsPython()), "IRC140", "it calls Python, look"),
         (lambda: torch.zeros(3), "IRC140", "not a torch.Tensor"),
-        (lambda: torch.jit.script(Coloured()), "IRC142", "enumerations"),
         (lambda: torch.jit.script(Sparse()), "IRC143", "attribute 'sparse'"),
         (
             lambda: torch.jit.optimize_for_inference(torch.jit.script(Convolved().eval())),

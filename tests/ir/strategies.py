@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from irc.ir import Block, Builder, DType, Graph, Tensor, TensorType, Type, Value, types
+from irc.ir import Block, Builder, DType, EnumMember, Graph, Tensor, TensorType, Type, Value, types
 
 # -- names and types ---------------------------------------------------------
 
@@ -55,7 +55,7 @@ leaf_types = st.one_of(
     ),
     st.sampled_from([types.DEVICE, types.FUNCTION, types.PrimType("Generator"), types.TypeVar("t")]),
     st.sampled_from([types.TypeVar("infj"), types.TypeVar("nanj"), types.TypeVar("nan"), types.PrimType("True")]),
-    st.sampled_from([types.ClassType("__torch__.a.___torch_mangle_3.B"), types.ClassType("Enum<__torch__.Color>")]),
+    st.sampled_from([types.ClassType("__torch__.a.___torch_mangle_3.B"), types.EnumType("__torch__.Color")]),
 )
 all_types: st.SearchStrategy[Type] = st.recursive(
     leaf_types,
@@ -78,7 +78,13 @@ floats = st.one_of(
     st.floats(), st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
 )
 complexes = st.builds(complex, floats, floats)
-scalars = st.one_of(ints, floats, complexes, st.booleans(), texts, st.none())
+members = st.builds(
+    EnumMember,
+    st.sampled_from(["__torch__.Color", "__torch__.a.___torch_mangle_3.B"]).map(types.EnumType),
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True),
+    ints | floats | texts | st.booleans(),
+)
+scalars = st.one_of(ints, floats, complexes, st.booleans(), texts, st.none(), members)
 values: st.SearchStrategy[Any] = st.recursive(
     scalars | all_types,
     lambda inner: st.one_of(

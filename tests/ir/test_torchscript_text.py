@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.ir import Builder, DType, Graph, Opaque, parse_graph, parse_type, structurally_equal, types
+from irc.ir import Builder, DType, EnumMember, Graph, Opaque, parse_graph, parse_type, structurally_equal, types
 from irc.ir.text.literals import literal_text
 from irc.ir.text.printer import print_node
 from tests.ir.helpers import YOLO, body
+
+RED = EnumMember.at("__torch__.Color.RED", "r")
+BLUE = EnumMember.at("__torch__.Color.BLUE", -2)
 
 
 def constant(text: str, of_type: str = "Any") -> Any:
@@ -44,7 +47,12 @@ def constant(text: str, of_type: str = "Any") -> Any:
         ('"cuda:0"', "Device", "cuda:0"),
         (r'"h\0)+\/.)llo\n\033\'"', "str", "héllo\n\033'"),  # PyTorch's digits for bytes above 127
         (r'"h\303\251llo"', "str", "héllo"),
-        ("__torch__.Color.RED", "Enum<__torch__.Color>", Opaque("__torch__.Color.RED")),
+        ("__torch__.Color.RED", "Enum<__torch__.Color>", RED),
+        ("__torch__.Color.RED", "Enum<__torch__.Color>?", RED),
+        ('__torch__.Color.RED("r")', "Enum<__torch__.Color>", RED),
+        ("[__torch__.Color.RED, __torch__.Color.BLUE(-2)]", "Enum<__torch__.Color>[]", [RED, BLUE]),
+        ("(__torch__.Color.RED, __torch__.Color.BLUE)", "(Enum<__torch__.Color>, Enum<__torch__.Color>)", (RED, BLUE)),
+        ("(__torch__.Color.RED, 1)", "(Enum<__torch__.Color>, int)", (RED, 1)),
         ("[<Tensors>]", "Tensor[]", [Opaque("<Tensors>")]),
         ("<Tensor>", "Tensor", Opaque("<Tensor>")),
         ("{0.5}", "Tensor", Opaque("{0.5}")),  # of what element type is not known

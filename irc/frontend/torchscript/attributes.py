@@ -10,8 +10,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Module, Node, Value
+from irc.ir.enumerations import EnumMember, with_members
 from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object, is_enumeration
+from irc.ir.objects import Object
 from irc.ir.storages import named_tensors
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
@@ -36,7 +37,7 @@ def bind_attributes(module: Module, read: Read) -> None:
     """
     reader = _Reader(read)
     for value in module.main.inputs:
-        if isinstance(value.type, ClassType) and not is_enumeration(value.type):
+        if isinstance(value.type, ClassType):
             module.objects[value.name] = reader.objects[value, ()] = Object(value.type)
     reader.module(module)
     if reader.missing:
@@ -106,8 +107,6 @@ class _Reader:
         inner = (*path, _name(node))
         owner = self.objects[place].attributes
         type = node.outputs[0].type if node.outputs else node.inputs[1].type
-        if node.outputs and is_enumeration(type):
-            raise Error("IRC142", f"irc has no enumerations, such as {type}", f"attribute {inner[-1]!r}")
         if isinstance(type, ClassType):
             if not node.outputs:
                 return None  # what it was before, if there was anything, whoever reads it says
@@ -130,7 +129,7 @@ class _Reader:
                 if is_read:
                     self.missing[dotted] = None
                 return
-        owner[path[-1]] = self._value(value, type, dotted)
+        owner[path[-1]] = self._value(with_members(value, type), type, dotted)
 
     def _value(self, value: Any, type: Type, path: str) -> Any:
         """``value`` as an attribute holds it, with slots for tensors."""
@@ -154,8 +153,8 @@ class _Reader:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether ``value`` is a number, a string or None."""
-    return value is None or isinstance(value, bool | int | float | complex | str)
+    """Whether ``value`` is a number, a string, a member of an enumeration or None."""
+    return value is None or isinstance(value, bool | int | float | complex | str | EnumMember)
 
 
 def _name(node: Node) -> str:

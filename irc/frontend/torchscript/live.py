@@ -19,6 +19,7 @@ from irc.frontend.torchscript.attributes import Read, is_plain
 from irc.frontend.torchscript.numbers import use_numbers
 from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Node
+from irc.ir.enumerations import with_members
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
@@ -227,7 +228,7 @@ def reader_of(script: Any) -> Read:
 
 
 def _plain(value: Any, path: str) -> Any:
-    """A value of torch's as one of NumPy's or Python's."""
+    """A value of torch's as one of NumPy's, Python's or irc's."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return array_of(value, f"attribute {path!r}")
@@ -301,7 +302,7 @@ def _complete_constant(node: Node, live: Any) -> None:
         node.attributes["value"] = [_constant(node, tensor) for tensor in live.ts("value")]
     elif kind == "ival":
         try:
-            value = _map_leaves(live.output().toIValue(), partial(_with_tensors, node))
+            value = _map_leaves(with_members(live.output().toIValue(), node.output.type), partial(_with_tensors, node))
         except UnicodeDecodeError:  # a string that is no UTF-8, which Python cannot hold: as the text has it
             return
         if value is not None:

@@ -24,6 +24,8 @@ _OTHERS = """
     prim::IfThenElse(bool cond, t(a) x, t(b) y) -> t(a|b)
     prim::NumToTensor.Scalar(Scalar a) -> Tensor
     prim::NumToTensor.bool(bool a) -> Tensor
+    prim::EnumName(AnyEnumType enum) -> str
+    prim::EnumValue(AnyEnumType enum) -> t
     prim::StringIndex(str string, int index) -> str
     prim::abs(Tensor x) -> Tensor
     prim::abs.Scalar(Scalar a) -> Scalar

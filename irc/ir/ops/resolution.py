@@ -11,6 +11,7 @@ from irc.ir.schema import Argument, Schema
 from irc.ir.tensor import Tensor
 from irc.ir.types import (
     ClassType,
+    EnumType,
     ListType,
     OptionalType,
     PrimType,
@@ -21,6 +22,8 @@ from irc.ir.types import (
 )
 
 _INTEGRAL = (types.INT, types.BOOL)
+
+_ANY_OF: dict[str, type[Type]] = {"AnyClassType": ClassType, "AnyEnumType": EnumType}
 
 
 def resolve(node: Node) -> Schema | None:
@@ -145,6 +148,6 @@ def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
         return fits and all(matches(f, a, bound) for f, a in zip(formal.inner, actual.inner))
     if formal == types.SCALAR:
         return actual in types.NUMBERS
-    if isinstance(formal, PrimType) and formal.name in ("AnyClassType", "AnyEnumType"):
-        return isinstance(actual, ClassType)
+    if isinstance(formal, PrimType) and formal.name in _ANY_OF:
+        return isinstance(actual, _ANY_OF[formal.name])
     return formal == actual or (isinstance(formal, ClassType) and formal.is_interface and isinstance(actual, ClassType))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from irc.ir import types
+from irc.ir.enumerations import EnumMember
 from irc.ir.limits import MAX_LITERAL_DEPTH
 from irc.ir.tensor import WeightTable
 from irc.ir.text.lexer import WS, Scanner, terminal
@@ -13,13 +14,14 @@ from irc.ir.text.literals import Opaque
 from irc.ir.text.scalar_parser import SCALAR, scalar_value
 from irc.ir.text.tensor_parser import TensorParser
 from irc.ir.text.type_parser import TypeParser
-from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irc.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, TupleType, Type
 
 _INTS = terminal(r"\[(-?\d{1,18}(?>(?:,[ ]?-?\d{1,18})*))?\]")
 _GRAPH = terminal(r"<(Graph_\d+)>")
 _TYPE = terminal(rf"<Type{WS}:")
 _TENSORS = terminal(r"<Tensors>")
 _MEMBER = terminal(r"__torch__\.[\w.]+")
+_VALUED_MEMBER = terminal(r"(__torch__\.[\w.]+)\(")
 _ANNOTATE = terminal(rf"annotate{WS}\(")
 
 
@@ -92,11 +94,25 @@ class AttributeParser:
             stated = self._types.parse()
             scan.expect(">", "the type")
             return stated
-        if match := scan.take(_TENSORS) or (declared is not None and scan.take(_MEMBER)):
+        if match := scan.take(_TENSORS):
             return Opaque(match[0].strip())
+        if match := scan.take(_VALUED_MEMBER):
+            return self._valued_member(match[1])
+        if declared is not None and (match := scan.take(_MEMBER)):
+            return EnumMember.at(match[0].strip())
         if not (scan.peek().isalpha() or scan.peek() == "_"):
             scan.fail('expected a value: a number, "string", [list], tensor, type, True, False or None')
         return self._types.parse()
+
+    def _valued_member(self, path: str) -> EnumMember:
+        """A member of an enumeration with what it stands for, of which the opening parenthesis has been read."""
+        scan = self._scan
+        match = scan.take(SCALAR)
+        value = None if match is None else scalar_value(scan, match)
+        if not isinstance(value, int | float | str):
+            scan.fail(f"{path} stands for a number or a string")
+        scan.expect(")", "what the member stands for")
+        return EnumMember.at(path, value)
 
     def _items(self, closing: str, depth: int) -> list[Any]:
         scan = self._scan
@@ -137,6 +153,10 @@ def coerced(value: Any, declared: Type) -> Any:
     if type(value) is int:
         convert = _FROM_INT.get(declared)
         return value if convert is None else convert(value)
+    if isinstance(declared, EnumType) and isinstance(value, ClassType):
+        return EnumMember.at(value.name)  # inside of others, a member reads like a class
+    if isinstance(value, TupleType) and isinstance(declared, TupleType):
+        value = value.elems  # as a tuple of them does like the type of a tuple
     if isinstance(declared, OptionalType):
         return None if value is None else coerced(value, declared.elem)
     if isinstance(value, list) and isinstance(declared, ListType):

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irc.ir.enumerations import EnumMember
 from irc.ir.tensor import Tensor
 from irc.ir.text.names import integer_text, quote
 from irc.ir.text.scalar_parser import SCALAR
@@ -19,7 +20,7 @@ from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, Tu
 
 @dataclass(frozen=True)
 class Opaque:
-    """A value that IR text names without giving it: an enum member ``__torch__.Color.RED``, ``<Tensors>``.
+    """A value that IR text names without giving it: ``<Tensors>``.
 
     Attributes:
         text: as it stands in the text.
@@ -90,6 +91,10 @@ def _complex_text(value: complex) -> str:
     return _complex(float_text(value.real), float_text(value.imag))
 
 
+def _member_text(member: EnumMember) -> str:
+    return member.path if member.value is None else f"{member.path}({literal_text(member.value)})"
+
+
 _WRITERS: dict[type, Callable[[Any], str]] = {
     int: integer_text,
     float: float_text,
@@ -98,6 +103,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     type(None): str,
     complex: _complex_text,
     Opaque: str,
+    EnumMember: _member_text,
 }
 
 

@@ -150,6 +150,8 @@ class TypeParser:
         """The type that a word without arguments names."""
         if word in _NAMED:
             return _NAMED[word]
+        if word.startswith("Enum<"):
+            return types.EnumType(word[len("Enum<") : -1])
         if "." in word or "<" in word:
             return types.ClassType(word)
         if word not in _KNOWN and not TYPE_VARIABLE.fullmatch(word):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from irc.ir import types
+from irc.ir.enumerations import EnumMember
 from irc.ir.graph import Graph
 from irc.ir.limits import MAX_INTEGER, MAX_LITERAL_DEPTH, MIN_INTEGER
 from irc.ir.node import Node
@@ -15,7 +16,7 @@ from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 from irc.ir.verify.type_rules import type_fault
 
-_PLAIN: frozenset[type] = frozenset({float, str, bool, complex, type(None), Opaque})
+_PLAIN: frozenset[type] = frozenset({float, str, bool, complex, type(None), Opaque, EnumMember})
 
 
 def check_attributes(node: Node) -> list[Graph]:
@@ -120,6 +121,8 @@ def constant_fits(value: Any, declared: Type) -> bool:
             constant_fits(k, declared.key) and constant_fits(v, declared.value)
             for k, v in cast("dict[Any, Any]", value).items()
         )
+    if isinstance(value, EnumMember):
+        return value.type == declared
     if not isinstance(declared, PrimType):
         return False
     # TorchScript writes layouts, memory formats and the like as numbers: types that irc does not know hold any scalar.

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.enumerations import EnumMember
 from irc.ir.limits import MAX_RANK
 from irc.ir.objects import Object, Strided
 from irc.ir.tensor import Tensor
@@ -36,6 +37,8 @@ def pack(value: Any, table: dict[str, Tensor]) -> Any:
         return {"list" if isinstance(value, list) else "tuple": items}
     if isinstance(value, dict):
         return {"dict": [[pack(k, table), pack(v, table)] for k, v in cast("dict[Any, Any]", value).items()]}
+    if isinstance(value, EnumMember):
+        return {"member": value.path, "value": value.value}
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}
     return value
@@ -77,6 +80,8 @@ def unpack(data: Any, table: Mapping[str, Tensor]) -> Any:
         return tuple(unpack(v, table) for v in fields["tuple"])
     if "dict" in fields:
         return {unpack(k, table): unpack(v, table) for k, v in fields["dict"]}
+    if "member" in fields:
+        return EnumMember.at(str(fields["member"]), fields["value"])
     return complex(*fields["complex"])
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
+from irc.ir.enumerations import EnumMember
+from irc.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
@@ -176,6 +177,8 @@ def is_of(value: Any, type: Type) -> bool:
     if isinstance(type, DictType):
         entries: dict[Any, Any] = value if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType]
         return isinstance(value, dict) and all(is_of(k, type.key) and is_of(v, type.value) for k, v in entries.items())
+    if isinstance(type, EnumType):
+        return isinstance(value, EnumMember) and value.type == type
     if isinstance(type, ClassType):
         return isinstance(value, Instance) and value.type == type
     python = _PYTHON.get(type)
@@ -252,7 +255,15 @@ def _never(x: Array) -> bool:
     return False
 
 
+def _value_of(member: EnumMember) -> int | float | str:
+    if member.value is None:
+        raise Error("IRC424", f"IR text does not tell what {member.path} stands for: {member.path}(1), say, does")
+    return member.value
+
+
 _PLAIN: dict[str, Kernel] = {
+    "EnumName": one(lambda member: member.name),
+    "EnumValue": one(_value_of),
     "NumToTensor": one(lambda x: np.array(x)),  # floats become float64
     "Uninitialized": lambda: None,
     "min": _extreme(min, operator.lt),
