@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from irc.ir import Graph, Node, Opaque, Tensor, Value
+from irc.ir import EnumMember, Graph, Node, Opaque, Tensor, Value
 from irc.ir.types import (
     ClassType,
     DictType,
     DType,
+    EnumType,
     FutureType,
     ListType,
     OptionalType,
@@ -46,7 +47,7 @@ def _of_name(value: Value) -> Iterator[str]:
 def of_type(t: Type) -> Iterator[str]:
     """What a type has that PyTorch cannot read."""
     match t:
-        case ClassType():
+        case ClassType() | EnumType():
             yield "class type"
         case PrimType(name="Function"):
             yield "function type"
@@ -80,7 +81,7 @@ def _of_node(node: Node) -> Iterator[str]:
 def of_literal(value: Any) -> Iterator[str]:
     """What an attribute has that PyTorch cannot read."""
     match value:
-        case Tensor() | Opaque():
+        case Tensor() | Opaque() | EnumMember():
             yield "tensor"
         case Graph():
             yield "subgraph"
