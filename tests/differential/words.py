@@ -47,8 +47,10 @@ def _of_name(value: Value) -> Iterator[str]:
 def of_type(t: Type) -> Iterator[str]:
     """What a type has that PyTorch cannot read."""
     match t:
-        case ClassType() | EnumType():
+        case ClassType():
             yield "class type"
+        case EnumType():
+            yield "enumeration"
         case PrimType(name="Function"):
             yield "function type"
         case PrimType(name=name) if name in RESERVED:
@@ -81,8 +83,10 @@ def _of_node(node: Node) -> Iterator[str]:
 def of_literal(value: Any) -> Iterator[str]:
     """What an attribute has that PyTorch cannot read."""
     match value:
-        case Tensor() | Opaque() | EnumMember():
+        case Tensor() | Opaque():
             yield "tensor"
+        case EnumMember():
+            yield "enumeration"
         case Graph():
             yield "subgraph"
         case None:
