@@ -25,7 +25,9 @@ _OTHERS = """
     prim::NumToTensor.Scalar(Scalar a) -> Tensor
     prim::NumToTensor.bool(bool a) -> Tensor
     prim::EnumName(AnyEnumType enum) -> str
-    prim::EnumValue(AnyEnumType enum) -> t
+    prim::EnumValue.int(AnyEnumType enum) -> int
+    prim::EnumValue.float(AnyEnumType enum) -> float
+    prim::EnumValue.str(AnyEnumType enum) -> str
     prim::StringIndex(str string, int index) -> str
     prim::abs(Tensor x) -> Tensor
     prim::abs.Scalar(Scalar a) -> Scalar

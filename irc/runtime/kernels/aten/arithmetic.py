@@ -276,11 +276,11 @@ def _repeat_in_place(x: Any, n: int) -> Any:
     return x
 
 
-register("add", _add, python=_add_python, python_in_place=_add_to_list)
-register("mul", _multiply, python=_mul_python, python_in_place=_repeat_in_place)
+register("add", _add, compute=np.add, rest=(1,), python=_add_python, python_in_place=_add_to_list)
+register("mul", _multiply, compute=np.multiply, python=_mul_python, python_in_place=_repeat_in_place)
+register("sub", _subtract, compute=np.subtract, rest=(1,), python=_difference)
+register("div", _divide, compute=np.divide, rest=(None,), python=on_numbers(np.divide))
 for _name, _planner, _python in (
-    ("sub", _subtract, _difference),
-    ("div", _divide, on_numbers(np.divide)),
     ("floor_divide", _floor_divide, None),
     ("remainder", _integral(np.remainder), _divisible(_modulo, _modulo)),
     ("fmod", _integral(np.fmod), on_numbers(np.fmod)),

@@ -47,6 +47,11 @@ def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
     return run
 
 
+def takes_floats(name: str) -> bool:
+    """Whether torch's operator ``name`` takes floats."""
+    return all("f" not in table.get(name, "") for table in (REFUSED_FIRST, REFUSED_COMMON))
+
+
 def _is_taken(type: Type, refused: str) -> bool:
     return type.dtype is not None and type.dtype.numpy.kind not in refused
 

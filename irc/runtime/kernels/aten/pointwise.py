@@ -8,6 +8,7 @@ where the result lies in memory, writing in place, is the same for all.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.aten.shortcuts import shortened
 from irc.runtime.kernels.halves import narrowed
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function, shapes_differ
@@ -93,6 +95,9 @@ def run(computation: Computation, into: Array | None = None) -> Array:
     return out
 
 
+_PLAIN = "plain"
+"""An attribute of setups: how many operands they have, and what they compute of float tensors of one type."""
+
 ELEMENTWISE: set[str] = set()
 """Names without ``aten::`` of the operators that `register` has registered."""
 
@@ -102,6 +107,8 @@ def register(
     setup: Setup | np.ufunc,
     *,
     in_place: Setup | None = None,
+    compute: Compute | None = None,
+    rest: tuple[Any, ...] = (),
     python: Kernel | None = None,
     python_in_place: Kernel | None = None,
 ) -> None:
@@ -113,11 +120,15 @@ def register(
         name: without ``aten::``.
         setup: for tensors; a ufunc stands for `of_one` or `of_two` of it.
         in_place: the twin's setup, if it is another one.
+        compute: what it computes of two float tensors of one type, whatever they are, if it has further arguments
+            that are left out or are ``rest``. Setups that `of_one` or `of_two` made tell it.
+        rest: see ``compute``.
         python: for arguments of which neither the first nor the second is a tensor.
         python_in_place: what the twin does to something that is no tensor.
     """
     ELEMENTWISE.add(name)
     setup = _OF_COUNT[setup.nin](setup) if isinstance(setup, np.ufunc) else setup
+    plain: tuple[int, Compute] | None = getattr(setup, _PLAIN, None) if compute is None else (2, compute)
     told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
 
     def functional(*arguments: Any) -> Any:
@@ -131,7 +142,8 @@ def register(
         return run(told((in_place or setup)(x, *rest)), into=x)
 
     takes = tuple(f for f in (setup, python, python_in_place) if f is not None)
-    aten(name, takes=takes)(functional)
+    shorten = None if plain is None else partial(shortened, name, *plain, rest)
+    aten(name, takes=takes, shorten=shorten)(functional)
     if f"aten::{name}_" in kinds():
         aten(f"{name}_", takes=takes)(writing)
 
@@ -164,6 +176,7 @@ def of_one(compute: Compute) -> Setup:
     def setup(x: Array) -> Computation:
         return Computation(compute, (x,), x.dtype)
 
+    setattr(setup, _PLAIN, (1, compute))
     return setup
 
 
@@ -173,6 +186,7 @@ def of_two(compute: Compute) -> Setup:
     def setup(x: Operand, y: Operand) -> Computation:
         return Computation(compute, (x, y), result_type(x, y))
 
+    setattr(setup, _PLAIN, (2, compute))
     return setup
 
 

@@ -21,17 +21,21 @@ if TYPE_CHECKING:
     from irc.ir import Node
 
 
-def aten(*names: str, takes: tuple[Kernel, ...] = ()) -> Callable[[Kernel], Kernel]:
+Shorten = Callable[[Kernel], Kernel]
+
+
+def aten(*names: str, takes: tuple[Kernel, ...] = (), shorten: Shorten | None = None) -> Callable[[Kernel], Kernel]:
     """Make a function the kernel of ``aten::name`` for each of ``names``.
 
     Args:
         names: without ``aten::``.
         takes: functions that take the same arguments, if the kernel itself takes any and hands them on.
+        shorten: makes the kernel that is called first of the one that may also refuse its operands' kinds.
     """
 
     def register(run: Kernel) -> Kernel:
         for name in names:
-            _register(name, lambda node: _fitting(run, takes or (run,), node))
+            _register(name, lambda node: _fitting(run, takes or (run,), node), shorten)
         return run
 
     return register
@@ -41,9 +45,14 @@ _BINDERS: dict[str, Callable[[Node], Kernel]] = {}
 """By names without ``aten::``."""
 
 
-def _register(name: str, binder: Callable[[Node], Kernel]) -> None:
+def _register(name: str, binder: Callable[[Node], Kernel], shorten: Shorten | None = None) -> None:
     _BINDERS[name] = binder
-    kernel(f"aten::{name}")(lambda node: refusing(name, binder(node), [v.type for v in node.inputs]))
+
+    def bind(node: Node) -> Kernel:
+        run = refusing(name, binder(node), [v.type for v in node.inputs])
+        return run if shorten is None else shorten(run)
+
+    kernel(f"aten::{name}")(bind)
 
 
 @cache

@@ -1,0 +1,100 @@
+"""Most calls of torch's pointwise operators take a short way: it gives what the long one does, to the last bit."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.ir import Builder, Graph
+from irc.ir.ops.registry import schemas
+from irc.ir.types import TENSOR
+from irc.runtime.kernels.aten import pointwise, shortcuts
+from irc.runtime.kernels.registry import Kernel, find_binder
+
+NAMES = sorted(pointwise.ELEMENTWISE)
+DTYPES = [np.dtype(t) for t in ("f", "d", "e", "i8", "?")]
+SHAPES = [
+    ((3, 4), (3, 4)),
+    ((3, 4), (4,)),
+    ((3, 4), (1, 4)),
+    ((4,), (3, 1)),
+    ((3, 4), ()),
+    ((), (3, 4)),
+    ((0, 4), (4,)),
+    ((3,), (2,)),
+]
+NUMBERS = (2, -3, 0.1, 1e300, 2**24, 2**24 + 1, -(2**62) - 1, True, float("nan"), float("-inf"), 1j)
+
+
+def kernels(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Kernel]:
+    """The kernel of an operator, and the one that always goes the long way."""
+    graph = Graph()
+    inputs = [graph.add_input(TENSOR) for _ in range(count)]
+    node = Builder(graph).node(f"aten::{name}", inputs, [TENSOR])
+    binder = find_binder(node.kind, None)
+    assert binder is not None
+    short = binder(node)
+    with monkeypatch.context() as patch:
+        patch.setattr(shortcuts, "takes_floats", lambda name: False)
+        return short, binder(node)
+
+
+def outcome(kernel: Kernel, arguments: list[Any]) -> Any:
+    """What ``kernel`` gives, bit for bit, and how it lies; or how it refuses."""
+    try:
+        with np.errstate(all="ignore"):
+            result = kernel(*[x.copy(order="K") if isinstance(x, np.ndarray) else x for x in arguments])
+    except Exception as error:  # of some overloads these are no arguments at all
+        return type(error), str(error)
+    return type(result), result.dtype, result.shape, result.strides, result.tobytes()
+
+
+def elements(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> np.ndarray:
+    values = np.random.default_rng(seed).normal(0, 3, shape)
+    if dtype.kind == "f" and values.size > 2:
+        values.flat[:3] = np.nan, np.inf, -0.0
+    return values.astype(dtype)
+
+
+def operand_counts(name: str) -> set[int]:
+    return {len([a for a in row.arguments if a.name != "out"]) for row in schemas(f"aten::{name}")} & {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_short_way_gives_what_the_long_one_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = 0
+    for count in operand_counts(name):
+        short, long = kernels(name, count, monkeypatch)
+        for number, (shapes, a, b) in enumerate(product(SHAPES, DTYPES, DTYPES)):
+            x, y = elements(shapes[0], a, number), elements(shapes[1], b, number + 1)
+            laid_out = [(x, y), (np.asfortranarray(x), y), (x, np.asfortranarray(y))]
+            if x.ndim and y.ndim:
+                laid_out.append((x[..., ::2], y[..., ::2]))
+            for given in laid_out:
+                for rest in (1, 2, 0.5, None):
+                    arguments = [*given, rest][:count]
+                    found = outcome(short, arguments)
+                    assert found == outcome(long, arguments), arguments
+                    computed += len(found) > 2
+        for a, y in product(DTYPES, NUMBERS):
+            arguments = [elements((3, 4), a, 7), y, 1][:count]
+            assert outcome(short, arguments) == outcome(long, arguments), arguments
+    assert computed or not operand_counts(name) or name == "gelu"  # whose further argument is a word
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "exp", "neg", "tanh", "sqrt", "relu"]
+)
+def test_most_calls_go_the_short_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = min(operand_counts(name))
+    kernel, _ = kernels(name, count, monkeypatch)
+    monkeypatch.setattr(pointwise, "run", None)
+    x = elements((3, 4), np.dtype("f"), 1)
+    for dtype, y in product(DTYPES[:2], (x, x[0], x[:, :1].copy(), np.array(2.0), 0.5, 2)):
+        if count == 1 or not isinstance(y, float | int) or name != "maximum":  # which takes no numbers
+            assert kernel(*[x.astype(dtype), y.astype(dtype) if isinstance(y, np.ndarray) else y][:count]).dtype
+    with pytest.raises(TypeError, match="not callable"):
+        kernel(*[x.T, x.T][:count])
