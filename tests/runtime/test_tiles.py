@@ -307,6 +307,32 @@ def test_a_result_takes_the_memory_of_an_operand_that_nothing_needs(before, seco
             same(got, want)
 
 
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_only_operands_that_lie_alike_are_treated_alike(first):
+    """A result takes the memory of what lies in order and may be written; the next run's operand may be neither."""
+    graph = graph_of("""
+    graph(%x : Tensor):
+      %y : Tensor = prim::FusionGroup_0(%x)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%x : Tensor):
+      %a : Tensor = onnx::Neg(%x)
+      %y : Tensor = onnx::Exp(%a)
+      return (%y)
+    """)
+    plan = lower(graph, guarded=True)
+    x = np.random.default_rng(7).standard_normal((40, 40)).astype(np.float32)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    kinds = [(x, 1), (fixed, 0), (x[::-1], 0), (np.repeat(x, 2, axis=1)[:, :40], 0)]
+    for operand, taken in (kinds[first], *kinds):
+        given = operand.copy("K") if operand.base is None else operand
+        given.flags.writeable = operand.flags.writeable
+        (want,) = whole(lower(graph), operand.copy())
+        (y,), counters = run_plan(plan, given, threads=2)
+        same(np.ascontiguousarray(y), want)
+        assert (counters.tiled_groups, counters.in_place) == (1, taken)
+
+
 def test_an_operand_is_not_taken_before_its_last_reader():
     """The first result is made while the operand is still needed, so the second takes its memory."""
     plan = lower(
