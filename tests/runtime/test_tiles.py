@@ -354,6 +354,61 @@ def test_an_operand_is_not_taken_before_its_last_reader():
         same(got, want)
 
 
+def test_an_operand_is_taken_by_one_result():
+    plan = lower(
+        graph_of("""
+        graph(%x : Tensor):
+          %a : Tensor = onnx::Neg(%x)
+          %y : Tensor, %z : Tensor = prim::FusionGroup_0(%a)
+          return (%y, %z)
+        with prim::FusionGroup_0 = graph(%p : Tensor):
+          %r : Tensor = onnx::Exp(%p)
+          %s : Tensor = onnx::Neg(%r)
+          return (%r, %s)
+        """)
+    )
+    x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
+    results, counters = run_plan(plan, x)
+    assert counters.in_place == counters.tiled_groups == 1
+    for got, want in zip(results, whole(plan, x), strict=True):
+        same(got, want)
+
+
+def test_what_the_group_returns_from_before_its_end_is_not_taken():
+    plan = lower(
+        graph_of("""
+        graph(%x : Tensor, %w : Tensor):
+          %y : Tensor, %z : Tensor = prim::FusionGroup_0(%x, %w)
+          return (%y, %z)
+        with prim::FusionGroup_0 = graph(%x : Tensor, %w : Tensor):
+          %m : Tensor = onnx::MatMul(%x, %w)
+          %r : Tensor = onnx::Relu(%m)
+          %s : Tensor = onnx::Exp(%r)
+          return (%m, %s)
+        """)
+    )
+    x, w = np.random.default_rng(5).integers(-2, 3, (2, 40, 40)).astype(np.float32)
+    results, counters = run_plan(plan, x, w)
+    assert (counters.in_place, counters.tiled_groups) == (0, 1)
+    np.testing.assert_array_equal(results[0], x @ w)
+    same(results[1], np.exp(np.maximum(x @ w, 0)))
+
+
+def test_scratch_memory_is_kept_until_its_last_reader():
+    plan = group(
+        """
+        %a : Tensor = onnx::Relu(%x)
+        %b : Tensor = onnx::Mul(%a, %c)
+        %d : Tensor = onnx::Neg(%b)
+        %y : Tensor = onnx::Add(%d, %a)
+        """
+    )
+    x, c = np.random.default_rng(0).integers(-9, 9, (2, 40, 24)).astype(np.float32)
+    (y,), counters = run_plan(plan, x, c)
+    assert counters.tiled_groups == 1
+    np.testing.assert_array_equal(y, np.maximum(x, 0) * (1 - c))
+
+
 # -- random groups ---------------------------------------------------------------
 
 UNARY = "Abs Neg Relu Sign".split()
