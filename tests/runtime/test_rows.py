@@ -82,7 +82,7 @@ def test_normalisations(shape, axis, seed, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
-@pytest.mark.parametrize("shape", [(70, 4096), (100, 9001), (30001, 24)])
+@pytest.mark.parametrize("shape", [(70, 4096), (100, 9001), (30001, 24), (5, 1 << 16)])
 @pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"])
 def test_blocks_of_their_real_sizes(monkeypatch, operator, shape, dtype):
     """Of few rows NumPy adds, of many something faster: a block has few where the whole has many."""
@@ -93,6 +93,8 @@ def test_blocks_of_their_real_sizes(monkeypatch, operator, shape, dtype):
     found = plan(operator, "%x : Tensor, %s : Tensor") if "Norm" in operator else plan(operator)
     given = (x, scale) if "Norm" in operator else (x,)
     assert check(found, *given).tiles > 1
+    if operator == "LayerNormalization":
+        assert check(plan(operator, "%x : Tensor, %s : Tensor", "%y, %m, %i"), *given).tiles > 1
 
 
 @pytest.mark.parametrize("compute", [softmax, log_softmax])
