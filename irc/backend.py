@@ -13,7 +13,7 @@ call; see ``onnx/backend/base.py``. Everything else has more to say through
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import index
 from typing import Any
@@ -29,6 +29,7 @@ from irc.ir.ops.onnx_defs import newest_opset
 from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_mapping, is_sequence
+from irc.wording import count
 
 __all__ = ["IrcBackend", "IrcBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -118,18 +119,20 @@ class IrcBackend(Backend):
 
         Args:
             node: the node; absent inputs have the name "".
-            inputs: its inputs in order, absent ones left out; or a dict by the names of the node's inputs.
+            inputs: its inputs in order, absent ones left out (one at several places may be given once); or a dict by
+                the names of the node's inputs.
             device: as for `prepare`.
             outputs_info: element type and shape of each output; not needed, results say that themselves.
             kwargs: ``opset_version`` of the node's domain, by default the newest that this onnx has (1 of a domain that
                 it does not know); others as `irc.compile` takes them.
 
         Raises:
-            Error: IRC326 for a version that is none, IRC410 for another number of inputs, IRC412 for arrays of a type
-                that no tensor has; others as of `run_model`.
+            Error: IRC326 for a version that is none, IRC410 for another number of inputs, or two values for one of
+                them, IRC412 for arrays of a type that no tensor has; others as of `run_model`.
         """
         version = _version(kwargs.pop("opset_version", None))
-        return cls.run_model(_model_of(node, inputs, version), inputs, device, **kwargs)
+        values = dict(inputs) if is_mapping(inputs) else _by_name(node, inputs)
+        return cls.run_model(_model_of(node, values, version), values, device, **kwargs)
 
     @classmethod
     def supports_device(cls, device: object) -> bool:
@@ -150,16 +153,24 @@ def _version(value: Any) -> int | None:
     return version
 
 
-def _model_of(node: onnx.NodeProto, inputs: Any, version: int | None) -> onnx.ModelProto:
+def _by_name(node: onnx.NodeProto, inputs: Any) -> dict[str, Any]:
+    """Values for the inputs of ``node``, given in order; one that comes twice may be given once."""
+    given: list[Any] = list(inputs) if is_sequence(inputs) else [inputs]
+    names = [name for name in node.input if name]
+    if len(given) != len(names):
+        names = list(dict.fromkeys(names))
+    if len(given) != len(names):
+        raise Error("IRC410", f"{node.op_type} needs {count(len(names), 'value')}; {len(given)} are given")
+    values: dict[str, Any] = {}
+    for name, value in zip(names, given, strict=True):
+        if values.setdefault(name, value) is not value:
+            raise Error("IRC410", f"{node.op_type} has one input {name!r} at two places: two values are given for it")
+    return values
+
+
+def _model_of(node: onnx.NodeProto, values: Mapping[str, Any], version: int | None) -> onnx.ModelProto:
     """A model of one node, whose inputs have the types of the values given."""
     names = list(dict.fromkeys(name for name in node.input if name))
-    if is_mapping(inputs):
-        values = dict(inputs)
-    else:
-        given: list[Any] = list(inputs) if is_sequence(inputs) else [inputs]
-        if len(given) != len(names):
-            raise Error("IRC410", f"{node.op_type} has {len(names)} inputs; {len(given)} values are given")
-        values = dict(zip(names, given, strict=True))
     parameters = [
         onnx.helper.make_value_info(name, to_proto(_type_of(values.get(name), f"input {name!r}"))) for name in names
     ]

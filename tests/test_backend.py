@@ -41,6 +41,25 @@ def test_versions_that_are_none_are_refused(version: Any) -> None:
     assert caught.value.code == "IRC326"
 
 
+@pytest.mark.parametrize("inputs", [[X], [X, X], {"x": X}, X])
+def test_one_input_at_two_places(inputs: Any) -> None:
+    (y,) = irc.backend.run_node(make_node("Add", ["x", "x"], ["y"]), inputs)
+    assert y.tolist() == [-2, 4]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([X, X.copy()], "Add has one input 'x' at two places: two values are given for it"),
+        ([X, X, X], "Add needs 1 value; 3 are given"),
+        ([], "Add needs 1 value; 0 are given"),
+    ],
+)
+def test_values_that_one_input_at_two_places_cannot_have(inputs: Any, message: str) -> None:
+    with pytest.raises(Error, match=f"IRC410: {message}"):
+        irc.backend.run_node(make_node("Add", ["x", "x"], ["y"]), inputs)
+
+
 def test_the_newest_version_of_another_domain_is_the_default() -> None:
     """LabelEncoder has these attributes since version 4 of its domain, and others in version 1."""
     names = {"keys_tensor": np.array([1.0, 2.0], np.float32), "values_tensor": np.array([10, 20])}

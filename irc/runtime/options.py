@@ -12,7 +12,7 @@ from irc.runtime.values import integer
 
 @dataclass(frozen=True)
 class Options:
-    """How a compiled model runs. Results are the same whatever they are.
+    """How a compiled model runs. Results are the same whatever they are, but for the last digits of products.
 
     Args:
         threads: how many threads may work at one run, that of the caller included. Fusion groups on large arrays use

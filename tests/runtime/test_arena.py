@@ -557,6 +557,28 @@ def test_what_lies_in_blocks_has_no_place() -> None:
     assert plan.nbytes == 400 * 400 * 4
 
 
+def test_what_blocks_still_read_is_not_written_over() -> None:
+    """The group's last operator writes a block while its first has not read the others: both are one turn."""
+    model = model_of("""
+    graph(%x : Float(400, 400), %w : Float(400, 400)):
+      %a : Float(400, 400) = onnx::MatMul(%x, %w)
+      %r : Double(400, 400) = prim::FusionGroup_0(%a)
+      %y : Double(400, 400) = onnx::MatMul(%r, %r)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%a : Float(400, 400)):
+      %p : Float(400, 400) = onnx::Neg(%a)
+      %r : Double(400, 400) = onnx::Cast[to=11](%p)
+      return (%r)
+    """)
+    x, w = RNG.integers(-2, 3, (2, 400, 400)).astype(np.float32)
+    r = -(x @ w).astype(np.float64)
+    for _ in range(3):
+        poison(model)
+        np.testing.assert_array_equal(model.run({"x": x, "w": w})["y"], r @ r)
+    assert (model.counters.planned, model.counters.tiled_groups) == (2, 1)
+    assert model.counters.arena_bytes == 400 * 400 * (4 + 8)
+
+
 @pytest.mark.parametrize("size", [8, 400])  # whole, and block by block
 def test_groups_end_in_places_too(size: int) -> None:
     text = """

@@ -194,6 +194,28 @@ def test_scan_outputs_must_agree_in_shape():
         run(text, i64(2), f32(1))
 
 
+def test_scan_outputs_must_agree_in_element_type():
+    text = """
+    graph(%m : Long(), %x : Float(1)):
+      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+      %zero : Long() = prim::Constant[value=tensor<Long()>([0])]()
+      %v : Float(1), %out : Tensor = onnx::Loop(%m, %yes, %x)
+        block0(%i : Long(), %go : Bool(), %v.1 : Float(1)):
+          %first : Bool() = onnx::Equal(%i, %zero)
+          %n : Tensor = prim::If(%first)
+            block0():
+              -> (%v.1)
+            block1():
+              %d : Double(1) = onnx::Cast[to=11](%v.1)
+              -> (%d)
+          -> (%go, %v.1, %n)
+      return (%v, %out)
+    """
+    assert run(text, i64(1), f32(1))[1].tolist() == [[1]]
+    with pytest.raises(Error, match=r"float32\[1\] in the first trip and is float64\[1\]"):
+        run(text, i64(2), f32(1))
+
+
 def test_scan_outputs_are_copied_when_they_come():
     """A later trip may write into what an earlier one yielded."""
     text = """

@@ -230,6 +230,38 @@ def test_nothing_is_written_over_an_operand_of_another_shape_than_the_result(y):
     np.testing.assert_array_equal(b, y - x)
 
 
+@pytest.mark.parametrize(
+    ("lines", "returned", "expected"),
+    [
+        ("%b : Float(2, 2) = onnx::Relu(%a)", "%b", 1),
+        ("%b : Float(2, 2) = onnx::Add(%a, %x)", "%b", 1),
+        ("%b : Float(2, 2) = onnx::Add(%x, %a)", "%b", 1),
+        ("%b : Float(2, 2) = onnx::Add(%a, %a)", "%b", 0),
+        ("%t : Float(2, 2) = onnx::Transpose(%a)\n%b : Float(2, 2) = onnx::Add(%a, %t)", "%b", 0),
+        ("%b : Float(2, 2) = onnx::Relu(%a)\n%c : Bool(2, 2) = onnx::IsNaN(%a)", "%b, %c", 0),
+        ("%t : Float(2, 2) = onnx::Transpose(%a)\n%b : Float(2, 2) = onnx::Relu(%a)", "%b, %t", 0),
+        ("%b : Float(2, 2) = onnx::Relu(%a)", "%b, %a", 0),
+        ("%b : Float(2, 2) = onnx::Relu(%k)", "%b", 0),
+        ("%b : Float(2, 2) = onnx::Relu(%x)", "%b", 0),
+    ],
+)
+def test_what_is_written_over(lines, returned, expected):
+    """Results of the run that nothing else needs; no constants, and nothing that the caller keeps."""
+    graph = graph_of(f"""
+    graph(%x : Float(2, 2)):
+      %k : Float(2, 2) = prim::Constant[value=tensor<Float(2, 2)>([1., -1., 0., 2.])]()
+      %a : Float(2, 2) = onnx::Neg(%x)
+      {lines}
+      return ({returned})
+    """)
+    counters, x = Counters(), f32([1, 2], [3, -4])
+    x.flags.writeable = False
+    plan = lower(graph, guarded=True)
+    first = [y.tolist() for y in plan.run([x], counters)]
+    assert counters.in_place == expected
+    assert [y.tolist() for y in plan.run([x])] == first
+
+
 def test_of_two_operands_one_may_be_absent():
     text = """
     graph(%x : Float(3)):

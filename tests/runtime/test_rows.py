@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime.execution import Counters
 from irc.runtime.fused import cutting, rows
+from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Plan, lower
@@ -78,6 +79,31 @@ def test_normalisations(shape, axis, seed, dtype):
     check(plan(f"LayerNormalization[axis={axis}]", of_three), x, scale, bias)
     check(plan(f"LayerNormalization[axis={axis}]", of_three, "%y, %m, %i"), x, scale, bias)
     check(plan(f"RMSNormalization[axis={axis}]", "%x : Tensor, %s : Tensor"), x, scale)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("shape", [(70, 4096), (100, 9001), (30001, 24), (5, 1 << 16)])
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"])
+def test_blocks_of_their_real_sizes(monkeypatch, operator, shape, dtype):
+    """Of few rows NumPy adds, of many something faster: a block has few where the whole has many."""
+    monkeypatch.setattr(cutting, "TILE_BYTES", 1 << 18)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 1 << 20)
+    rng = np.random.default_rng(0)
+    x, scale = rng.standard_normal(shape).astype(dtype), np.ones(shape[1:], dtype)
+    found = plan(operator, "%x : Tensor, %s : Tensor") if "Norm" in operator else plan(operator)
+    given = (x, scale) if "Norm" in operator else (x,)
+    assert check(found, *given).tiles > 1
+    if operator == "LayerNormalization":
+        assert check(plan(operator, "%x : Tensor, %s : Tensor", "%y, %m, %i"), *given).tiles > 1
+
+
+@pytest.mark.parametrize("compute", [softmax, log_softmax])
+@pytest.mark.parametrize(("length", "counts"), [(24, (1000, 5461, 8191)), (4096, (4, 5, 63, 64)), (33000, (1, 2, 63))])
+def test_a_row_is_the_same_whichever_others_there_are(compute, length, counts):
+    x = np.random.default_rng(1).standard_normal((max(9000 if length < 100 else 70, *counts), length))
+    expected = compute(x.astype(np.float32), 1)
+    for count in counts:
+        np.testing.assert_array_equal(compute(x[:count].astype(np.float32), 1), expected[:count])
 
 
 def test_blocks_are_counted():

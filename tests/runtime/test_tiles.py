@@ -307,6 +307,32 @@ def test_a_result_takes_the_memory_of_an_operand_that_nothing_needs(before, seco
             same(got, want)
 
 
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_only_operands_that_lie_alike_are_treated_alike(first):
+    """A result takes the memory of what lies in order and may be written; the next run's operand may be neither."""
+    graph = graph_of("""
+    graph(%x : Tensor):
+      %y : Tensor = prim::FusionGroup_0(%x)
+      return (%y)
+    with prim::FusionGroup_0 = graph(%x : Tensor):
+      %a : Tensor = onnx::Neg(%x)
+      %y : Tensor = onnx::Exp(%a)
+      return (%y)
+    """)
+    plan = lower(graph, guarded=True)
+    x = np.random.default_rng(7).standard_normal((40, 40)).astype(np.float32)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    kinds = [(x, 1), (fixed, 0), (x[::-1], 0), (np.repeat(x, 2, axis=1)[:, :40], 0)]
+    for operand, taken in (kinds[first], *kinds):
+        given = operand.copy("K") if operand.base is None else operand
+        given.flags.writeable = operand.flags.writeable
+        (want,) = whole(lower(graph), operand.copy())
+        (y,), counters = run_plan(plan, given, threads=2)
+        same(np.ascontiguousarray(y), want)
+        assert (counters.tiled_groups, counters.in_place) == (1, taken)
+
+
 def test_an_operand_is_not_taken_before_its_last_reader():
     """The first result is made while the operand is still needed, so the second takes its memory."""
     plan = lower(
@@ -326,6 +352,61 @@ def test_an_operand_is_not_taken_before_its_last_reader():
     assert counters.in_place == counters.tiled_groups == 1
     for got, want in zip(results, whole(plan, x), strict=True):
         same(got, want)
+
+
+def test_an_operand_is_taken_by_one_result():
+    plan = lower(
+        graph_of("""
+        graph(%x : Tensor):
+          %a : Tensor = onnx::Neg(%x)
+          %y : Tensor, %z : Tensor = prim::FusionGroup_0(%a)
+          return (%y, %z)
+        with prim::FusionGroup_0 = graph(%p : Tensor):
+          %r : Tensor = onnx::Exp(%p)
+          %s : Tensor = onnx::Neg(%r)
+          return (%r, %s)
+        """)
+    )
+    x = np.random.default_rng(5).standard_normal((40, 40)).astype(np.float32)
+    results, counters = run_plan(plan, x)
+    assert counters.in_place == counters.tiled_groups == 1
+    for got, want in zip(results, whole(plan, x), strict=True):
+        same(got, want)
+
+
+def test_what_the_group_returns_from_before_its_end_is_not_taken():
+    plan = lower(
+        graph_of("""
+        graph(%x : Tensor, %w : Tensor):
+          %y : Tensor, %z : Tensor = prim::FusionGroup_0(%x, %w)
+          return (%y, %z)
+        with prim::FusionGroup_0 = graph(%x : Tensor, %w : Tensor):
+          %m : Tensor = onnx::MatMul(%x, %w)
+          %r : Tensor = onnx::Relu(%m)
+          %s : Tensor = onnx::Exp(%r)
+          return (%m, %s)
+        """)
+    )
+    x, w = np.random.default_rng(5).integers(-2, 3, (2, 40, 40)).astype(np.float32)
+    results, counters = run_plan(plan, x, w)
+    assert (counters.in_place, counters.tiled_groups) == (0, 1)
+    np.testing.assert_array_equal(results[0], x @ w)
+    same(results[1], np.exp(np.maximum(x @ w, 0)))
+
+
+def test_scratch_memory_is_kept_until_its_last_reader():
+    plan = group(
+        """
+        %a : Tensor = onnx::Relu(%x)
+        %b : Tensor = onnx::Mul(%a, %c)
+        %d : Tensor = onnx::Neg(%b)
+        %y : Tensor = onnx::Add(%d, %a)
+        """
+    )
+    x, c = np.random.default_rng(0).integers(-9, 9, (2, 40, 24)).astype(np.float32)
+    (y,), counters = run_plan(plan, x, c)
+    assert counters.tiled_groups == 1
+    np.testing.assert_array_equal(y, np.maximum(x, 0) * (1 - c))
 
 
 # -- random groups ---------------------------------------------------------------

@@ -22,6 +22,10 @@ LEAST = 2048
 FEWEST = 64
 """Rows from which on it matters how one begins."""
 
+ENOUGH = 1 << 14
+"""Elements of which fewer rows are added in lanes, too. Blocks of rows (`irc.runtime.fused.rows`) are not smaller: what
+is added how does not depend on which rows there are."""
+
 SHORT = 24
 """The longest rows whose maxima are found down the columns of a transposed copy."""
 
@@ -73,18 +77,26 @@ def are_short(x: Array, axis: int) -> bool:
 
 
 def parts(rows: Array) -> Iterator[slice]:
-    """Where to cut ``rows`` (R, C), whose transposes then stay in the cache."""
-    step = max(1, _BLOCK // rows.shape[1])
-    return (slice(start, start + step) for start in range(0, len(rows), step))
+    """Where to cut ``rows`` (R, C), whose transposes then stay in the cache.
+
+    Into parts of about one size: NumPy adds down a single column in another order than down one of several.
+    """
+    count = -(-len(rows) // max(1, _BLOCK // rows.shape[1]))
+    return (slice(len(rows) * i // count, len(rows) * (i + 1) // count) for i in range(count))
 
 
 def _rows(x: Array, axes: Axes) -> Array | None:
     """``x`` (R, C), C elements being reduced to one, if that can be seen without a copy, and is worth while."""
     first = x.ndim - len(axes)
-    if first < 1 or not axes or x.size < FEWEST * x.shape[-1] or min(axes) < first or not x.flags.c_contiguous:
+    if first < 1 or not axes or not _pays(x.size, x.shape[-1]) or min(axes) < first or not x.flags.c_contiguous:
         return None
     length = math.prod(x.shape[first:])
-    return x.reshape(-1, length) if length > 1 and x.size >= FEWEST * length else None
+    return x.reshape(-1, length) if length > 1 and _pays(x.size, length) else None
+
+
+def _pays(size: int, length: int) -> bool:
+    """Whether so many elements are worth a look, in rows of this length."""
+    return size >= min(ENOUGH, FEWEST * length)
 
 
 def _placed(found: Array, x: Array, axes: Axes, keepdims: bool) -> Array:

@@ -35,14 +35,16 @@ class GrowableArray(LikeArray):
 
     Raises:
         Error: IRC403 there is not enough memory; IRC412 it is masked, or gives no array; IRC419 the capacity is no
-            integer, or negative; IRC420 there is no such axis; IRC421 it holds strings or other objects, or is no
-            array; IRC422 the capacity is more than any array may have.
+            integer, or negative; IRC420 there is no such axis; IRC421 it holds strings, other objects or
+            elements without bytes, or is no array; IRC422 the capacity is more than any array may have.
     """
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
         start = _array(array, "array")
         if start.dtype.hasobject or start.dtype.kind in "SU":
             raise Error("IRC421", "a growable array cannot hold strings or other objects")
+        if not start.dtype.itemsize:
+            raise Error("IRC421", f"a growable array cannot hold elements without bytes, as {start.dtype} has them")
         self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
         if _integer("IRC419", "capacity", capacity) < 0:
             raise Error("IRC419", f"capacity must not be negative, but it is {capacity}")
