@@ -101,6 +101,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("native_dropout", (f32(2, 3), 1.0, False), ([2, 3], [True, True])),
     ("native_dropout", (f32(2, 3), 0.0, None), ([2, 3], [True, True])),
     ("alpha_dropout", (number(2), 1.0, True), 0),
+    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 1.0, False), np.zeros((2, 2, 2))),
     ("poisson", (number(0), None), 0),
     # numbers that elements do not hold
     ("isin", (f32(0.1, 0.2), 0.1, False, False), [True, False]),
@@ -512,6 +513,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("bernoulli_", (ONES.copy(), 2.0, None), "not between 0 and 1"),
     ("bernoulli_", (f32(), 2.0, None), "not between 0 and 1"),
     ("bernoulli_", (f32(1), f32(NAN), None), "not between 0 and 1"),
+    ("dropout", (ONES, 2.0, True), "the probability of dropout is 2.0"),
+    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 2.0, False), "the probability of dropout is 2.0"),
     ("addmm", (np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 2)), 1, 1), "does not fit a product"),
     ("addmm", (np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 2)), 0, 1), "does not fit a product"),
     ("addmm", (np.ones((1, 2, 2)), np.ones((2, 3)), np.ones((3, 2)), 1, 1), "does not fit a product"),

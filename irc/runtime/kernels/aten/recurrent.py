@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics, recurrent
+from irc.runtime.kernels.aten.dropout import factors
 from irc.runtime.kernels.aten.packed import alive
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.registry import Kernel
@@ -42,8 +43,6 @@ class _Cell(NamedTuple):
     attributes: dict[str, Any]
 
 
-_RANDOM: Any = np.random.default_rng()
-
 CELLS = {
     "lstm": _Cell(recurrent.lstm, (0, 3, 1, 2), 2, {}),  # i f g o -> i o f c
     "gru": _Cell(recurrent.gru, (1, 0, 2), 1, {"linear_before_reset": 1}),  # r z n -> z r h
@@ -71,16 +70,14 @@ def _run(
     layers, rest = divmod(len(params), directions * each)
     if rest or not layers or any(s.shape[0] != layers * directions for s in states):
         raise Error("IRC421", f"{len(params)} parameters do not fit {directions} direction(s) of layers, {each} each")
-    names = ["forward", "backward"][:directions]
     attributes: dict[str, Any] = {"direction": "bidirectional" if both else "forward", **cell.attributes}
     if "activations" in attributes:
-        attributes["activations"] = cell.attributes["activations"] * len(names)
+        attributes["activations"] = cell.attributes["activations"] * directions
     kernel = cell.bind(_Layer(attributes, (None,) * (1 + cell.states)))
     last: list[list[Array]] = [[] for _ in states]
     for layer in range(layers):
         if layer and dropout:
-            x = x * (_RANDOM.random(x.shape) >= dropout) / max(1 - dropout, np.finfo(x.dtype).tiny)
-            x = x.astype(states[0].dtype)
+            x = x * factors(x, dropout)
         own = [params[(layer * directions + d) * each :][:each] for d in range(directions)]
         if projects:
             outputs: list[Array] = []
