@@ -628,6 +628,17 @@ def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> No
     assert caught.value.code == "IRC423"
 
 
+@pytest.mark.parametrize("call", ["add(%n, %n, %n)", "sub(%n, %n, %n)", "add(%l, %l, %n)", "add_(%l, %l, %n)"])
+def test_factors_of_what_is_no_tensor_are_refused(call: str) -> None:
+    text = f"""graph(%n : int, %l : int[]):
+  %y : {"int" if "l" not in call else "int[]"} = aten::{call}
+  return (%y)
+"""
+    with pytest.raises(Error, match="does not take arguments of the types") as caught:
+        run(text, 3, [3])
+    assert caught.value.code == "IRC423"
+
+
 @pytest.mark.parametrize(("kind", "arguments", "message"), REFUSALS)
 def test_refusals(kind: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(Error, match=message):
