@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
     from irc.ir.types import ClassType
-
-Array = np.ndarray[Any, Any]
 
 
 class ConstantList(tuple[Any, ...]):
