@@ -38,7 +38,7 @@ RUNTIME = (
     *("branches", "arena"),
     *("boundary", "intake"),
     *("objects", "described", "options", "executable"),
-    *("report", "files"),
+    *("footprint", "report", "files"),
     *("model", "pairs", "session"),
 )
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""

@@ -31,7 +31,7 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
 from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
-from irc.runtime.guards import growth
+from irc.runtime.guards import estimates
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
@@ -121,7 +121,7 @@ TABLES = {
     "heavy": HEAVY,
     "rows": ROWWISE,
     "widened": prepared._WIDENED,
-    "growth": growth._ESTIMATES,
+    "estimates": estimates._ESTIMATES,
     "operand kinds": {f"aten::{name}" for name in operand_kinds.REFUSED_FIRST | operand_kinds.REFUSED_COMMON},
 }
 
