@@ -39,7 +39,7 @@ RUNTIME = (
     *("boundary", "intake"),
     *("objects", "described", "options", "executable"),
     *("footprint", "report", "files"),
-    *("model", "pairs", "session"),
+    *("model", "pairs", "caches", "session"),
 )
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
 
