@@ -18,7 +18,7 @@ from irc.ir.ops.loops import known_rows
 from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.runtime.evaluate import evaluate
-from irc.runtime.files.footprint import peak_bytes, weight_bytes
+from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import DEFAULTS, Options

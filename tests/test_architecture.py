@@ -38,8 +38,8 @@ RUNTIME = (
     *("branches", "arena"),
     *("boundary", "intake"),
     *("objects", "described", "options", "executable"),
-    *("report", "files"),
-    *("model", "pairs", "session"),
+    *("footprint", "report", "files"),
+    *("model", "pairs", "caches", "session"),
 )
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
 

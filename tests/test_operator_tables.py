@@ -8,17 +8,20 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from irc.alias import rules
+from irc.alias import must, rules
 from irc.errors import Error
+from irc.frontend.onnx.bodies import EXPANDED
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
+from irc.ir.ops import aten, onnx_alias, prim
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.aten.tags import tags_of
 from irc.ir.ops.heavy import HEAVY
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.ops.registry import random_switch
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import COMMUTATIVE, TORCH
@@ -31,7 +34,7 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
 from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
-from irc.runtime.guards import growth
+from irc.runtime.guards import estimates
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
@@ -96,6 +99,8 @@ def test_both_tables_of_kinds_count(monkeypatch):
             run(given[first], given[second])
 
 
+EFFECTS = (aten, ops.irc, onnx_alias, prim)
+
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,
     "result types": RESULT_LIKE,
@@ -120,8 +125,11 @@ TABLES = {
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "heavy": HEAVY,
     "rows": ROWWISE,
-    "widened": prepared._WIDENED,
-    "growth": growth._ESTIMATES,
+    "widened": prepared._WIDENED | prepared._COMPUTED_WIDE,
+    "effects": {kind for t in EFFECTS for kind in (*t.RANDOM, *t.RANDOM_UNLESS_FALSE, *t.SIDE_EFFECT)},
+    "expanded": EXPANDED,
+    "handing on": must._SAME,
+    "estimates": estimates._ESTIMATES,
     "operand kinds": {f"aten::{name}" for name in operand_kinds.REFUSED_FIRST | operand_kinds.REFUSED_COMMON},
 }
 
@@ -129,6 +137,15 @@ TABLES = {
 @pytest.mark.parametrize("table", TABLES)
 def test_tables_name_operators_that_there_are(table):
     assert sorted(kind for kind in TABLES[table] if not is_known(kind)) == []
+
+
+@pytest.mark.parametrize("kind", [kind for table in EFFECTS for kind in table.RANDOM_UNLESS_FALSE])
+def test_what_turns_random_numbers_off_is_an_argument(kind):
+    switch = random_switch(kind)
+    if kind.startswith("onnx::"):
+        assert switch in {argument.name for argument in onnx.defs.get_schema(kind.removeprefix("onnx::")).inputs}
+    else:
+        assert any(switch == argument.name for row in ops.schemas(kind) for argument in row.arguments)
 
 
 def test_tables_of_some_operators_are_parts_of_those_of_more():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.alias import draw
 from irc.alias.explain import Fact, why
-from irc.alias.motion import move, plan_move
+from irc.alias.motion import Move
 from irc.alias.updates import Updates
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -55,11 +55,11 @@ class AliasDb(Updates):
 
     def can_move_before(self, node: Node, point: Node) -> bool:
         """Whether ``move_before`` would succeed."""
-        return plan_move(self, node, point, before=True) is not None
+        return Move(self, node, point, before=True).plan is not None
 
     def can_move_after(self, node: Node, point: Node) -> bool:
         """Whether ``move_after`` would succeed."""
-        return plan_move(self, node, point, before=False) is not None
+        return Move(self, node, point, before=False).plan is not None
 
     def move_before(self, node: Node, point: Node, last: Node | None = None) -> bool:
         """Move ``node`` right before ``point``, a node of the same block, if nothing can tell the difference.
@@ -77,8 +77,8 @@ class AliasDb(Updates):
         return self._move(node, point, False)
 
     def _move(self, node: Node, point: Node, before: bool, last: Node | None = None) -> bool:
-        moving = plan_move(self, node, point, before, last)
-        if moving is None:
+        move = Move(self, node, point, before, last)
+        if move.plan is None:
             return False
-        move(node, point, before, moving, last)
+        move.carry_out()
         return True

@@ -9,6 +9,7 @@ side of the point, as the case may be; all or nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,8 @@ def links(node: Node, forward: bool) -> set[Node]:
     return found
 
 
-def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | None = None) -> list[Node] | None:
-    """Which nodes move so that ``node`` gets right before (or else right after) ``point``.
+class Move:
+    """Getting a node right before a point of its block, or else right after it.
 
     Args:
         db: the alias analysis.
@@ -85,144 +86,154 @@ def plan_move(db: Queries, node: Node, point: Node, before: bool, last: Node | N
         last: if given, the nodes from ``point`` to this one, which is behind it, count as one point. ``node`` must
             be before it.
 
-    Returns:
-        ``node``, then those that move because they depend on it, from its
-        place towards the point; None if it cannot be.
+    Attributes:
+        plan: ``node``, then those that move because they depend on it, from its place towards the point; None if it
+            cannot be.
 
     Raises:
         Error: IRC343 one of the nodes is of another graph than the database.
     """
-    for given in (node, point, last or point):
-        db.check_own(given)
-    if node.block is None or node.block is not point.block or node.is_return or (point.is_return and not before):
-        return None
-    last = last or point
-    if last is not point and not (node.block is last.block and node.is_before(point) and point.is_before(last)):
-        return None
-    if node is point or (before and node.next is point):
-        return [node]
-    forward = node.is_before(point)
-    between = (node, point) if forward else (point, node)
-    if db.acts_on_world_between(*between):
-        return None
-    if db.has_side_effects(node) and _step(node, point, forward) is not point:
-        return None
-    stays = before == forward
-    moving = _by_values(db, node, point, last, forward, stays)
-    if moving is None:
-        moving = _by_looking(db, node, point, last, forward, stays)
-    crossing = moving[1:] if stays else moving
-    if crossing and (point.is_return or any(map(db.has_side_effects, (node, *_run(point, last))))):
-        return None  # nothing passes what acts on the world, nor the end of the block
-    return moving or None
 
+    def __init__(self, db: Queries, node: Node, point: Node, before: bool, last: Node | None = None) -> None:
+        self._db, self._node, self._point, self._before, self._last = db, node, point, before, last or point
+        for given in (node, point, self._last):
+            db.check_own(given)
+        self.plan: list[Node] | None = None
+        if self._is_one():
+            self._forward = node.is_before(point)
+            self._stays = before == self._forward  # on its side of the point; what depends on it goes to the other
+            self._sign = 1 if self._forward else -1
+            self.plan = self._find_plan()
 
-def move(node: Node, point: Node, before: bool, moving: list[Node], last: Node | None = None) -> None:
-    """Carry out a plan."""
-    if node is point or (before and node.next is point):
-        return
-    side = before
-    if before == node.is_before(point):
-        # It stays on its side of the point, what depends on it goes to the other.
-        (node.move_before if before else node.move_after)(point)
-        moving, side = moving[1:], not before
-        point = last or point
-    at = point
-    for other in moving:
-        (other.move_before if side else other.move_after)(at)
-        at = other
+    def carry_out(self) -> None:
+        """Move what moves. There must be a plan, and nothing must have changed since it was made."""
+        assert self.plan is not None, "it cannot be moved"
+        if self._is_there():
+            return
+        at, before, moving = self._point, self._before, self.plan
+        if self._stays:
+            (self._node.move_before if before else self._node.move_after)(at)
+            at, before, moving = self._last, not before, moving[1:]
+        for other in moving:
+            (other.move_before if before else other.move_after)(at)
+            at = other
 
+    def _is_one(self) -> bool:
+        """Whether node and point, or points, are where a move may begin and end."""
+        node, point, last = self._node, self._point, self._last
+        if node.block is None or node.block is not point.block or node.is_return:
+            return False
+        if point.is_return and not self._before:
+            return False
+        return last is point or (node.block is last.block and node.is_before(point) and point.is_before(last))
 
-def _run(first: Node, last: Node) -> list[Node]:
-    """The nodes from ``first`` to ``last``."""
-    found = [first]
-    while found[-1] is not last:
-        after = found[-1].next
-        assert after is not None, "the last node is not behind the point"
-        found.append(after)
-    return found
+    def _is_there(self) -> bool:
+        """Whether nothing need move."""
+        return self._node is self._point or (self._before and self._node.next is self._point)
 
-
-def _by_looking(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node]:
-    """The plan from looking at the nodes between, up to one that must move and cannot; empty if there is none."""
-    goal = _run(point, last)
-    memory_of_goal, memory_of_moving = Footprint(db, goal), Footprint(db)
-    moving: list[Node] = []
-    linked: set[Node] = set()
-    walk, walked = node, 0
-    while walk is not point:
-        walked += 1
-        if walked == _FAR and _is_between(node, goal, forward, stays):
-            return []
-        if walk is node or walk in linked or memory_of_moving.conflicts(walk):
-            found = links(walk, forward)
-            crosses = walk is not node or not stays
-            if crosses and (not found.isdisjoint(goal) or memory_of_goal.conflicts(walk)):
-                return []  # at once: of a tensor that is read and written in turn, all that follows would join
-            moving.append(walk)
-            linked |= found
-            memory_of_moving.add(walk)
-        walk = _step(walk, point, forward)
-    return moving
-
-
-def _by_values(db: Queries, node: Node, point: Node, last: Node, forward: bool, stays: bool) -> list[Node] | None:
-    """The plan from following values alone, whatever the distance; empty if there is none.
-
-    None if memory is involved that is written on the way, so that one has to look at the nodes between.
-    """
-    moving: list[Node] = []
-    sign = 1 if forward else -1
-    pending = [(sign * node.order, node)]
-    seen = {node}
-    end, beyond = sign * point.order, sign * last.order
-    is_far = False
-    while pending:
-        if not is_far and (len(moving) == _FAR or (not moving and forward and _has_many_users(node))):
-            is_far = True
-            if _is_between(node, _run(point, last), forward, stays):
-                return []
-        _, member = heappop(pending)
-        if db.touches_written(member) and (db.writes_anything(member) or db.reads_written(member, last)):
+    def _find_plan(self) -> list[Node] | None:
+        db, node, point = self._db, self._node, self._point
+        if self._is_there():
+            return [node]
+        if db.acts_on_world_between(*((node, point) if self._forward else (point, node))):
             return None
-        moving.append(member)
-        for linked in links(member, forward):
-            at = sign * linked.order
-            if end <= at <= beyond:
-                if not (stays and member is node):
+        if db.has_side_effects(node) and self._step(node) is not point:
+            return None
+        moving = self._by_values()
+        if moving is None:
+            moving = self._by_looking()
+        crossing = moving[1:] if self._stays else moving
+        if crossing and (point.is_return or any(map(db.has_side_effects, (node, *self._goal)))):
+            return None  # nothing passes what acts on the world, nor the end of the block
+        return moving or None
+
+    @cached_property
+    def _goal(self) -> list[Node]:
+        """The nodes from the point to the last of those that count as one."""
+        found = [self._point]
+        while found[-1] is not self._last:
+            after = found[-1].next
+            assert after is not None, "the last node is not behind the point"
+            found.append(after)
+        return found
+
+    def _step(self, node: Node) -> Node:
+        """What is next to ``node`` on the way to the point."""
+        return (node.next if self._forward else node.prev) or self._point
+
+    def _by_looking(self) -> list[Node]:
+        """The plan from looking at the nodes between, up to one that must move and cannot; empty if there is none."""
+        goal = self._goal
+        memory_of_goal, memory_of_moving = Footprint(self._db, goal), Footprint(self._db)
+        moving: list[Node] = []
+        linked: set[Node] = set()
+        walk, walked = self._node, 0
+        while walk is not self._point:
+            walked += 1
+            if walked == _FAR and self._is_linked():
+                return []
+            if walk is self._node or walk in linked or memory_of_moving.conflicts(walk):
+                found = links(walk, self._forward)
+                crosses = walk is not self._node or not self._stays
+                if crosses and (not found.isdisjoint(goal) or memory_of_goal.conflicts(walk)):
+                    return []  # at once: of a tensor that is read and written in turn, all that follows would join
+                moving.append(walk)
+                linked |= found
+                memory_of_moving.add(walk)
+            walk = self._step(walk)
+        return moving
+
+    def _by_values(self) -> list[Node] | None:
+        """The plan from following values alone, whatever the distance; empty if there is none.
+
+        None if memory is involved that is written on the way, so that one has to look at the nodes between.
+        """
+        db, sign = self._db, self._sign
+        moving: list[Node] = []
+        pending = [(sign * self._node.order, self._node)]
+        seen = {self._node}
+        end, beyond = sign * self._point.order, sign * self._last.order
+        is_far = False
+        while pending:
+            if not is_far and (len(moving) == _FAR or (not moving and self._has_many_users())):
+                is_far = True
+                if self._is_linked():
                     return []
-            elif at < end and linked not in seen:
-                seen.add(linked)
-                heappush(pending, (at, linked))
-    return moving
+            _, member = heappop(pending)
+            if db.touches_written(member) and (db.writes_anything(member) or db.reads_written(member, self._last)):
+                return None
+            moving.append(member)
+            for linked in links(member, self._forward):
+                at = sign * linked.order
+                if end <= at <= beyond:
+                    if not (self._stays and member is self._node):
+                        return []
+                elif at < end and linked not in seen:
+                    seen.add(linked)
+                    heappush(pending, (at, linked))
+        return moving
 
+    def _is_linked(self) -> bool:
+        """Whether the goal is linked, by values alone, to what must pass it: looked for from there, among some nodes.
 
-def _is_between(node: Node, goal: list[Node], forward: bool, stays: bool) -> bool:
-    """Whether the goal is linked, by values alone, to what must pass it; looked for from there, among so many nodes.
+        What all layers of a deep model use is used in the layer before, too.
+        """
+        sign = -self._sign
+        pending = sorted((sign * member.order, member) for member in self._goal)
+        seen = set(self._goal)
+        for _ in range(2 * _FAR):
+            if not pending:
+                break
+            _, member = heappop(pending)
+            for linked in links(member, not self._forward) - seen:
+                if linked is self._node:
+                    if not self._stays or member not in self._goal:
+                        return True
+                elif sign * linked.order < sign * self._node.order:
+                    seen.add(linked)
+                    heappush(pending, (sign * linked.order, linked))
+        return False
 
-    What all layers of a deep model use is used in the layer before, too.
-    """
-    sign = -1 if forward else 1
-    pending = sorted((sign * member.order, member) for member in goal)
-    seen = set(goal)
-    for _ in range(2 * _FAR):
-        if not pending:
-            break
-        _, member = heappop(pending)
-        for linked in links(member, not forward) - seen:
-            if linked is node:
-                if not stays or member not in goal:
-                    return True
-            elif sign * linked.order < sign * node.order:
-                seen.add(linked)
-                heappush(pending, (sign * linked.order, linked))
-    return False
-
-
-def _has_many_users(node: Node) -> bool:
-    """Whether a look at all users of ``node`` is one at very many."""
-    return sum([value.user_count for value in node.outputs]) > _FAR
-
-
-def _step(node: Node, point: Node, forward: bool) -> Node:
-    return (node.next if forward else node.prev) or point
+    def _has_many_users(self) -> bool:
+        """Whether a look at all users of the node, which are on the way to the point, is one at very many."""
+        return self._forward and sum([value.user_count for value in self._node.outputs]) > _FAR

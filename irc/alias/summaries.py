@@ -12,7 +12,7 @@ calls among themselves are not told apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from irc.alias import facts as f
@@ -221,6 +221,26 @@ def call(rec: Recorder, node: Node, name: str) -> bool:
 
 
 def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
+    """Record the facts of a function again, of the elements that stand for its own in the call ``node``."""
+    to = _counterparts(rec, node, summary)
+    _know_contents(rec, summary, to)
+    for e in summary.escaping:
+        rec.escape(to[e])
+    for constraint in summary.constraints:
+        if isinstance(constraint, f.Load):
+            rec.point(to[constraint.target], rec.load(to[constraint.base], constraint.type, constraint.field))
+        elif isinstance(constraint, f.Store):
+            rec.store(to[constraint.base], to[constraint.source], constraint.type, constraint.field)
+        else:
+            rec.become_unknown(to[constraint.base])
+    for e in summary.written:
+        rec.write(node, to[e])
+    for output, e in zip(node.outputs, summary.returns):
+        rec.bind(output, to[e])
+
+
+def _counterparts(rec: Recorder, node: Node, summary: Summary) -> dict[Element, Element]:
+    """For each element of a function that matters to its calls, the one of this call."""
     body, facts = summary.facts, rec.facts
     to: dict[Element, Element] = {e: e for e in _FIXED}
     for param, value in zip(summary.params, node.inputs[1:]):
@@ -238,6 +258,12 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
         if to[e] in facts.shared:  # by all calls, and so is what it holds
             for field, held in body.contents.get(e, {}).items():
                 to[held] = rec.content(to[e], field, body.content_type[held])
+    return to
+
+
+def _know_contents(rec: Recorder, summary: Summary, to: Mapping[Element, Element]) -> None:
+    """Record what elements of a function point to and hold; of unknown memory that is known."""
+    body, facts = summary.facts, rec.facts
     for e, targets in summary.visible.items():
         if to[e] in facts.unknown_of:
             continue
@@ -250,19 +276,6 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
             facts.constructed.add(to[e])
         if e in body.private:
             facts.private[to[e]] = to[body.private[e]]
-    for e in summary.escaping:
-        rec.escape(to[e])
-    for constraint in summary.constraints:
-        if isinstance(constraint, f.Load):
-            rec.point(to[constraint.target], rec.load(to[constraint.base], constraint.type, constraint.field))
-        elif isinstance(constraint, f.Store):
-            rec.store(to[constraint.base], to[constraint.source], constraint.type, constraint.field)
-        else:
-            rec.become_unknown(to[constraint.base])
-    for e in summary.written:
-        rec.write(node, to[e])
-    for output, e in zip(node.outputs, summary.returns):
-        rec.bind(output, to[e])
 
 
 def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:

@@ -149,7 +149,7 @@ def _compared(found: Feeds, expected: Feeds, tolerances: Mapping[str, Tolerance]
 def _rounded(graph: Graph, oracle: Oracle, feeds: Feeds, ours: Feeds) -> dict[str, Array]:
     """The quantised numbers that the model makes: one place off, if a real number is in the middle of two.
 
-    None unless the model gives ``ours`` again, to the last bit, when it gives these too.
+    Empty unless the model gives ``ours`` again, to the last bit, when it gives these too.
     """
     known = set(oracle.values)
     names = [value.name for value in comparable(graph) if value.name in known and _is_quantised(value)]

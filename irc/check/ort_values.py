@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from irc.frontend.onnx.encoding import decode, pack
+from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.runtime.values import is_array
-
-Array = np.ndarray[Any, Any]
 
 _FOREIGN = {f"tensor({dtype.name.lower()})" for dtype in DType if dtype.onnx >= DType.BFLOAT16.onnx}
 

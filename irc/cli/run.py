@@ -45,10 +45,8 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
-    from irc.cli.arrays import complete, read_inputs, summary, write_outputs
-    from irc.files import real_path, spare_sources
+    from irc.cli.arrays import summary, write_outputs
     from irc.runtime.options import Options
-    from irc.seeded import can_be_made_up
 
     if given.dim and given.seed is None:
         given.usage_error("--dim is for the inputs that --seed makes up")
@@ -62,18 +60,8 @@ def run(given: argparse.Namespace) -> int:
         model = given.model.compiled(passes, tell)
         if given.threads is not None:
             model.options = Options(given.threads)
-        written = list(filter(None, [given.output, given.trace]))
-        spare_sources(model.module.sources, written)
-        # What is the name of an input may hold "=" too; so may that of its file.
-        read = [real_path(text[i + 1 :]) for text in given.input for i, sign in enumerate(text) if sign == "="]
-        spare_sources(read, written, "an input is read from this file")
-        feeds = read_inputs(model, given.input)
-        if given.seed is not None:
-            feeds = complete(model, feeds, given.seed, given.dim)
-        elif missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
-            each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
-            seed = ", or --seed 0 to make values up" if all(can_be_made_up(a.type) for a in missing) else ""
-            raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy{seed}")
+        _spare_what_is_read(model, given)
+        feeds = _inputs(model, given)
         tell("running")
         profile = _profile(model, feeds, limits) if given.profile or given.trace is not None else None
         results = model.run(feeds, limits=limits) if profile is None else profile.outputs
@@ -87,6 +75,32 @@ def run(given: argparse.Namespace) -> int:
         print_profile(profile)
     emit("".join(f"{one_line(name)}: {summary(value)}\n" for name, value in results.items()))
     return 0
+
+
+def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None:
+    """Raise if one of the files that are to be written is one of the model, or of an input."""
+    from irc.files import real_path, spare_sources
+
+    written: list[str] = [path for path in (given.output, given.trace) if path]
+    spare_sources(model.module.sources, written)
+    # What is the name of an input may hold "=" too; so may that of its file.
+    read = [real_path(text[i + 1 :]) for text in given.input for i, sign in enumerate(text) if sign == "="]
+    spare_sources(read, written, "an input is read from this file")
+
+
+def _inputs(model: CompiledModel, given: argparse.Namespace) -> dict[str, Any]:
+    """The inputs that are given, and those that are made up if a seed is."""
+    from irc.cli.arrays import complete, read_inputs
+    from irc.seeded import can_be_made_up
+
+    feeds = read_inputs(model, given.input)
+    if given.seed is not None:
+        return complete(model, feeds, given.seed, given.dim)
+    if missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
+        each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
+        seed = ", or --seed 0 to make values up" if all(can_be_made_up(a.type) for a in missing) else ""
+        raise Error("IRC410", f"no value for {each}: give --input NAME=FILE.npy{seed}")
+    return feeds
 
 
 def _profile(model: CompiledModel, feeds: Mapping[str, Any], limits: Limits | None) -> Profile:

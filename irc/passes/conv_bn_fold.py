@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, is_none
 from irc.ir.ops.pointwise import is_pointwise
+from irc.ir.tensor import Array
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
-
-Array = np.ndarray[Any, Any]
 
 BATCH_NORM = "onnx::BatchNormalization"
 LINEAR = frozenset(["onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm"])

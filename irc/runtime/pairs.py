@@ -1,4 +1,4 @@
-"""Which output of a model is which input in the next step of a session, and whether it can be."""
+"""Which output of a model is which input in the next step of a session."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.errors import Error, suggestion
-from irc.ir.ops.joins import APPEND, joined
 from irc.ir.types import TensorType, may_be_equal
 from irc.runtime.results import results_of
-from irc.runtime.values import describe
 
 if TYPE_CHECKING:
-    from irc.ir import Value
     from irc.runtime.arguments import Argument
     from irc.runtime.model import CompiledModel
-    from irc.runtime.values import Array
 
 CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
 """How exporters call a cache as an input and as an output, up to what follows."""
@@ -78,52 +74,6 @@ def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, s
         if misfit is not None:
             raise Error("IRC417", misfit)
     return dict(pairs)
-
-
-def only_grows(output: Value, name: str) -> bool:
-    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
-    while (append := output.made_by(APPEND)) is not None:
-        output = append.inputs[0]
-    return output.node is None and output.name == name
-
-
-def grown_axis(output: Value, name: str) -> int | None:
-    """The axis along which ``output`` is something with more behind it, in whatever branch or loop; None if it is not.
-
-    Concat must put it behind the input ``name``; `irc::append_` is there for nothing else.
-    """
-    pending = [output]
-    seen: set[Value] = set()
-    while pending:
-        value = pending.pop()
-        node = value.node
-        if node is None or value in seen:
-            continue
-        seen.add(value)
-        join = joined(node)
-        if join is not None and (node.kind == APPEND or _first(value).name == name):
-            return join.axis
-        place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
-        pending += [block.returns[place] for block in node.blocks]
-    return None
-
-
-def _first(value: Value) -> Value:
-    """What others are put behind in ``value``."""
-    while value.node is not None and (join := joined(value.node)) is not None:
-        value = join.parts[0]
-    return value
-
-
-def check_fit(array: Array, argument: Argument) -> None:
-    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
-    shape, dtype = argument.shape, argument.dtype
-    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
-        raise Error(
-            "IRC417",
-            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
-            argument.where,
-        )
 
 
 def _misfit(past: Argument, present: Argument) -> str | None:

@@ -19,8 +19,8 @@ from irc.runtime.binding import binder_of_others, takes_out
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.registry import PREPARES
-from irc.runtime.kernels.support import Array, is_array, is_half
-from irc.runtime.values import owner
+from irc.runtime.kernels.support import Array, is_half
+from irc.runtime.values import is_array, owner
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

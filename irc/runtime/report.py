@@ -43,7 +43,7 @@ class Report:
     Attributes:
         name: the file or graph compiled.
         pipeline: the pass pipeline, as text.
-        seconds: wall-clock seconds by stage: import, passes, lower.
+        seconds: wall-clock seconds by stage: import, passes, lower, report.
         nodes_before, nodes_after: operators in the main graph's top block; a fusion group counts one, constants none.
         operators_before, operators_after: how often each operator occurs, nested blocks and groups' insides included.
         passes: the runs of passes, in order.

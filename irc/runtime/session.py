@@ -10,30 +10,24 @@ each step writes some elements, are lent to the step if nobody else has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from math import prod
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime import boundary
-from irc.runtime.arguments import accept
+from irc.runtime.caches import LENT_BYTES, Caches
 from irc.runtime.executable import Request
 from irc.runtime.execution import Counters
 from irc.runtime.intake import NOTHING, Held, Loan
-from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.references import is_alone, is_shown_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.pairs import check_fit, checked_pairs, found_pairs, grown_axis, only_grows, some
-from irc.runtime.results import results_of, value_at
-from irc.runtime.values import integer, is_array
+from irc.runtime.pairs import checked_pairs, found_pairs, some
+from irc.runtime.values import integer
 
 if TYPE_CHECKING:
-    from irc.runtime.arguments import Argument
     from irc.runtime.guards.limits import Limits
     from irc.runtime.values import Array
 
@@ -68,27 +62,8 @@ class Session:
         self._model = model
         self.capacity = check_number("capacity", capacity)
         self.pairs = found_pairs(model) if pairs is None else checked_pairs(model, pairs)
-        results = results_of(model.outputs)
-        self._keep = tuple(results[output].path for output in self.pairs.values())
-        made = [value_at(model.graph.outputs, path) for path in self._keep]
-        inputs = {a.name: a for a in model.inputs}
-        self._arguments = tuple(inputs[name] for name in self.pairs)
-        self._unsure = tuple(
-            (i, a, a.dtype, None if a.shape is None else len(a.shape))
-            for i, (a, value) in enumerate(zip(self._arguments, made))
-            if not only_grows(value, a.name)
-        )
-        self._axes = tuple(grown_axis(value, name) for name, value in zip(self.pairs, made))
-        self._all = frozenset(range(len(self.pairs)))
-        self._due: frozenset[int] = self._all  # those that get the capacity in the next step
-        others = (a.shape for a in model.inputs if a.name not in self.pairs)
-        self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
-        self._grows = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
-        self._names = tuple(self.pairs)
-        overwrites = model.executable.writes.overwrites
-        self._overwritten = frozenset(
-            a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
-        )
+        self._caches = Caches(model, self.pairs)
+        self._due: frozenset[int] = self._caches.all  # those that get the capacity in the next step
         self._held = NOTHING
         self._loan: Loan | None = None  # of the step that is going on, or of one that has failed
         self._lock = RLock()
@@ -143,7 +118,7 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._held, self._due, self._loan = NOTHING, self._all, None
+            self._held, self._due, self._loan = NOTHING, self._caches.all, None
 
     def truncate(self, length: int) -> None:
         """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
@@ -161,7 +136,7 @@ class Session:
             self._check_idle()
             shorter = self._cut(length)
             # First, so that nobody gets what is longer from here any more.
-            self._held = Held(self._names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
+            self._held = Held(self._caches.names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
             self._due |= _without_room(shorter)
 
     def _cut(self, length: int) -> dict[int, Array]:
@@ -174,23 +149,18 @@ class Session:
         shorter: dict[int, Array] = {}
         grow = False
         for i, array in enumerate(self._held.arrays):
-            axis = self._axis(i, array)
+            axis = self._caches.axis(i, array)
             if axis is None:
                 continue
             grow, size = True, array.shape[axis]
             if not -size <= number <= size:
-                raise Error("IRC419", f"input {self._names[i]!r} has {size} positions: it has no {abs(number)}")
+                raise Error("IRC419", f"input {self._caches.names[i]!r} has {size} positions: it has no {abs(number)}")
             end = number if number >= 0 else size + number
             if end < size:
                 shorter[i] = array[(*[slice(None)] * axis, slice(end))]
         if not grow:
             raise Error("IRC419", "no cache can be truncated: there is none that the model appends to")
         return shorter
-
-    def _axis(self, i: int, array: Array) -> int | None:
-        """The axis along which the model appends to the cache ``array``, the one at ``i``; None if it does not."""
-        axis, rank = self._axes[i], array.ndim
-        return None if axis is None or not -rank <= axis < rank else axis % rank
 
     def fork(self) -> Session:
         """Another session that goes on from here.
@@ -218,7 +188,7 @@ class Session:
 
     def _shown(self) -> dict[str, Array]:
         """The caches, if a step that is going on, or has failed, does not write in them."""
-        if not self._overwritten:
+        if not self._caches.overwritten:
             return self._held.by_name
         with self._lock:
             self._check_idle()
@@ -247,8 +217,9 @@ class Session:
 
     def _lending(self, feeds: Mapping[str, Any]) -> Held:
         """What the session has for a step, and which of it that may overwrite."""
-        held = self._held if self._held.arrays else self._start(feeds)
-        if not self._overwritten or not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]
+        caches = self._caches
+        held = self._held if self._held.arrays else caches.empty(feeds)
+        if not caches.overwritten or not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]
             return held
         if self._loan is not None:  # the last step has failed
             if not self._loan.arrays.keys() <= feeds.keys():
@@ -259,7 +230,7 @@ class Session:
         lent = {
             name: arrays[i]
             for i, name in enumerate(names)
-            if name in self._overwritten and name not in feeds and is_alone(arrays, i) and _can_be_lent(arrays[i])
+            if name in caches.overwritten and name not in feeds and is_alone(arrays, i) and _can_be_lent(arrays[i])
         }
         return Held(names, arrays, Loan(lent) if lent else None)
 
@@ -272,99 +243,26 @@ class Session:
         threads: int | None,
     ) -> tuple[dict[str, Any], Held, Counters]:
         """The results of a step, the caches and what it did."""
-        model = self._model
+        model, caches = self._model, self._caches
         request = Request(
-            feeds, outputs, limits=limits, threads=threads, held=held, keep=self._keep, again=not self._grows
+            feeds, outputs, limits=limits, threads=threads, held=held, keep=caches.paths, again=not caches.grow
         )
         results, kept, counters = model.executable.answer(request)
-        for i, argument, dtype, rank in self._unsure:
-            array = kept[i]
-            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
-                check_fit(array, argument)
-            if not array.size:
-                kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
+        caches.check(kept, feeds, held, counters)
         if self.capacity is not None and self._due:
-            given = {**self._model.module.defaults, **held.by_name, **feeds}
+            given = {**model.module.defaults, **held.by_name, **feeds}
             for i in self._due:
-                axis = self._axis(i, kept[i])
-                axis = _differing_axis(given.get(self._names[i]), kept[i]) if axis is None else axis
+                axis = caches.axis(i, kept[i])
+                axis = _differing_axis(given.get(caches.names[i]), kept[i]) if axis is None else axis
                 if axis is not None:
                     kept[i] = reserve(kept[i], axis, self.capacity)
-        return results, Held(self._names, kept), counters
-
-    def _unless_left_out(
-        self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> Array:
-        """``array``, which has no elements, or what the step was given, if it only gave something in its place.
-
-        Exporters merge decoders so: the branch that uses what an encoder gave leaves that out, and gives a constant of
-        some shape with a 0. A cache that has become empty differs from what it was along one axis, whose size nothing
-        else states.
-        """
-        name = argument.name
-        before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
-        if not is_array(before) or not before.size or before.ndim != array.ndim or name in held.lent:
-            return array
-        dims = argument.shape or (None,) * array.ndim
-        differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
-        if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
-            return array
-        if name in feeds:
-            before = boundary.copy(before, counters)
-            before.flags.writeable = False
-        return before
-
-    def _start(self, feeds: Mapping[str, Any]) -> Held:
-        """Empty caches, for those that the first step is not given."""
-        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
-            return NOTHING
-        absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
-        arguments = {a.name: a for a in self._model.inputs}
-        sizes: dict[str, int] = {}
-        for name, value in feeds.items():
-            shape = arguments[name].shape if name in arguments else None
-            if shape is None:
-                continue
-            with suppress(ValueError):  # a ragged list: the model says what is wrong with it
-                sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
-        return Held(tuple(a.name for a in absent), [_empty(a, sizes) for a in absent])
+        return results, Held(caches.names, kept), counters
 
 
 def _without_room(shorter: Mapping[int, Array]) -> frozenset[int]:
     """Those of the caches, by position, that do not go back in their room: somebody shows what comes behind them."""
     rooms = [(i, array, room_of(array)) for i, array in shorter.items()]
     return frozenset(i for i, array, room in rooms if room is None or not room.go_back(array))
-
-
-def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
-    where = argument.where
-    if argument.dtype is None or argument.shape is None:
-        raise Error("IRC418", "the first step needs this cache: its type is not known", where)
-    shape = [dim if isinstance(dim, int) else sizes.get(str(dim)) for dim in argument.shape]
-    if shape.count(None) > 1:
-        raise Error(
-            "IRC418",
-            f"the first step needs this cache, {argument.type}: more than one of its sizes is open, an empty one "
-            "should be given",
-            where,
-        )
-    filler = "" if argument.dtype.hasobject else 0
-    array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
-    array.flags.writeable = False  # as all that is held
-    return array
-
-
-LENT_BYTES = 16384
-"""Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
-
-
-def _is_small(argument: Argument) -> bool:
-    """Whether arrays for ``argument`` are surely too small to be lent."""
-    shape, dtype = argument.shape, argument.dtype
-    if shape is None or dtype is None:
-        return False
-    sizes = [dim for dim in shape if isinstance(dim, int)]
-    return len(sizes) == len(shape) and prod(sizes) * dtype.itemsize < LENT_BYTES
 
 
 def _can_be_lent(array: Array) -> bool:

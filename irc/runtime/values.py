@@ -17,11 +17,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.enumerations import EnumMember
+from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
     from irc.ir.types import ClassType
-
-Array = np.ndarray[Any, Any]
 
 
 class ConstantList(tuple[Any, ...]):

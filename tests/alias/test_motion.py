@@ -334,8 +334,7 @@ def test_no_move_changes_places_of_nodes_that_conflict(numbers: list[int], i: in
     pairs = ByTheBook(db).order_matters(graph)
     old = list(graph.walk())
     span = sorted((node, point), key=lambda n: n.order)
-    forward = node.is_before(point)
-    refused = node is not point and motion._is_between(node, [point], forward, before == forward)
+    refused = node is not point and motion.Move(db, node, point, before)._is_linked()
     if not (db.move_before if before else db.move_after)(node, point):
         assert list(graph.walk()) == old
         return

@@ -46,6 +46,26 @@ def test_projected_states(both: bool, biased: bool) -> None:
     compare("aten::lstm", make(17, 3), sizes, states, params, *rest, **close)
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+@pytest.mark.parametrize("given", [(True, True), (True, False), (False, True), (False, False)])
+def test_cells_with_one_of_their_biases(name: str, given: tuple[bool, bool]) -> None:
+    rows = {"lstm": 16, "gru": 12}.get(name, 4)
+    hx: Any = [make(2, 4), make(2, 4, seed=1)] if name == "lstm" else make(2, 4)
+    biases = [make(rows, seed=seed) if is_there else None for seed, is_there in enumerate(given)]
+    outputs = 2 if name == "lstm" else 1
+    compare(
+        f"aten::{name}_cell",
+        make(2, 3),
+        hx,
+        make(rows, 3),
+        make(rows, 4),
+        *biases,
+        outputs=outputs,
+        tolerance=1e-5,
+        strides=False,
+    )
+
+
 def test_dropout_between_layers_in_training() -> None:
     params = [make(6, 3), make(6, 3, seed=1), make(6, 3, seed=2), make(6, 3, seed=3)]
     params = [np.concatenate([p, p[:3]]) for p in params]

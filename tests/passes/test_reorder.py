@@ -16,7 +16,7 @@ from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, type
 from irc.passes import PassManager
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.instruments import OptimisationLimit
-from irc.runtime.files.footprint import peak_bytes
+from irc.runtime.footprint import peak_bytes
 from irc.runtime.profiles.profile import Profile
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 from tests.programs.generator import Program, programs

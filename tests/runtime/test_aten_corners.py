@@ -101,6 +101,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("native_dropout", (f32(2, 3), 1.0, False), ([2, 3], [True, True])),
     ("native_dropout", (f32(2, 3), 0.0, None), ([2, 3], [True, True])),
     ("alpha_dropout", (number(2), 1.0, True), 0),
+    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 1.0, False), np.zeros((2, 2, 2))),
     ("poisson", (number(0), None), 0),
     # numbers that elements do not hold
     ("isin", (f32(0.1, 0.2), 0.1, False, False), [True, False]),
@@ -512,6 +513,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("bernoulli_", (ONES.copy(), 2.0, None), "not between 0 and 1"),
     ("bernoulli_", (f32(), 2.0, None), "not between 0 and 1"),
     ("bernoulli_", (f32(1), f32(NAN), None), "not between 0 and 1"),
+    ("dropout", (ONES, 2.0, True), "the probability of dropout is 2.0"),
+    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 2.0, False), "the probability of dropout is 2.0"),
     ("addmm", (np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 2)), 1, 1), "does not fit a product"),
     ("addmm", (np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 2)), 0, 1), "does not fit a product"),
     ("addmm", (np.ones((1, 2, 2)), np.ones((2, 3)), np.ones((3, 2)), 1, 1), "does not fit a product"),
@@ -622,6 +625,17 @@ def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> No
 """
     with pytest.raises(Error, match=f"does not know the overload of aten::{kind} ") as caught:
         run(text, f32(1), 1)
+    assert caught.value.code == "IRC423"
+
+
+@pytest.mark.parametrize("call", ["add(%n, %n, %n)", "sub(%n, %n, %n)", "add(%l, %l, %n)", "add_(%l, %l, %n)"])
+def test_factors_of_what_is_no_tensor_are_refused(call: str) -> None:
+    text = f"""graph(%n : int, %l : int[]):
+  %y : {"int" if "l" not in call else "int[]"} = aten::{call}
+  return (%y)
+"""
+    with pytest.raises(Error, match="does not take arguments of the types") as caught:
+        run(text, 3, [3])
     assert caught.value.code == "IRC423"
 
 

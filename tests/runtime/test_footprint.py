@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from irc.alias import AliasDb, Kind, Location, analyze
 from irc.ir import Graph, Value
-from irc.runtime.files import footprint
+from irc.runtime import footprint
 from tests.alias.programs import choices, program
 
 

@@ -11,7 +11,7 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.ir import Graph, parse_graph, parse_module
-from irc.runtime.files.footprint import peak_bytes
+from irc.runtime.footprint import peak_bytes
 from irc.runtime.lowering import Lowering
 from irc.runtime.plan import lower
 from irc.runtime.threads.needs import find_needs

@@ -1,9 +1,8 @@
 """``AttributeProto`` to attributes of the IR, checked against the operator's schema.
 
 What a schema says can be checked here: names, types, which are required. To
-that two tables add what the specification says in prose: attributes with few
-possible values. Ranges that depend on the inputs are left to shape inference
-and kernels.
+that tables add what the specification says in prose: which values are possible.
+Ranges that depend on the inputs are left to shape inference and kernels.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, SparseTensorProto, TensorProto
 
     from irc.frontend.onnx.opsets import Operator
+    from irc.frontend.onnx.tensors import TensorReader
     from irc.ir.tensor import Tensor
 
 Environment = dict[str, "AttributeProto"]
@@ -127,17 +127,23 @@ class AttributeReader:
     """Converts the attributes of nodes.
 
     Args:
-        dense: turns a ``TensorProto`` into a tensor, given where it stands and a name for it.
-        sparse: likewise for a ``SparseTensorProto``.
+        tensors: reads tensors.
+        hold: what becomes of a tensor, given a name for it.
     """
 
     def __init__(
-        self,
-        dense: Callable[[TensorProto, str, Place], Tensor],
-        sparse: Callable[[SparseTensorProto, str, Place], Tensor],
+        self, tensors: TensorReader, hold: Callable[[Tensor, str], Tensor] = lambda tensor, name: tensor
     ) -> None:
-        self.dense = dense
-        self.sparse = sparse
+        self._tensors = tensors
+        self._hold = hold
+
+    def dense(self, proto: TensorProto, name: str, where: Place) -> Tensor:
+        """A tensor of an attribute, to be called ``name``."""
+        return self._hold(self._tensors.dense(proto, where), name)
+
+    def sparse(self, proto: SparseTensorProto, name: str, where: Place) -> Tensor:
+        """Likewise, of one that gives only some of its elements."""
+        return self._hold(self._tensors.sparse(proto, where), name)
 
     def read(self, protos: Sequence[AttributeProto], operator: Operator, name: str, where: Place) -> dict[str, Any]:
         """All attributes but graphs. Raises IRC127 and what tensors and types raise.

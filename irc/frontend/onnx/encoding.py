@@ -14,9 +14,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place
+from irc.ir.tensor import Array
 from irc.ir.types import DType
-
-Array = np.ndarray[Any, Any]
 
 # The field that holds elements outside raw_data, and the type of an entry there.
 _INT32 = ("int32_data", np.dtype("<i4"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.attributes import AttributeReader
 from irc.frontend.onnx.blocks import GraphBuilder
-from irc.frontend.onnx.checks import Place, text
+from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.contradictions import check_outputs
 from irc.frontend.onnx.control import SPECIAL
 from irc.frontend.onnx.functions import FunctionImporter
@@ -22,7 +22,7 @@ from irc.ir.declared_outputs import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, SparseTensorProto, TensorProto
+    from onnx import ModelProto
 
     from irc.frontend.onnx.external import FileSlice
     from irc.frontend.onnx.reader import Source
@@ -42,12 +42,9 @@ class Importer:
         self.special = {**SPECIAL, **PYTORCH} if source.model.producer_name == PRODUCER else SPECIAL
         self.functions = FunctionImporter(self)
         self.bodies: dict[bytes, RawFunction] = {}
-        self.plain_attributes = AttributeReader(self._dense, self._sparse)
-        self.attributes = AttributeReader(
-            lambda proto, name, where: self.weight(self._dense(proto, name, where), name),
-            lambda proto, name, where: self.weight(self._sparse(proto, name, where), name),
-        )
         self._tensors = TensorReader(source.folder)
+        self.plain_attributes = AttributeReader(self._tensors)
+        self.attributes = AttributeReader(self._tensors, self.weight)
 
     def run(self) -> Module:
         """The module of the model."""
@@ -99,12 +96,6 @@ class Importer:
         for name, proto in raw.sparse.items():
             found[name] = self._tensors.sparse(proto, f"sparse initializer {name!r}")
         return found
-
-    def _dense(self, proto: TensorProto, name: str, where: Place) -> Tensor:
-        return self._tensors.dense(proto, where)
-
-    def _sparse(self, proto: SparseTensorProto, name: str, where: Place) -> Tensor:
-        return self._tensors.sparse(proto, where)
 
 
 def _ir_version(model: ModelProto) -> int:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx.encoding import pack, raw_size
-from irc.ir.tensor import Tensor
+from irc.ir.tensor import Array, Tensor
 from irc.ir.types import DType
 
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-Array = np.ndarray[Any, Any]
 
 MAX_BYTES = 2**31 - 1
 """The largest message that protobuf writes."""

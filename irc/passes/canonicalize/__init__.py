@@ -10,7 +10,7 @@ from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
 from irc.passes.shapes import Inference
-from irc.passes.walking import Queue
+from irc.passes.worklist import Worklist
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -43,7 +43,7 @@ class Canonicalize:
         rewriter = ctx.rewriter(graph)
         counted: dict[Any, Value] = {}
         changed = False
-        work = Queue(graph.walk())
+        work = Worklist(graph.walk())
         users: dict[Node, None] = {}  # of what has been replaced
         budget = (len(work) + 16) * self.max_rewrites
         while (work or users) and budget:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.constants import constant_tensor
+from irc.ir.tensor import Array
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
     from irc.ir import Value
     from irc.ir.types import Dim
-
-Array = np.ndarray[Any, Any]
 
 
 @rewrite("ScatterND", "irc::slice_scatter")

@@ -20,7 +20,7 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
 from irc.passes.shapes.rules import apply, find_rule, types_told
 from irc.passes.shapes.torch_pointwise import keeps_metadata
-from irc.passes.walking import Queue
+from irc.passes.worklist import Worklist
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -126,7 +126,7 @@ class Inference:
 
         Nodes that are in no block any more are left out.
         """
-        pending = Queue(users)
+        pending = Worklist(users)
         inferred: dict[Node, None] = {}
         while pending:
             node = pending.pop()

@@ -13,9 +13,8 @@ from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
 from irc.runtime.fused.blocks import Block, Cut, Operation, Tiling
-from irc.runtime.fused.geometry import Index, Shape
+from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.values import Array
 
 if TYPE_CHECKING:
     from irc.runtime.fused.tiles import Tail
@@ -44,27 +43,18 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
     before = [o for o in tail.operations if o.out not in full]
     if any(r in full for o in before for r in o.ins):
         return None
-    if not all(_may_be_cut(o, inputs, values, shape) for o in within):
+    strides = [() if x is None else x.strides for x in inputs]
+    strides += [geometry.c_strides(x.shape, x.itemsize) for x in values[len(inputs) :]]
+    if not all(_may_be_cut(o, values, strides, shape) for o in within):
         return None
     read = [r for r in dict.fromkeys(r for o in within for r in o.ins) if r not in full and values[r] is not None]
     results = [r for r in dict.fromkeys(tail.outputs) if r in full]
-    cut = [r for r in read if values[r].size != 1] + results
-    operands = [inputs[r] if r < len(inputs) else values[r] for r in cut]
-    merged = geometry.merge_axes(shape, [_layout(x, r >= len(inputs), shape) for x, r in zip(operands, cut)])
+    merged = _cut([r for r in read if values[r].size != 1] + results, within, values, strides, shape)
     if merged is None:
         return None
-    space, forms = merged
-    # What is repeated is cut without its repetitions, unless a kernel would then see nothing as large as its result.
-    form_of: dict[int, Shape] = dict.fromkeys(full, space) | dict(zip(cut, forms))
-    repeated = {
-        r
-        for o in within
-        if _result_shape(o.node.kind, [None if values[r] is None else form_of.get(r, ()) for r in o.ins]) != space
-        for r in o.ins
-    }
-    forms = [space if r in repeated else form for r, form in zip(cut, forms)]
+    space, cut = merged
+    forms = list(dict.fromkeys([c.shape for c in cut]))
     places = geometry.blocks(space, max(4, tile_bytes(math.prod(shape) * widest, threads) // widest))
-    kinds = list(dict.fromkeys(forms))
     spare = [r for r in tail.spare if inputs[r].flags.c_contiguous and inputs[r].flags.writeable]
     operations, buffers, taken = _assign(tail, within, values, results, spare)
     return Tiling(
@@ -74,12 +64,10 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
         before=before,
         operations=operations,
         scalars=[r for r in read if values[r].size == 1],
-        cut=[
-            Cut(r, None if r in repeated else _once(r, inputs), form, kinds.index(form)) for r, form in zip(cut, forms)
-        ],
+        cut=cut,
         taken=taken,
         buffers=buffers,
-        blocks=[Block(geometry.extents(place), [geometry.within(place, form) for form in kinds]) for place in places],
+        blocks=[Block(geometry.extents(place), [geometry.within(place, form) for form in forms]) for place in places],
     )
 
 
@@ -123,7 +111,7 @@ def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
     return shapes[0] or ()
 
 
-def _may_be_cut(operation: Operation, inputs: Sequence[Any], values: Sequence[Any], shape: Shape) -> bool:
+def _may_be_cut(operation: Operation, values: Sequence[Any], strides: Sequence[Shape], shape: Shape) -> bool:
     """Whether the kernel does the same on a block as on the whole.
 
     Pow's kernel treats an exponent of one element in a way of its own: cutting must not make such exponents.
@@ -133,19 +121,41 @@ def _may_be_cut(operation: Operation, inputs: Sequence[Any], values: Sequence[An
     base, exponent = (values[r] for r in operation.ins)
     if exponent.size == 1:
         return exponent.ndim <= base.ndim
-    register = operation.ins[1]
-    return exponent.shape == shape and (register >= len(inputs) or 0 not in inputs[register].strides)
+    return exponent.shape == shape and 0 not in strides[operation.ins[1]]
 
 
-def _once(register: int, inputs: Sequence[Any]) -> Index:
-    if register >= len(inputs):
-        return ()
-    return tuple([slice(0, 1) if stride == 0 else slice(None) for stride in inputs[register].strides])
+def _cut(
+    registers: Sequence[int],
+    operations: Sequence[Operation],
+    values: Sequence[Any],
+    strides: Sequence[Shape],
+    shape: Shape,
+) -> tuple[Shape, list[Cut]] | None:
+    """How ``registers`` are cut, which ``operations`` with results of ``shape`` read and write.
 
-
-def _layout(x: Array, computed: bool, space: Shape) -> geometry.Layout:
-    strides = geometry.c_strides(x.shape, x.itemsize) if computed else x.strides
-    return geometry.layout(x.shape, strides, x.itemsize, space)
+    Returns:
+        The space of ``shape`` with its axes merged, and each register in it, its places numbered by their shapes. None
+        if blocks of some register would not be quick to read.
+    """
+    layouts = [geometry.layout(values[r].shape, strides[r], values[r].itemsize, shape) for r in registers]
+    merged = geometry.merge_axes(shape, layouts)
+    if merged is None:
+        return None
+    space, forms = merged
+    form_of = {o.out: space for o in operations} | dict(zip(registers, forms))
+    # What is repeated is cut without its repetitions, unless a kernel would then see nothing as large as its result.
+    whole: set[int] = set()
+    for o in operations:
+        given = [None if values[r] is None else form_of.get(r, ()) for r in o.ins]
+        if _result_shape(o.node.kind, given) != space:
+            whole.update(o.ins)
+    places: dict[Shape, int] = {}
+    cut: list[Cut] = []
+    for r in registers:
+        form = space if r in whole else form_of[r]
+        once = None if r in whole else tuple([slice(0, 1) if stride == 0 else slice(None) for stride in strides[r]])
+        cut.append(Cut(r, once, form, places.setdefault(form, len(places))))
+    return space, cut
 
 
 def _assign(

@@ -5,7 +5,7 @@ terabytes. Under limits, a run is followed node by node: steps are counted, the
 clock is read before each, and memory is known from what is alive of arrays, strings, lists and dictionaries.
 What would be too large is refused before it is allocated, as far as its size can
 be told: kernels whose results are larger than their operands ask first
-(`irc.runtime.bounds`), for others `irc.runtime.guards.growth` knows. Everything else is
+(`irc.runtime.bounds`), for others `irc.runtime.guards.estimates` knows. Everything else is
 about as large as an operand, and seen when it is there.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.runtime.execution import Watch, label
-from irc.runtime.guards.growth import expected_bytes
+from irc.runtime.guards.estimates import expected_bytes
 from irc.runtime.memory.held import HeldBytes
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.values import describe, integer

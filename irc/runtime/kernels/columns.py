@@ -97,23 +97,20 @@ def storage(axes: Axes, start: int, count: int, channels: int, itemsize: int) ->
     counts = (count, *outputs(axes[1:]))
     made = (channels, *[a.kernel for a in axes], *counts)
     is_worth = math.prod(made) > WORTH_PHASES and any(_has_phases(a) for a in axes)
-    pitches = [a.stride if is_worth and (_has_phases(a) or a.kernel == 1) else 1 for a in axes]
-    steps = [a.stride // pitch for a, pitch in zip(axes, pitches)]
-    sizes = [(n - 1) * e + (a.reach - 1) // pitch + 1 for n, e, a, pitch in zip(counts, steps, axes, pitches)]
-    begins = [at * a.stride - a.begin for at, a in zip((start, *[0] * len(axes)), axes)]
-    phases = list(itertools.product(*[_taps(a, pitch) for a, pitch in zip(axes, pitches)]))
+    sides = [_side(a, at, n, is_worth) for a, at, n in zip(axes, (start, *[0] * len(axes)), counts)]
+    phases = list(itertools.product(*[_taps(a, side.pitch) for a, side in zip(axes, sides)]))
     filled = [
-        [pairing(b + t.phase, pitch, n, a.size) for t, b, pitch, n, a in zip(taps, begins, pitches, sizes, axes)]
-        for taps in phases
+        [pairing(s.begin + t.phase, s.pitch, s.size, a.size) for t, s, a in zip(taps, sides, axes)] for taps in phases
     ]
-    is_padded = any(f.stop - f.start < n for of_phase in filled for (f, _), n in zip(of_phase, sizes))
-    if is_padded or max(pitches) > 1:
-        shape, base = (len(phases), channels, *sizes), 0
+    is_padded = any(f.stop - f.start < s.size for of_phase in filled for (f, _), s in zip(of_phase, sides))
+    if is_padded or any(side.pitch > 1 for side in sides):
+        shape, base = (len(phases), channels, *[side.size for side in sides]), 0
         by_phase, *strides = _strides(shape, itemsize)
     else:
         shape, by_phase, strides = None, 0, _strides((channels, *[a.size for a in axes]), itemsize)
-        base = sum([b * s for b, s in zip(begins, strides[1:])])
+        base = sum([side.begin * s for side, s in zip(sides, strides[1:])])
     by_position = strides[1:]
+    steps = [side.step for side in sides]
     parts = [
         Part(
             filled=(slice(None), *[target for target, _ in of_phase]),
@@ -126,6 +123,27 @@ def storage(axes: Axes, start: int, count: int, channels: int, itemsize: int) ->
         for number, (taps, of_phase) in enumerate(zip(phases, filled))
     ]
     return Storage(shape, is_padded, tuple(parts), made)
+
+
+class _Side(NamedTuple):
+    """How one axis of an image is stored."""
+
+    begin: int
+    """the position of the image, or of its padding, where the first window begins"""
+    pitch: int
+    """of the positions that are equal modulo this, each phase has some"""
+    step: int
+    """from a window to the next, in positions of a phase"""
+    size: int
+    """positions of a phase that windows see"""
+
+
+def _side(axis: Axis, start: int, count: int, is_worth: bool) -> _Side:
+    """How ``axis`` is stored for ``count`` outputs, from ``start`` on, if phases are worth it, or not."""
+    pitch = axis.stride if is_worth and (_has_phases(axis) or axis.kernel == 1) else 1
+    step = axis.stride // pitch
+    size = (count - 1) * step + (axis.reach - 1) // pitch + 1
+    return _Side(start * axis.stride - axis.begin, pitch, step, size)
 
 
 def _has_phases(axis: Axis) -> bool:

@@ -23,8 +23,9 @@ from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType, c_order, is_array, may_be_view
+from irc.runtime.kernels.support import AnyDType, c_order, may_be_view
 from irc.runtime.operands import onnx_type
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node

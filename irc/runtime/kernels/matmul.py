@@ -56,24 +56,26 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
                 return result
             check_work(math.prod(shape) * a.shape[-1])
     try:
-        one_row = a.ndim < 2 or a.size == a.shape[-1]
-        if not one_row and b.size >= _MANY and _is_turned(a, b):
+        return _multiply(a, b, out)
+    except ValueError:
+        _product_shape(a, b)  # says what is wrong
+        raise
+
+
+def _multiply(a: Array, b: Array, out: Array | None) -> Array:
+    """``a @ b`` by what NumPy does fastest: as it is, turned, or as one product instead of a batch."""
+    if a.ndim > 1 and a.size != a.shape[-1]:  # of one row, all are as fast
+        if b.size >= _MANY and _is_turned(a, b):
             flat = np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2)).swapaxes(-1, -2)
             if out is None:
                 return np.ascontiguousarray(flat)
             np.copyto(out, flat)
             return out
-        if b.ndim != 2 or a.ndim < 3 or one_row or not a.flags.c_contiguous:
-            return np.asarray(np.matmul(a, b, out=out))
-        if out is not None and not out.flags.c_contiguous:
-            return np.matmul(a, b, out=out)
-        # One product of tall matrices instead of a batch of flat ones.
-        rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-        product = np.matmul(rows, b, out=None if out is None else out.reshape(len(rows), b.shape[1]))
-        return product.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
-    except ValueError:
-        _product_shape(a, b)  # says what is wrong
-        raise
+        if a.ndim > 2 == b.ndim and a.flags.c_contiguous and (out is None or out.flags.c_contiguous):
+            rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+            product = np.matmul(rows, b, out=None if out is None else out.reshape(len(rows), b.shape[1]))
+            return product.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
+    return np.asarray(np.matmul(a, b, out=out))
 
 
 def _is_shared(a: Array, b: Array) -> bool:

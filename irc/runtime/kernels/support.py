@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 from irc.runtime.bounds import CURRENT
+from irc.runtime.values import Array
 
-Array = np.ndarray[Any, Any]
 AnyDType = np.dtype[Any]
 
 MAX_BYTES = 1 << 40
@@ -131,11 +131,6 @@ def fresh(array: Array, *inputs: Array) -> Array:
     if any(may_be_view(array, x) for x in inputs):
         return array.copy()
     return np.asarray(array, order="C")
-
-
-def is_array(value: Any) -> TypeGuard[Array]:
-    """Whether a run-time value is a tensor: not None, nor a sequence or map."""
-    return isinstance(value, np.ndarray)
 
 
 def chosen(condition: Array, x: Array, y: Array) -> Array:

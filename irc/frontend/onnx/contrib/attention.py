@@ -115,10 +115,10 @@ def _multi_head(b: Body) -> tuple[str, ...]:
 def _operands(b: Body, count: int) -> list[str]:
     """Queries, keys and values by head; several may come as one, and what comes by head already is not changed."""
     if not b.has("key"):  # (batch, sequence, heads, 3, size)
-        return [_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "query", 3, count))]
+        return [_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "query", 3))]
     q = _biased(b, "query", 0, count)
     if not b.has("value"):  # (batch, sequence, heads, 2, size)
-        return [q, *(_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "key", 2, count), 1))]
+        return [q, *(_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "key", 2), 1))]
 
     def apart() -> list[str]:
         return [_biased(b, x, i, count) for i, x in enumerate(("key", "value"), 1)]
@@ -133,7 +133,7 @@ def _operands(b: Body, count: int) -> list[str]:
     return [q, *b.choose(is_by_head, lambda: [b("Identity", x) for x in by_head()], apart)]
 
 
-def _unpacked(b: Body, x: str, parts: int, count: int) -> list[str]:
+def _unpacked(b: Body, x: str, parts: int) -> list[str]:
     """The ``parts`` that ``x`` has for each head, of shape (batch, sequence, heads * size)."""
     return [b("Reshape", part, [0, 0, -1]) for part in b.several(parts, "Split", x, axis=3, num_outputs=parts)]
 

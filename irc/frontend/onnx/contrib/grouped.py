@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from irc.frontend.onnx.contrib import rotary
 from irc.frontend.onnx.contrib.attention import attend, heads
 from irc.frontend.onnx.contrib.body import Body
@@ -17,59 +19,53 @@ _UNSUPPORTED = {
 """Attributes of GroupQueryAttention, and what they must be."""
 
 
+_TOGETHER = (
+    ("key", "value"),
+    ("past_key", "past_value"),
+    ("cos_cache", "sin_cache"),
+    ("q_norm_weight", "k_norm_weight"),
+)
+"""Inputs that a node has both, or neither of them."""
+
+
+class _Times(NamedTuple):
+    """Where the keys that are new stand in time, among those that were there.
+
+    Attributes:
+        length: how many are new, of shape (1,).
+        total: how many there are with these, of the sample that has most, (1,).
+        starts: where the first new one of each sample is, (batch,).
+        ends: behind its last one, (batch,).
+        steps: the numbers of the new ones, (length,).
+        places: where the new ones are, (batch, length).
+        is_first: whether none were there, (1,).
+    """
+
+    length: str
+    total: str
+    starts: str
+    ends: str
+    steps: str
+    places: str
+    is_first: str
+
+
 def _grouped(b: Body) -> tuple[str, ...]:
+    _check(b)
     of_node = b.attributes
     count, shared = of_node["num_heads"], of_node["kv_num_heads"]
-    if not 0 < shared <= count or count % shared:
-        b.wrong(f"{count} heads (num_heads) cannot share {shared} (kv_num_heads) evenly")
-    for name, only in _UNSUPPORTED.items():
-        if of_node[name] != only:
-            b.refuse(f"{name} is {of_node[name]!r}")
-    window, causal = of_node["local_window_size"], of_node["causal"]
-    if causal not in (0, 1) or window == 0 or window < -1 or (window > 0 and not causal):
-        b.wrong(f"causal is {causal} and local_window_size {window}")
-    for name in ("k_scale", "v_scale"):
-        if b.has(name):
-            b.refuse(f"input {name}")
-    if "output_qk" in b.outputs:
-        b.refuse("output output_qk")
-    for pair in (
-        ("key", "value"),
-        ("past_key", "past_value"),
-        ("cos_cache", "sin_cache"),
-        ("q_norm_weight", "k_norm_weight"),
-    ):
-        if b.has(pair[0]) != b.has(pair[1]):
-            b.wrong(f"of inputs {pair[0]} and {pair[1]}, one is absent")
     q, k, v = _split(b, count, shared)
-    length = b("Shape", q, start=2, end=3)
-    ends = b("Add", b("Reshape", b("Cast", "seqlens_k", to=7), [-1]), 1)  # of what each sample has, with what is new
-    total = b("Reshape", b("Cast", "total_sequence_length", to=7), [1])
-    # The first step, when nothing is there yet: samples that are shorter have padding behind, not before.
-    is_first = b("Equal", total, length)
-    starts = b("Where", is_first, 0, b("Sub", ends, length))
-    steps = b("Range", 0, b("Squeeze", length), 1)
-    places = b("Add", b("Unsqueeze", starts, [1]), steps)  # (batch, sequence)
+    times = _times(b, q)
     if b.has("q_norm_weight"):
         words = {"epsilon": of_node["qk_norm_epsilon"]}
         q, k = b("RMSNormalization", q, "q_norm_weight", **words), b("RMSNormalization", k, "k_norm_weight", **words)
     if of_node["do_rotary"]:
-        if not b.has("cos_cache"):
-            b.wrong("do_rotary needs the inputs cos_cache and sin_cache")
-        positions = places
-        if b.has("position_ids"):  # of the first step, only the first one counts
-            first = b("Slice", b("Reshape", "position_ids", [-1]), [0], [1])
-            ones = b("Expand", b("Add", first, steps), b("Shape", places))
-            positions = b("Where", is_first, ones, "position_ids")
-        q, k = [
-            rotary.rotated(b, x, positions, "cos_cache", "sin_cache", of_node["rotary_interleaved"]) for x in (q, k)
-        ]
+        at = _positions(b, times)
+        q, k = [rotary.rotated(b, x, at, "cos_cache", "sin_cache", of_node["rotary_interleaved"]) for x in (q, k)]
     keys, values = [k, k], [v, v]
     if b.has("past_key"):
-        keys, values = [
-            _kept(b, past, new, ends, starts, total, length) for past, new in (("past_key", k), ("past_value", v))
-        ]
-    visible = _visible(b, total, places, ends)
+        keys, values = _kept(b, "past_key", k, times), _kept(b, "past_value", v, times)
+    visible = _visible(b, times)
     sink = b.optional("head_sink")
     if not sink and of_node["smooth_softmax"] == 1:
         sink = b("Reshape", b.number(0, "query"), [1])
@@ -90,6 +86,51 @@ def _grouped(b: Body) -> tuple[str, ...]:
     return made, keys[0], values[0]
 
 
+def _check(b: Body) -> None:
+    """Raise IRC123 for what irc has no body for, IRC127 for what is wrong."""
+    of_node = b.attributes
+    count, shared = of_node["num_heads"], of_node["kv_num_heads"]
+    if not 0 < shared <= count or count % shared:
+        b.wrong(f"{count} heads (num_heads) cannot share {shared} (kv_num_heads) evenly")
+    for name, only in _UNSUPPORTED.items():
+        if of_node[name] != only:
+            b.refuse(f"{name} is {of_node[name]!r}")
+    window, causal = of_node["local_window_size"], of_node["causal"]
+    if causal not in (0, 1) or window == 0 or window < -1 or (window > 0 and not causal):
+        b.wrong(f"causal is {causal} and local_window_size {window}")
+    for name in ("k_scale", "v_scale"):
+        if b.has(name):
+            b.refuse(f"input {name}")
+    if "output_qk" in b.outputs:
+        b.refuse("output output_qk")
+    for one, other in _TOGETHER:
+        if b.has(one) != b.has(other):
+            b.wrong(f"of inputs {one} and {other}, one is absent")
+    if of_node["do_rotary"] and not b.has("cos_cache"):
+        b.wrong("do_rotary needs the inputs cos_cache and sin_cache")
+
+
+def _times(b: Body, q: str) -> _Times:
+    """Where the keys of as many new steps as ``q`` has are."""
+    length = b("Shape", q, start=2, end=3)
+    ends = b("Add", b("Reshape", b("Cast", "seqlens_k", to=7), [-1]), 1)
+    total = b("Reshape", b("Cast", "total_sequence_length", to=7), [1])
+    is_first = b("Equal", total, length)  # samples that are shorter then have padding behind, not before
+    starts = b("Where", is_first, 0, b("Sub", ends, length))
+    steps = b("Range", 0, b("Squeeze", length), 1)
+    places = b("Add", b("Unsqueeze", starts, [1]), steps)
+    return _Times(length, total, starts, ends, steps, places, is_first)
+
+
+def _positions(b: Body, times: _Times) -> str:
+    """The positions to rotate the new keys by, (batch, length)."""
+    if not b.has("position_ids"):
+        return times.places
+    first = b("Slice", b("Reshape", "position_ids", [-1]), [0], [1])  # at the first step, only this one counts
+    from_there = b("Expand", b("Add", first, times.steps), b("Shape", times.places))
+    return b("Where", times.is_first, from_there, "position_ids")
+
+
 def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
     """Queries, keys and values by head, which may come as one."""
     if b.has("key"):
@@ -98,15 +139,16 @@ def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
     return q, k, v
 
 
-def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, length: str) -> list[str]:
+def _kept(b: Body, past: str, new: str, times: _Times) -> list[str]:
     """A cache with what is new, and as much of it as is read.
 
     What is full is appended to, so that it can grow in place. Else each sample's
     is written at its place: over what is there, if the cache has room for all.
     """
+    total = times.total
     size = b("Shape", past, start=2, end=3)
-    all_ends = b("Concat", ends, total, axis=0)
-    both = b("Add", size, length)
+    all_ends = b("Concat", times.ends, total, axis=0)
+    both = b("Add", size, times.length)
     none_less, none_more = (b("Equal", b(reduce, all_ends, [0]), both) for reduce in ("ReduceMin", "ReduceMax"))
 
     def grown() -> list[str]:
@@ -114,7 +156,7 @@ def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, leng
         return [found, found]
 
     def written(over: str) -> list[str]:
-        found = b("TensorScatter", over, new, starts, axis=2)
+        found = b("TensorScatter", over, new, times.starts, axis=2)
         return [found, b("Slice", found, [0], total, [2])]
 
     def widened() -> list[str]:
@@ -128,13 +170,13 @@ def _kept(b: Body, past: str, new: str, ends: str, starts: str, total: str, leng
     )
 
 
-def _visible(b: Body, total: str, places: str, ends: str) -> str:
+def _visible(b: Body, times: _Times) -> str:
     """Which keys each query sees: (batch, 1, sequence, total), where other keys than so many do not fit."""
     window = b.attributes["local_window_size"]
-    keys = b("Range", 0, b("Squeeze", total), 1)
+    keys = b("Range", 0, b("Squeeze", times.total), 1)
     if not b.attributes["causal"]:
-        return b("Less", keys, b("Reshape", ends, [-1, 1, 1, 1]))
-    last = b("Unsqueeze", places, [1, 3])
+        return b("Less", keys, b("Reshape", times.ends, [-1, 1, 1, 1]))
+    last = b("Unsqueeze", times.places, [1, 3])
     seen = b("LessOrEqual", keys, last)
     if window < 0:
         return seen

@@ -29,13 +29,13 @@ def _rotary(b: Body) -> str:
         b.refuse(f"scale is {of_node['scale']}")
 
     def by_head() -> list[str]:
-        return [_rotate(b, "input", 2)]
+        return [_rotate(b, "input")]
 
     def joined() -> list[str]:
         """Of the shape (batch, sequence, heads * size): as many heads as are said, or as there are cosines for."""
         size = [-1] if heads else b("Mul", b("Shape", "cos_cache", start=1), [2])
         apart = b("Reshape", "input", b("Concat", [0, 0], [heads or -1], size, axis=0))
-        turned = _rotate(b, b("Transpose", apart, perm=[0, 2, 1, 3]), 2)
+        turned = _rotate(b, b("Transpose", apart, perm=[0, 2, 1, 3]))
         return [b("Reshape", b("Transpose", turned, perm=[0, 2, 1, 3]), b("Shape", "input"))]
 
     rank = b.rank("input")
@@ -45,7 +45,7 @@ def _rotary(b: Body) -> str:
     return b.choose(is_by_head, by_head, joined)[0]
 
 
-def _rotate(b: Body, x: str, axis: int) -> str:
+def _rotate(b: Body, x: str) -> str:
     """``x``, by head, at the positions of the node."""
     return rotated(b, x, _positions(b, x), "cos_cache", "sin_cache", b.attributes["interleaved"])
 

@@ -11,6 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.element_types import as_float, element_of, is_integral, result_type
 from irc.runtime.kernels.aten.pointwise import Computation, of_one, of_parameters, register, run
+from irc.runtime.kernels.aten.random import uniform
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.pointwise import of_function
@@ -49,9 +50,6 @@ def _leaky_relu(slope: float = 0.01) -> Function:
     return function
 
 
-_RANDOM: Any = np.random.default_rng()
-
-
 def _random_slopes(
     lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Function:
@@ -62,8 +60,7 @@ def _random_slopes(
         raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
 
     def function(x: Array, out: Array) -> None:
-        drawn: Array = _RANDOM.random(x.shape)
-        slopes = (lower + (upper - lower) * drawn).astype(x.dtype)
+        slopes = (lower + (upper - lower) * uniform(x.shape)).astype(x.dtype)
         np.copyto(out, np.where(x > 0, x, x * slopes))
 
     return function

@@ -223,7 +223,7 @@ def parsed(text: str) -> int:
     return value
 
 
-def _difference(x: Any, y: Any, alpha: Any = 1) -> Any:
+def _difference(x: Any, y: Any) -> Any:
     return wrapped(x - y)
 
 
@@ -256,7 +256,7 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
     return float(np.floor(np.divide(np.float64(x), np.float64(y))))
 
 
-def _add_python(x: Any, y: Any, alpha: Any = 1) -> Any:
+def _add_python(x: Any, y: Any) -> Any:
     return join_lists(x, y) if is_sequence(x) else wrapped(x + y)
 
 
@@ -266,7 +266,7 @@ def _mul_python(x: Any, y: Any) -> Any:
     return repeat_list(y, x) if is_sequence(y) else wrapped(x * y)
 
 
-def _add_to_list(x: Any, y: Any, alpha: Any = 1) -> Any:
+def _add_to_list(x: Any, y: Any) -> Any:
     changeable(x).extend(list(y))
     return x
 

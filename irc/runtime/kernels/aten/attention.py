@@ -9,6 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics
+from irc.runtime.kernels.aten.dropout import factors
 from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32, wide
 from irc.runtime.kernels.aten.matmul import linear
 from irc.runtime.kernels.aten.normalization import layer_norm
@@ -18,7 +19,6 @@ from irc.runtime.kernels.pointwise import of_function
 from irc.runtime.kernels.softmax import softmax
 from irc.runtime.kernels.support import Array, counting
 
-_RANDOM: Any = np.random.default_rng()
 _GELU = of_function(numerics.gelu)
 
 
@@ -65,7 +65,7 @@ def attention(
     if mask is not None:
         weights[np.isneginf(scores).all(-1)] = 0
     if dropout_p:
-        weights *= (_RANDOM.random(weights.shape) >= dropout_p) / (1 - dropout_p)
+        weights *= factors(weights, dropout_p)
     return matrix_product(weights, v).astype(query.dtype, copy=False)
 
 

@@ -11,7 +11,8 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import INT64
 from irc.runtime.kernels.aten.losses import MEAN, reduced
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.support import Array, is_array
+from irc.runtime.kernels.support import Array
+from irc.runtime.values import is_array
 
 
 def _multi_margin(

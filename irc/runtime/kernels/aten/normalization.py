@@ -1,4 +1,4 @@
-"""Normalisations, softmax, dropout."""
+"""Normalisations, softmax."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, overwrite, wide
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
@@ -18,8 +18,6 @@ from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.kernels.support import Array, axis_in
-
-_RANDOM = np.random.default_rng()
 
 
 def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
@@ -217,71 +215,6 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
     return run
 
 
-# -- dropout -------------------------------------------------------------------
-
-
-def _kept(shape: tuple[int, ...], p: float) -> Array:
-    if not 0 <= p <= 1:
-        raise Error("IRC424", f"the probability of dropout is {p}; it must be between 0 and 1")
-    return np.asarray(_RANDOM.random(shape) >= p)
-
-
-def _dropped_together(x: Array) -> tuple[int, ...]:
-    """The shape of what is dropped or kept as a whole: channels."""
-    return (*x.shape[:2], *(1,) * (x.ndim - 2))
-
-
-def _mask(x: Array, p: float, features: bool) -> Array:
-    """What to multiply by: 0 where something is dropped, 1 / (1 - p) elsewhere."""
-    return np.asarray(_kept(_dropped_together(x) if features else x.shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
-
-
-def _dropout(features: bool) -> Callable[..., Array]:
-    def run(x: Array, p: float, train: bool) -> Array:
-        return np.asarray(x * _mask(x, p, features)) if train and p else x
-
-    return run
-
-
-def _dropout_in_place(features: bool) -> Callable[..., Array]:
-    def run(x: Array, p: float, train: bool) -> Array:
-        if train and p:
-            check_writable(x)
-            np.multiply(x, _mask(x, p, features), out=x)
-        return x
-
-    return run
-
-
-def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
-    if train is False or p == 0:  # None means training, too
-        return x.copy(), np.ones(x.shape, bool)
-    kept = _kept(x.shape, p)
-    return np.asarray(x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
-
-
-def _alpha_dropout(features: bool) -> Callable[..., Array]:
-    """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
-
-    def run(x: Array, p: float, train: bool) -> Array:
-        if not train or p == 0:
-            return x
-        saturation = -1.7580993408473766
-        kept = _kept(_dropped_together(x) if features else x.shape, p)
-        scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
-        return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
-
-    return run
-
-
-def _written(run: Callable[..., Array]) -> Callable[..., Array]:
-    def writing(x: Array, p: float, train: bool) -> Array:
-        found = run(x, p, train)
-        return x if found is x else overwrite(x, found)
-
-    return writing
-
-
 _softmax, _log_softmax = _along(softmax), _along(log_softmax)
 
 table(
@@ -296,14 +229,5 @@ table(
         "_softmax": _softmax,
         "log_softmax": _log_softmax,
         "_log_softmax": _log_softmax,
-        "dropout": _dropout(False),
-        "dropout_": _dropout_in_place(False),
-        "feature_dropout": _dropout(True),
-        "feature_dropout_": _dropout_in_place(True),
-        "native_dropout": _native_dropout,
-        "alpha_dropout": _alpha_dropout(False),
-        "alpha_dropout_": _written(_alpha_dropout(False)),
-        "feature_alpha_dropout": _alpha_dropout(True),
-        "feature_alpha_dropout_": _written(_alpha_dropout(True)),
     }
 )

@@ -12,7 +12,8 @@ from irc.errors import Error
 from irc.ir.ops.aten import TAGS
 from irc.ir.types import Type
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType, is_array
+from irc.runtime.kernels.support import AnyDType
+from irc.runtime.values import is_array
 
 # Kinds are NumPy's characters: b of bool, u and i of integers, f of floats (V of bfloat16 and smaller), c of complex.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels import numerics, recurrent
+from irc.runtime.kernels.aten.dropout import factors
 from irc.runtime.kernels.aten.packed import alive
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.registry import Kernel
@@ -42,8 +43,6 @@ class _Cell(NamedTuple):
     attributes: dict[str, Any]
 
 
-_RANDOM: Any = np.random.default_rng()
-
 CELLS = {
     "lstm": _Cell(recurrent.lstm, (0, 3, 1, 2), 2, {}),  # i f g o -> i o f c
     "gru": _Cell(recurrent.gru, (1, 0, 2), 1, {"linear_before_reset": 1}),  # r z n -> z r h
@@ -71,16 +70,14 @@ def _run(
     layers, rest = divmod(len(params), directions * each)
     if rest or not layers or any(s.shape[0] != layers * directions for s in states):
         raise Error("IRC421", f"{len(params)} parameters do not fit {directions} direction(s) of layers, {each} each")
-    names = ["forward", "backward"][:directions]
     attributes: dict[str, Any] = {"direction": "bidirectional" if both else "forward", **cell.attributes}
     if "activations" in attributes:
-        attributes["activations"] = cell.attributes["activations"] * len(names)
+        attributes["activations"] = cell.attributes["activations"] * directions
     kernel = cell.bind(_Layer(attributes, (None,) * (1 + cell.states)))
     last: list[list[Array]] = [[] for _ in states]
     for layer in range(layers):
         if layer and dropout:
-            x = x * (_RANDOM.random(x.shape) >= dropout) / max(1 - dropout, np.finfo(x.dtype).tiny)
-            x = x.astype(states[0].dtype)
+            x = x * factors(x, dropout)
         own = [params[(layer * directions + d) * each :][:each] for d in range(directions)]
         if projects:
             outputs: list[Array] = []
@@ -130,38 +127,22 @@ def _reordered(w: Array, gates: tuple[int, ...]) -> Array:
 
 
 def _layer_of(cell: _Cell) -> Kernel:
-    """``input``: (x, hx, params, biased, layers, dropout, train, both, batch_first); ``data``: packed sequences."""
+    """(x, hx, params, biased, layers, dropout, train, both, batch_first); of packed sequences (data, sizes, hx...)."""
 
-    def of_input(
-        x: Array, hx: Any, params: Any, biased: bool, layers: int, dropout: float, train: bool, both: bool, first: bool
-    ) -> tuple[Array, ...]:
+    def run(x: Array, *arguments: Any) -> tuple[Array, ...]:
+        packed = is_array(arguments[0] if cell.states == 2 else arguments[1])
+        hx, params, biased, _, dropout, train, both, *rest = arguments[1:] if packed else arguments
         states = list(hx) if cell.states == 2 else [hx]
-        steps = x.swapaxes(0, 1) if first else x
-        y, last = _run(cell, steps, states, params, biased, both, None, dropout if train else 0.0)
-        return y.swapaxes(0, 1) if first else y, *last
-
-    def of_data(
-        data: Array,
-        sizes: Array,
-        hx: Any,
-        params: Any,
-        biased: bool,
-        layers: int,
-        dropout: float,
-        train: bool,
-        both: bool,
-    ) -> tuple[Array, ...]:
-        states = list(hx) if cell.states == 2 else [hx]
-        goes_on = alive(sizes, int(sizes[0]))
-        padded = np.zeros((*goes_on.shape, data.shape[1]), data.dtype)
-        padded[goes_on] = data
-        lengths, rate = goes_on.sum(0), dropout if train else 0.0
-        y, last = _run(cell, padded, states, params, biased, both, lengths, rate)
-        return y[goes_on], *last
-
-    def run(x: Array, second: Any, *rest: Any) -> tuple[Array, ...]:
-        packed = is_array(second if cell.states == 2 else rest[0])
-        return of_data(x, second, *rest) if packed else of_input(x, second, *rest)
+        rate = dropout if train else 0.0
+        if packed:
+            goes_on = alive(arguments[0], int(arguments[0][0]))
+            padded = np.zeros((*goes_on.shape, x.shape[1]), x.dtype)
+            padded[goes_on] = x
+            y, last = _run(cell, padded, states, params, biased, both, goes_on.sum(0), rate)
+            return y[goes_on], *last
+        (batch_first,) = rest
+        y, last = _run(cell, x.swapaxes(0, 1) if batch_first else x, states, params, biased, both, None, rate)
+        return y.swapaxes(0, 1) if batch_first else y, *last
 
     return run
 
@@ -171,9 +152,9 @@ def _cell_of(cell: _Cell) -> Kernel:
 
     def run(x: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None) -> Any:
         states = [s[None] for s in hx] if cell.states == 2 else [hx[None]]
-        biased = b_ih is not None and b_hh is not None
-        params = [w_ih, w_hh, b_ih, b_hh] if b_ih is not None and b_hh is not None else [w_ih, w_hh]
-        _, last = _run(cell, x[None], states, params, biased, False, None)
+        given = b_hh if b_ih is None else b_ih
+        biases = [] if given is None else [np.zeros_like(given) if b is None else b for b in (b_ih, b_hh)]
+        _, last = _run(cell, x[None], states, [w_ih, w_hh, *biases], bool(biases), False, None)
         return tuple(s[0] for s in last) if cell.states == 2 else last[0][0]
 
     return run

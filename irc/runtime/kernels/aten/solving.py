@@ -12,7 +12,8 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import wide
 from irc.runtime.kernels.aten.linear_algebra import column_major, matrices, solved, square
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, is_array
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size
+from irc.runtime.values import is_array
 
 
 def _eigenvalues(x: Array) -> Array:

@@ -13,7 +13,8 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import INT64, as_float, is_integral, result_type
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import part
-from irc.runtime.kernels.support import Array, axis_in, check_size, is_array, is_half
+from irc.runtime.kernels.support import Array, axis_in, check_size, is_half
+from irc.runtime.values import is_array
 
 
 def _products(vectors: Sequence[Array]) -> Array:

@@ -1,4 +1,4 @@
-"""Ways through graphs and modules."""
+"""Nodes that are still to be visited."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from irc.ir import Node
 
 
-class Queue:
+class Worklist:
     """Nodes that are still to be visited, in the order in which they came, none of them twice."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:

@@ -1,0 +1,199 @@
+"""What is known of the caches of sessions before any step, and what that says of those that a step gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.ops.joins import APPEND, joined
+from irc.runtime import boundary
+from irc.runtime.arguments import accept
+from irc.runtime.intake import NOTHING, Held
+from irc.runtime.kernels.support import check_size
+from irc.runtime.results import results_of, value_at
+from irc.runtime.values import describe, is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+    from irc.runtime.arguments import Argument
+    from irc.runtime.execution import Counters
+    from irc.runtime.model import CompiledModel
+    from irc.runtime.values import Array
+
+LENT_BYTES = 16384
+"""Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
+
+
+class Caches:
+    """The caches of the sessions of a model, which are numbered as its pairs are.
+
+    Args:
+        model: the model.
+        pairs: from input to output.
+
+    Attributes:
+        names: the inputs that they are.
+        paths: where among the outputs they are made.
+        all: their numbers.
+        grow: whether they may be of other sizes in other steps.
+        overwritten: the names of those that are lent to steps, which may write to them.
+    """
+
+    def __init__(self, model: CompiledModel, pairs: Mapping[str, str]) -> None:
+        results = results_of(model.outputs)
+        self.names = tuple(pairs)
+        self.paths = tuple(results[output].path for output in pairs.values())
+        self.all = frozenset(range(len(pairs)))
+        made = [value_at(model.graph.outputs, path) for path in self.paths]
+        self._inputs = {a.name: a for a in model.inputs}
+        self._arguments = tuple(self._inputs[name] for name in pairs)
+        self._unsure = tuple(
+            (i, a, a.dtype, None if a.shape is None else len(a.shape))
+            for i, (a, value) in enumerate(zip(self._arguments, made))
+            if not _only_grows(value, a.name)
+        )
+        self._axes = tuple(_grown_axis(value, name) for name, value in zip(pairs, made))
+        others = (a.shape for a in model.inputs if a.name not in pairs)
+        self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
+        self.grow = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
+        overwrites = model.executable.writes.overwrites
+        self.overwritten = frozenset(
+            a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
+        )
+
+    def axis(self, i: int, array: Array) -> int | None:
+        """The axis along which the model appends to the cache ``array``, the one at ``i``; None if it does not."""
+        axis, rank = self._axes[i], array.ndim
+        return None if axis is None or not -rank <= axis < rank else axis % rank
+
+    def empty(self, feeds: Mapping[str, Any]) -> Held:
+        """Empty caches, for those that the first step is not given.
+
+        Raises:
+            Error: IRC418 for one that may be of several shapes.
+        """
+        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
+            return NOTHING
+        absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
+        sizes: dict[str, int] = {}
+        for name, value in feeds.items():
+            shape = self._inputs[name].shape if name in self._inputs else None
+            if shape is None:
+                continue
+            with suppress(ValueError):  # a ragged list: the model says what is wrong with it
+                sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
+        return Held(tuple(a.name for a in absent), [_empty(a, sizes) for a in absent])
+
+    def check(self, kept: list[Array], feeds: Mapping[str, Any], held: Held, counters: Counters) -> None:
+        """Check what a step has ``kept``, and put back what it left out.
+
+        Raises:
+            Error: IRC417 for an array that cannot be the input in the next step.
+        """
+        for i, argument, dtype, rank in self._unsure:
+            array = kept[i]
+            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
+                _check_fit(array, argument)
+            if not array.size:
+                kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
+
+    def _unless_left_out(
+        self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
+    ) -> Array:
+        """``array``, which has no elements, or what the step was given, if it only gave something in its place.
+
+        Exporters merge decoders so: the branch that uses what an encoder gave leaves that out, and gives a constant of
+        some shape with a 0. A cache that has become empty differs from what it was along one axis, whose size nothing
+        else states.
+        """
+        name = argument.name
+        before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
+        if not is_array(before) or not before.size or before.ndim != array.ndim or name in held.lent:
+            return array
+        dims = argument.shape or (None,) * array.ndim
+        differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
+        if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
+            return array
+        if name in feeds:
+            before = boundary.copy(before, counters)
+            before.flags.writeable = False
+        return before
+
+
+def _only_grows(output: Value, name: str) -> bool:
+    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
+    while (append := output.made_by(APPEND)) is not None:
+        output = append.inputs[0]
+    return output.node is None and output.name == name
+
+
+def _grown_axis(output: Value, name: str) -> int | None:
+    """The axis along which ``output`` is something with more behind it, in whatever branch or loop; None if it is not.
+
+    Concat must put it behind the input ``name``; `irc::append_` is there for nothing else.
+    """
+    pending = [output]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if node is None or value in seen:
+            continue
+        seen.add(value)
+        join = joined(node)
+        if join is not None and (node.kind == APPEND or _first(value).name == name):
+            return join.axis
+        place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
+        pending += [block.returns[place] for block in node.blocks]
+    return None
+
+
+def _first(value: Value) -> Value:
+    """What others are put behind in ``value``."""
+    while value.node is not None and (join := joined(value.node)) is not None:
+        value = join.parts[0]
+    return value
+
+
+def _check_fit(array: Array, argument: Argument) -> None:
+    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
+    shape, dtype = argument.shape, argument.dtype
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
+        raise Error(
+            "IRC417",
+            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
+            argument.where,
+        )
+
+
+def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
+    """A cache of which nothing is there yet."""
+    where = argument.where
+    if argument.dtype is None or argument.shape is None:
+        raise Error("IRC418", "the first step needs this cache: its type is not known", where)
+    shape = [dim if isinstance(dim, int) else sizes.get(str(dim)) for dim in argument.shape]
+    if shape.count(None) > 1:
+        raise Error(
+            "IRC418",
+            f"the first step needs this cache, {argument.type}: more than one of its sizes is open, an empty one "
+            "should be given",
+            where,
+        )
+    filler = "" if argument.dtype.hasobject else 0
+    array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
+    array.flags.writeable = False  # as all that is held
+    return array
+
+
+def _is_small(argument: Argument) -> bool:
+    """Whether arrays for ``argument`` are surely too small to be lent."""
+    shape, dtype = argument.shape, argument.dtype
+    if shape is None or dtype is None:
+        return False
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    return len(sizes) == len(shape) and prod(sizes) * dtype.itemsize < LENT_BYTES

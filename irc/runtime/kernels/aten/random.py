@@ -1,0 +1,191 @@
+"""Random numbers: other ones in each run, all from one generator, which the operating system has seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.bounds import pace
+from irc.runtime.kernels.aten.creation import full_like
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    as_float,
+    check_writable,
+    dtype_of,
+    overwrite,
+)
+from irc.runtime.kernels.aten.registering import table
+from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, in_rows
+from irc.runtime.values import is_array
+
+_BLOCK = 1 << 16
+"""So many are drawn by weights between two looks at the clock."""
+
+_GENERATOR: Any = np.random.default_rng()
+
+
+def uniform(shape: Sequence[int]) -> Array:
+    """From [0, 1)."""
+    return np.asarray(_GENERATOR.random(check_size(shape, FLOAT64)))
+
+
+def _gaussian(shape: Sequence[int]) -> Array:
+    return np.asarray(_GENERATOR.standard_normal(check_size(shape, FLOAT64)))
+
+
+def _random(draw: Callable[[Sequence[int]], Array]) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    """``name(size, options)`` and ``name_like(x, options)``."""
+
+    def of_size(size: Any, *options: Any) -> Array:
+        dtype = dtype_of(next((o for o in options[:1]), None), FLOAT32)
+        return draw(sizes_of(size)).astype(dtype)
+
+    def like(x: Array, dtype: int | None = None, *options: Any) -> Array:
+        return overwrite(full_like(x, 0, dtype, *options), draw(x.shape))
+
+    return of_size, like
+
+
+_rand, _rand_like = _random(uniform)
+_randn, _randn_like = _random(_gaussian)
+
+
+def _randint(*arguments: Any) -> Array:
+    """``randint(high, size, options)`` or ``randint(low, high, size, options)``."""
+    bounds = 1 if isinstance(arguments[1], (list, tuple)) else 2
+    low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
+    size, dtype = (*arguments[bounds:], None)[:2]
+    element = dtype_of(dtype, INT64)
+    return _integers(low, high, sizes_of(size)).astype(element)
+
+
+def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
+    if low >= high:
+        raise Error("IRC424", f"there is no integer from {low} to below {high}")
+    return np.asarray(_GENERATOR.integers(low, high, check_size(shape, INT64)))
+
+
+def _randint_like(x: Array, *arguments: Any) -> Array:
+    """``(high, options)`` or ``(low, high, options)``, both with a generator before the five options or without."""
+    count = len(arguments)
+    bounds = 2 if count in (2, 8) or (count == 7 and isinstance(arguments[1], int)) else 1
+    low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
+    options = arguments[bounds:][-5:]
+    out = full_like(x, 0, *options)
+    return overwrite(out, _integers(int(low), int(high), x.shape).astype(out.dtype))
+
+
+def _randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
+    element = dtype_of(dtype, INT64)
+    check_size((n,), INT64)
+    return _GENERATOR.permutation(n).astype(element)
+
+
+def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
+    """Of tensors of means and deviations, or of numbers and a size."""
+    if not is_array(mean) and not is_array(std):
+        size, _, dtype = (*arguments, None, None)[:3]
+        element = dtype_of(dtype, FLOAT32)
+        return (mean + std * _gaussian(sizes_of(size))).astype(element)
+    shape = broadcast_shape(np.shape(mean), np.shape(std))
+    dtype = as_float((mean if is_array(mean) else std).dtype)
+    return np.asarray(mean + std * _gaussian(shape)).astype(dtype)
+
+
+def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
+    """1 with the probability that the tensor, or ``p``, says."""
+    chance = x if p is None or not (is_array(p) or isinstance(p, float)) else p
+    return _ones(x, chance).astype(x.dtype)
+
+
+def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
+    """Indices drawn by weights, which the rows hold."""
+    rows = in_rows(x).astype(np.float64)
+    totals = rows.sum(axis=1, keepdims=True)
+    if not (rows >= 0).all() or not (totals > 0).all():
+        raise Error("IRC424", "weights to draw by must not be negative, nor all 0")
+    if not replacement and num_samples > int((rows > 0).sum(axis=1).min()):
+        raise Error("IRC424", f"{num_samples} different indices cannot be drawn by these weights")
+    drawn = np.empty(check_size((len(rows), num_samples), INT64), INT64)
+    block = max(rows.shape[1], _BLOCK) if replacement else max(num_samples, 1)
+    for found, chances in zip(drawn, rows / totals, strict=True):
+        for start in range(0, num_samples, block):
+            pace()
+            part = found[start : start + block]
+            part[:] = _GENERATOR.choice(len(chances), part.size, replacement, chances)
+    return drawn.reshape(*x.shape[:-1], num_samples)
+
+
+def _poisson(x: Array, *ignored: Any) -> Array:
+    return np.asarray(_GENERATOR.poisson(x.astype(np.float64))).astype(x.dtype)
+
+
+def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:
+    def run(x: Array, *parameters: Any) -> Array:
+        check_writable(x)
+        np.copyto(x, draw(x, *(p for p in parameters if p is not None)), casting="unsafe")
+        return x
+
+    return run
+
+
+def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
+    return mean + std * _gaussian(x.shape)
+
+
+def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
+    return low + (high - low) * uniform(x.shape)
+
+
+def _ones(x: Array, p: Any = 0.5) -> Array:
+    """Where to write 1, with a probability or those of a tensor, at which torch does not look if ``x`` is empty."""
+    if is_array(p) and not x.size:
+        return np.zeros(x.shape, BOOL)
+    if not np.all((np.asarray(p) >= 0) & (np.asarray(p) <= 1)):
+        raise Error("IRC424", "a probability is not between 0 and 1")
+    try:
+        chances = np.broadcast_to(p, x.shape)
+    except ValueError:
+        raise Error("IRC421", f"probabilities of shape {list(np.shape(p))} for one of {list(x.shape)}") from None
+    return np.asarray(uniform(x.shape) < chances)
+
+
+def _exponentials(x: Array, rate: float = 1.0) -> Array:
+    return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
+
+
+def _any_integers(x: Array, *bounds: int) -> Array:
+    """From 0 on, as far as the element type reaches and floats are exact."""
+    digits = {"f": {2: 11, 4: 24, 8: 53}, "V": {2: 8}}.get(x.dtype.kind, {}).get(x.itemsize)
+    most = 2**digits + 1 if digits else 2 if x.dtype.kind == "b" else np.iinfo(x.dtype).max
+    low, high = (0, most) if not bounds else (0, bounds[0]) if len(bounds) == 1 else bounds
+    return _integers(low, high, x.shape)
+
+
+table(
+    {
+        "rand": _rand,
+        "randn": _randn,
+        "rand_like": _rand_like,
+        "randn_like": _randn_like,
+        "randint": _randint,
+        "randint_like": _randint_like,
+        "randperm": _randperm,
+        "normal": _normal,
+        "bernoulli": _bernoulli,
+        "multinomial": _multinomial,
+        "poisson": _poisson,
+        "normal_": _drawn_into(_normals),
+        "uniform_": _drawn_into(_between),
+        "bernoulli_": _drawn_into(_ones),
+        "exponential_": _drawn_into(_exponentials),
+        "random_": _drawn_into(_any_integers),
+    }
+)
