@@ -214,17 +214,19 @@ class TensorType(Type):
 
 
 @dataclass(frozen=True)
-class PrimType(Type):
-    """A type without parameters, known by its name: ``int``, ``str``, ``Device``..."""
-
+class _Named(Type):
     name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PrimType(_Named):
+    """A type without parameters, known by its name: ``int``, ``str``, ``Device``..."""
 
     @property
     def is_any(self) -> bool:
         return self.name == "Any"
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -334,42 +336,27 @@ class FutureType(_OneInner):
         return f"Future({self.elem})"
 
 
-@dataclass(frozen=True)
-class ClassType(Type):
+class ClassType(_Named):
     """An object of a named class, ``__torch__.pkg.Name``; attributes may be known to the module.
 
     TorchScript's classes have no bases. An interface, ``InterfaceType<Name>``, may be any of them.
     """
-
-    name: str
 
     @property
     def is_interface(self) -> bool:
         """Whether objects of any class may be of this type."""
         return self.name.startswith("InterfaceType<")
 
-    def __str__(self) -> str:
-        return self.name
 
-
-@dataclass(frozen=True)
-class EnumType(Type):
+class EnumType(_Named):
     """An enumeration ``__torch__.pkg.Name``; its values are its members."""
-
-    name: str
 
     def __str__(self) -> str:
         return f"Enum<{self.name}>"
 
 
-@dataclass(frozen=True)
-class TypeVar(Type):
+class TypeVar(_Named):
     """A type variable in a schema, such as ``t`` in ``t[]``."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 TENSOR = TensorType()

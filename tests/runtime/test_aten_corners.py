@@ -628,10 +628,19 @@ def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> No
     assert caught.value.code == "IRC423"
 
 
-@pytest.mark.parametrize("call", ["add(%n, %n, %n)", "sub(%n, %n, %n)", "add(%l, %l, %n)", "add_(%l, %l, %n)"])
-def test_factors_of_what_is_no_tensor_are_refused(call: str) -> None:
+def test_factors_of_numbers_are_not_left_out() -> None:
+    text = """graph(%x : int, %y : int, %f : int):
+  %s : int = aten::add(%x, %y, %f)
+  %d : int = aten::sub(%x, %y, %f)
+  return (%s, %d)
+"""
+    assert list(run(text, 10, 2, 3)) == [16, 4]
+
+
+@pytest.mark.parametrize("call", ["add(%l, %l, %n)", "add_(%l, %l, %n)"])
+def test_factors_of_lists_are_refused(call: str) -> None:
     text = f"""graph(%n : int, %l : int[]):
-  %y : {"int" if "l" not in call else "int[]"} = aten::{call}
+  %y : int[] = aten::{call}
   return (%y)
 """
     with pytest.raises(Error, match="does not take arguments of the types") as caught:

@@ -223,8 +223,8 @@ def parsed(text: str) -> int:
     return value
 
 
-def _difference(x: Any, y: Any) -> Any:
-    return wrapped(x - y)
+def _difference(x: Any, y: Any, alpha: Any = 1) -> Any:
+    return wrapped(x - alpha * y)
 
 
 def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
@@ -256,8 +256,12 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
     return float(np.floor(np.divide(np.float64(x), np.float64(y))))
 
 
-def _add_python(x: Any, y: Any) -> Any:
-    return join_lists(x, y) if is_sequence(x) else wrapped(x + y)
+def _add_python(x: Any, y: Any, alpha: Any = None) -> Any:
+    if is_sequence(x):
+        if alpha is not None:
+            raise TypeError("lists take no factor")
+        return join_lists(x, y)
+    return wrapped(x + (y if alpha is None else alpha * y))
 
 
 def _mul_python(x: Any, y: Any) -> Any:
