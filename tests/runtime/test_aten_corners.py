@@ -101,7 +101,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("native_dropout", (f32(2, 3), 1.0, False), ([2, 3], [True, True])),
     ("native_dropout", (f32(2, 3), 0.0, None), ([2, 3], [True, True])),
     ("alpha_dropout", (number(2), 1.0, True), 0),
-    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 1.0, False), np.zeros((2, 2, 2))),
+    ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 1.0, False, None, False), np.zeros((2, 2, 2))),
     ("poisson", (number(0), None), 0),
     # numbers that elements do not hold
     ("isin", (f32(0.1, 0.2), 0.1, False, False), [True, False]),
