@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
@@ -120,30 +120,25 @@ class Rewriter:
             Whether any use changed. The graph's output stays the use of an
             ``onnx::Identity`` that is needed to keep its name.
         """
-        end = _End(self.graph.block.return_node)
-        told: list[tuple[Value, Value]] = []
-        changed = self._replace(old, new, keep_name, end, told)
-        self._tell_replaced(told)
-        end.finish()
+        batch = _Batch(self.graph.block.return_node, self._tell_replaced)
+        changed = self._replace(old, new, keep_name, batch)
+        batch.finish()
         return changed
 
-    def _replace(self, old: Value, new: Value, keep_name: bool, end: _End, told: list[tuple[Value, Value]]) -> bool:
-        """As `replace`, but for the end of the graph, which uses what it did until ``end`` finishes.
-
-        The pair is added to ``told``, of which the alias analysis is to be told.
-        """
+    def _replace(self, old: Value, new: Value, keep_name: bool, batch: _Batch) -> bool:
+        """As `replace`, but that the end of the graph and the alias analysis know of it when ``batch`` finishes."""
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
-        told.append((old, new))
+        batch.add(old, new)
         if not old.has_uses:  # ``replace_inputs`` may have replaced all
             return False
-        is_output = not self._is_function and end.returns(old)
-        if is_output and (new.node is None or new.block is not self.graph.block or end.returns(new)):
-            return self._replace_behind_identity(old, new, end, told)
-        may_rename = new.node is not None and not (not self._is_function and end.returns(new))
-        end.redirect(old, new, old.users)
+        is_output = not self._is_function and batch.returns(old)
+        if is_output and (new.node is None or new.block is not self.graph.block or batch.returns(new)):
+            return self._replace_behind_identity(old, new, batch)
+        may_rename = new.node is not None and not (not self._is_function and batch.returns(new))
+        batch.redirect(old, new, old.users)
         if is_output or (keep_name and may_rename):
             new.name = old.name
         return True
@@ -168,29 +163,26 @@ class Rewriter:
 
         A graph may return very many of their results: its end is changed once. So is the alias analysis.
         """
-        end = _End(self.graph.block.return_node)
-        told: list[tuple[Value, Value]] = []
+        batch = _Batch(self.graph.block.return_node, self._tell_replaced)
         changed: list[bool] = []
         for node, values in nodes:
             pairs = zip(node.outputs, values, strict=True)
-            changed.append(sum([self._replace(old, new, keep_names, end, told) for old, new in pairs]) > 0)
-        self._tell_replaced(told)
-        end.finish()
+            changed.append(sum([self._replace(old, new, keep_names, batch) for old, new in pairs]) > 0)
+        batch.finish()
         for i, (node, _) in enumerate(nodes):
             if not any(v.has_uses for v in node.outputs):
                 self.erase_with_constants(node)
                 changed[i] = True
         return sum(changed)
 
-    def _replace_behind_identity(self, old: Value, new: Value, end: _End, told: list[tuple[Value, Value]]) -> bool:
-        others = [user for user in old.users if user is not end.node]
-        end.redirect(old, new, others)
-        self._tell_replaced(told)  # before the Identity is: those that use it now stay with ``new``
-        told.clear()
+    def _replace_behind_identity(self, old: Value, new: Value, batch: _Batch) -> bool:
+        others = [user for user in old.users if user is not batch.end]
+        batch.redirect(old, new, others)
+        batch.tell()  # before the Identity is: those that use it now stay with ``new``
         if old.made_by(IDENTITY):
             return bool(others)  # it is the Identity that is needed: only its other users go past it
-        copy = self.op(IDENTITY, new, before=end.node, type=old.type)
-        end.redirect(old, copy, [end.node])
+        copy = self.op(IDENTITY, new, before=batch.end, type=old.type)
+        batch.redirect(old, copy, [batch.end])
         copy.name = old.name
         return True
 
@@ -246,34 +238,49 @@ class Rewriter:
                 db.erase_value(value)
 
 
-class _End:
-    """The end of a graph, whose inputs are replaced all at once: there may be thousands.
+class _Batch:
+    """Replacements that the alias analysis, and the end of the graph, learn of once.
+
+    A graph may return thousands of values, and very much may have to be analysed again.
 
     Args:
-        node: the graph's ``return_node``.
+        end: the graph's ``return_node``.
+        tell: tells the alias analysis of pairs of old and new values.
     """
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, end: Node, tell: Callable[[Iterable[tuple[Value, Value]]], None]) -> None:
+        self.end = end
+        self._tell = tell
+        self._untold: list[tuple[Value, Value]] = []
         self._instead: dict[Value, Value] = {}
         self._new: set[Value] = set()
 
+    def add(self, old: Value, new: Value) -> None:
+        """``old`` is being replaced by ``new``."""
+        self._untold.append((old, new))
+
     def returns(self, value: Value) -> bool:
         """Whether the graph returns ``value``, or will."""
-        return value in self._new or (value not in self._instead and value.uses_by(self.node) > 0)
+        return value in self._new or (value not in self._instead and value.uses_by(self.end) > 0)
 
     def redirect(self, old: Value, new: Value, users: Iterable[Node]) -> None:
         """Let ``users`` use ``new`` instead of ``old``: the end when it finishes, others at once."""
         for user in users:
-            if user is self.node:
+            if user is self.end:
                 self._instead[old] = new
                 self._new.add(new)
             else:
                 user.replace_uses(old, new)
 
+    def tell(self) -> None:
+        """Tell the alias analysis now, of those that it has not been told of."""
+        self._tell(self._untold)
+        self._untold.clear()
+
     def finish(self) -> None:
-        """Let the graph return the new values."""
+        """Tell the alias analysis, and let the graph return the new values."""
+        self.tell()
         if len(self._instead) == 1:
-            self.node.replace_uses(*self._instead.popitem())
+            self.end.replace_uses(*self._instead.popitem())
         elif self._instead:
-            self.node.set_inputs([self._instead.get(value, value) for value in self.node.inputs])
+            self.end.set_inputs([self._instead.get(value, value) for value in self.end.inputs])
