@@ -131,28 +131,29 @@ class Updates(Queries):
 
         Tell it when all of them have been replaced.
         """
-        region = _Again([], [], {})
+        again = _Again([], [], {})
         is_bounded = True
         for old, new in pairs:
             self._check_told(old, new)
             if old is not new:
-                is_bounded = self._replace(old, new, region) and is_bounded
-        nodes = [*region.nodes, *(user for value in region.used for user in _users(value))]
+                is_bounded = self._replace(old, new, again) and is_bounded
+        nodes = [*again.nodes, *(user for value in again.used for user in _users(value))]
         if not is_bounded:
             self._solve_again()
         elif nodes:
-            self._analyse_again(region.values, nodes)
+            self._analyse_again(again.values, nodes)
 
-    def _replace(self, old: Value, new: Value, region: _Again) -> bool:
-        """Do what can be done at once for ``new`` in place of ``old``, and add to ``region`` what cannot.
+    def _replace(self, old: Value, new: Value, again: _Again) -> bool:
+        """Do what can be done at once for ``new`` in place of ``old``, and add to ``again`` what cannot.
 
-        Returns whether that is all that there is to do.
+        Returns False if nothing less than an analysis of the whole graph will do.
         """
         before = self._solver.facts.elements.get(old)
         was_nothing = before == NOTHING or (before is None and not has_memory(old.type))
         if was_nothing and has_memory(new.type):
-            region.values.extend(v for v in (new,) if holds(v))
-            region.used[new] = None  # it was of no concern to who uses it
+            if holds(new):
+                again.values.append(new)
+            again.used[new] = None  # it was of no concern to who uses it
             return True
         if not say_the_same(old, new):
             settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
@@ -162,15 +163,15 @@ class Updates(Queries):
                 elif leaves_traces(user) and self._is_around_escaped(user):
                     return False  # what it did before may have left traces anywhere
                 else:  # it may do now what it was known not to do; a call, what unknown functions do not
-                    region.nodes.append(user)
+                    again.nodes.append(user)
         if before is not None and before != NOTHING:  # or else nothing was ever said about what old denotes
             after = self._solver.element(new)
             stays = old in self._declared_unknown  # what it denotes is unknown whatever its uses have become
             if stays or not self._solver.redirect(old, before, after):
-                region.values.extend(v for v in (old, new) if holds(v))
+                again.values.extend(v for v in (old, new) if holds(v))
                 if stays or holds(old) or any_escaped(self._solver, [old]):
-                    region.nodes.extend(_makers([old]))  # of a mere tensor, its uses take nothing back
-                region.used[new] = None
+                    again.nodes.extend(_makers([old]))  # of a mere tensor, its uses take nothing back
+                again.used[new] = None
         return True
 
     # -- erasing ---------------------------------------------------------
