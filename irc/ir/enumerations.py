@@ -41,22 +41,24 @@ class EnumMember:
 
 def with_members(value: Any, type: Type) -> Any:
     """``value``, of ``type``, with irc's members of enumerations in place of Python's (``enum.Enum``)."""
-    if not _has_members(type):
-        return value
-    if isinstance(type, OptionalType):
-        return None if value is None else with_members(value, type.elem)
-    if isinstance(type, ListType) and isinstance(value, list):
-        return [with_members(v, type.elem) for v in cast("list[Any]", value)]
-    if isinstance(type, TupleType) and isinstance(value, tuple):
-        return tuple(map(with_members, cast("tuple[Any, ...]", value), type.elems))
-    if isinstance(type, DictType) and isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
-        return {with_members(k, type.key): with_members(v, type.value) for k, v in items}
-    if not isinstance(type, EnumType) or not isinstance(value, enum.Enum):
-        return value
-    stands_for: Any = value.value
-    return EnumMember(type, value.name, stands_for if isinstance(stands_for, int | float | str) else None)
+    return _with_members(value, type) if _has_members(type) else value
 
 
 def _has_members(type: Type) -> bool:
     return isinstance(type, EnumType) or any(map(_has_members, type.inner))
+
+
+def _with_members(value: Any, type: Type) -> Any:
+    if isinstance(type, OptionalType):
+        return None if value is None else _with_members(value, type.elem)
+    if isinstance(type, ListType) and isinstance(value, list):
+        return [_with_members(v, type.elem) for v in cast("list[Any]", value)]
+    if isinstance(type, TupleType) and isinstance(value, tuple):
+        return tuple(map(_with_members, cast("tuple[Any, ...]", value), type.elems))
+    if isinstance(type, DictType) and isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_with_members(k, type.key): _with_members(v, type.value) for k, v in items}
+    if not isinstance(type, EnumType) or not isinstance(value, enum.Enum):
+        return value
+    stands_for: Any = value.value
+    return EnumMember(type, value.name, stands_for if isinstance(stands_for, int | float | str) else None)
