@@ -13,6 +13,7 @@ Language", 1994), with allocation sites as locations.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -294,6 +295,13 @@ class Facts:
         while isinstance(have := targets[element], int):
             element = have
         return element
+
+    def chain(self, element: Element) -> Iterator[Element]:
+        """``element``, and while that stands for just one other, that."""
+        have: Element | list[Element] | None = element
+        while isinstance(have, int):
+            yield have
+            have = self.targets[have]
 
     def resolve_alike(self, a: Element, b: Element) -> bool:
         """Whether two such chains end in the same. They are followed at once: where they meet may be near."""

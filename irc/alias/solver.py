@@ -24,6 +24,9 @@ from irc.errors import Error
 from irc.ir import types
 from irc.ir.value import Value
 
+MOST_WAYS = 16
+"""Of elements that point to more, it is not asked whether they lead to another."""
+
 
 class Solver(Recorder):
     """Takes over the facts of a builder, solves them, and keeps them solved.
@@ -231,12 +234,18 @@ class Solver(Recorder):
         self.index.redirect(old, new)
         return True
 
-    def forget(self, value: Value) -> None:
-        """``value`` is gone; whatever still points to its element keeps its meaning."""
+    def leads_to(self, element: Element, target: Element) -> bool:
+        """Whether ``element`` denotes what ``target`` does, and will whatever that becomes; may say no nevertheless."""
+        facts = self.facts
+        ways = facts.targets_of(facts.resolve(element))
+        return len(ways) <= MOST_WAYS and any(target in facts.chain(way) for way in ways)
+
+    def forget(self, value: Value, may_be_written: bool = False) -> None:
+        """``value`` is gone; whatever still points to its element keeps its meaning, and so do writes to it if told."""
         element = self.facts.elements.get(value)
         self.facts.disown(value)
         self.dag.answers.pop(value, None)
-        if element is not None and self.facts.release(element):
+        if element is not None and not may_be_written and self.facts.release(element):
             self.dag.known.pop(element, None)
 
     def analyse_again(self, region: Region) -> None:

@@ -59,6 +59,8 @@ class Updates(Queries):
         """Where the traces are: all that are left lead to one of these."""
         self._is_unbounded = False
         """Whether there are traces outside of the graph too."""
+        self._postponed: dict[Value, None] | None = None
+        """What took the place of others in a `rewrite`: its uses are to be analysed again when that closes."""
         self._most = 2 * len(self._solver.facts.targets) + 1000
         """Elements at which so many were given up that starting again is worth it."""
 
@@ -155,6 +157,8 @@ class Updates(Queries):
                 again.values.append(new)
             again.used[new] = None  # it was of no concern to who uses it
             return True
+        if self._postponed is not None and old in self._postponed:
+            self._postponed[new] = None
         if not say_the_same(old, new):
             settled = [user for user in new.iter_users() if is_resettled(user, old, new)]
             for user in settled:
@@ -168,11 +172,21 @@ class Updates(Queries):
             after = self._solver.element(new)
             stays = old in self._declared_unknown  # what it denotes is unknown whatever its uses have become
             if stays or not self._solver.redirect(old, before, after):
+                if self._open and not stays and self._solver.leads_to(before, after):
+                    self._postpone(new)
+                    return True
                 again.values.extend(v for v in (old, new) if holds(v))
                 if stays or holds(old) or any_escaped(self._solver, [old]):
                     again.nodes.extend(_makers([old]))  # of a mere tensor, its uses take nothing back
                 again.used[new] = None
         return True
+
+    def _postpone(self, new: Value) -> None:
+        """Until the rewrite closes, what uses ``new`` is known by what that replaced: it denotes as much, and more."""
+        self.is_tight = False
+        if self._postponed is None:
+            self._postponed = {}
+        self._postponed[new] = None
 
     # -- erasing ---------------------------------------------------------
 
@@ -185,8 +199,10 @@ class Updates(Queries):
             for node in makers:
                 self.cut_inputs(node)
             self._loose.pop(value, None)
-        self._solver.forget(value)
+        self._solver.forget(value, may_be_written=self._postponed is not None)
         self._told.discard(value)
+        if self._postponed is not None:
+            self._postponed.pop(value, None)
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self._loosen(None, unbounded=True)
@@ -230,6 +246,8 @@ class Updates(Queries):
         if not self.is_tight:
             values = [v for v in self._loose if isinstance(v, Value)]
             nodes = [n for n in self._loose if isinstance(n, Node)]
+            nodes += [user for value in self._postponed or () for user in _users(value)]
+            self._postponed = None
             if self._is_unbounded:
                 self._solve_again()
             else:
@@ -294,15 +312,20 @@ class Updates(Queries):
     def rewrite(self) -> Generator[None]:
         """Brackets a change of the graph and the updates that tell it: between them the two may disagree.
 
-        If ``check_rewrites`` is set, the database is checked when the outermost bracket closes.
+        Where a value has become one that it might have been (the result of an If, what one of its blocks returns) and
+        that has much of the graph analysed again, this is done once, when the outermost bracket closes. Until then the
+        database is a superset. If ``check_rewrites`` is set, it is then checked.
         """
         self._open += 1
         try:
             yield
         finally:
             self._open -= 1
-        if self.check_rewrites and not self._open:
-            self.check()
+        if not self._open:
+            if self._postponed is not None:
+                self.tighten()
+            if self.check_rewrites:
+                self.check()
 
     def check(self) -> None:
         """Analyse the graph anew and compare the answers; ``Error`` IRC340 names the first difference.

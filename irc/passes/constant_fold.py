@@ -157,11 +157,12 @@ class _Folder:
         self.refused.clear()
         self.look_again = self.out_of_room = False
         pending = list(reversed(graph.nodes))
-        while pending:
-            node = pending.pop()
-            if node.block is not None:  # not erased meanwhile
-                inner = [n for block in node.blocks for n in block.nodes]
-                pending.extend(reversed(self._visit(node) or inner))
+        with self.rewriter.db.rewrite():  # of many branches that are taken, what follows is found once
+            while pending:
+                node = pending.pop()
+                if node.block is not None:  # not erased meanwhile
+                    inner = [n for block in node.blocks for n in block.nodes]
+                    pending.extend(reversed(self._visit(node) or inner))
 
     def _visit(self, node: Node) -> list[Node]:
         """Fold ``node`` if possible; returns the nodes of the branch if it was an If and is no more."""

@@ -44,15 +44,32 @@ class Mutator:
             self.fuse,
             self.fuse,
             self.dissolve,
+            self.take_branch,
+            self.take_branch,
         )
         while self._choices:
-            step = steps[self._pick(len(steps))]
+            several = 1 if self._pick(3) else 4
             with self.db.rewrite():
-                step()
-            self.done[step.__name__] += self._order() != self._last
-            self._last = self._order()
+                for i in range(several):
+                    if i:
+                        compare(self.db, self._rebuilt(), exact=False)
+                    self._do(steps[self._pick(len(steps))])
+                postponed = self.db._postponed is not None
+            assert self.db.is_tight or not postponed
+            self.done["postponed"] += postponed
             if not self._pick(4):
                 self.ask()
+
+    def _do(self, step: Callable[[], None]) -> None:
+        step()
+        self.done[step.__name__] += self._order() != self._last
+        self._last = self._order()
+
+    def _rebuilt(self) -> AliasDb:
+        fresh = analyze(self.graph, noalias=self.db.noalias)
+        for value in self.db._declared_unknown:
+            fresh.set_wildcard(value)
+        return fresh
 
     def _pick(self, n: int) -> int:
         return self._choices.pop(0) % n if self._choices else 0
@@ -152,6 +169,24 @@ class Mutator:
             self.db.erase_node(node)
             node.erase()
 
+    def take_branch(self) -> None:
+        """An If becomes one of its blocks, as where a constant decides it; it may stay for a while."""
+        branches = [n for n in self._nodes() if n.kind == "prim::If"]
+        if not branches:
+            return
+        node = branches[self._pick(len(branches))]
+        block = node.blocks[self._pick(2)]
+        moved, returns = list(block.nodes), block.returns
+        for inner in moved:
+            inner.move_before(node)
+        self.db.unnest_nodes(node, moved)
+        for old, new in zip(node.outputs, returns, strict=True):
+            old.replace_all_uses_with(new)
+            self.db.replace_value(old, new)
+        if self._pick(3):
+            self.db.erase_node(node)
+            node.erase()
+
     def tighten(self) -> None:
         self.db.tighten()
         assert self.db.is_tight
@@ -195,9 +230,7 @@ class Mutator:
         nodes = self._nodes()
         values = [v for v in self.graph.values() if v.type != types.INT]
         if nodes and values:
-            fresh = analyze(self.graph, noalias=self.db.noalias)
-            for v in self.db._declared_unknown:
-                fresh.set_wildcard(v)
+            fresh = self._rebuilt()
             rng = random.Random(self._pick(1 << 12))
             for _ in range(16):
                 value, first, last = rng.choice(values), rng.choice(nodes), rng.choice(nodes)
@@ -273,6 +306,7 @@ def test_all_updates_are_made() -> None:
     for step in ("insert", "erase", "copy", "move", "fuse", "dissolve", "replaced together"):
         assert done[step] >= 5, f"hardly any {step}"
     assert done["inputs renamed"] >= 5
+    assert done["postponed"] >= 5
     assert done["writes between: True"] >= 20
     assert done["writes between: False"] >= 20
 

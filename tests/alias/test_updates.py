@@ -319,6 +319,95 @@ def test_rewrite_checks_when_it_closes() -> None:
         c.node("va").replace_input(0, c["x"])
 
 
+BRANCHES = """
+graph(%x : Tensor, %c : bool):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %other : Tensor = aten::relu(%x)
+  %la : Tensor[] = prim::ListConstruct(%a)
+  %lb : Tensor[] = prim::ListConstruct(%b)
+  %either : Tensor = prim::If(%c)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  %list : Tensor[] = prim::If(%c)
+    block0():
+      -> (%la)
+    block1():
+      -> (%lb)
+  %v : Tensor = aten::t(%either)
+  %stored : Tensor[] = aten::append(%list, %v)
+  %w : Tensor = aten::relu_(%v)
+  return (%stored)
+"""
+
+
+def _take_first(c: Case, output: str) -> None:
+    """The If becomes its first block."""
+    node = c.node(output)
+    new = node.blocks[0].returns[0]
+    node.output.replace_all_uses_with(new)
+    c.db.replace_value(node.output, new)
+    c.db.erase_node(node)
+    node.erase()
+
+
+def test_branches_that_are_taken_in_a_rewrite_are_analysed_once() -> None:
+    c = Case(BRANCHES)
+    before = c.db.solves + c.db.regions
+    with c.db.rewrite():
+        _take_first(c, "either")
+        _take_first(c, "list")
+        assert c.db.solves + c.db.regions == before
+        assert c.written("b")  # still: a superset
+        assert c.written("a")
+        assert c.contain("lb", "v")
+    assert c.db.solves + c.db.regions == before + 1
+    assert not c.written("b")
+    assert not c.contain("lb", "v")
+    assert c.written("a")
+    assert c.db.is_tight
+    c.db.check()
+
+
+def test_what_took_the_place_of_a_branch_may_be_replaced_in_the_same_rewrite() -> None:
+    c = Case(BRANCHES)
+    with c.db.rewrite():
+        _take_first(c, "either")
+        c["a"].replace_all_uses_with(c["other"])
+        c.db.replace_value(c["a"], c["other"])
+        assert c.alias("v", "other")
+    assert not c.alias("v", "b")
+    c.db.check()
+
+
+def test_a_branch_taken_outside_of_a_rewrite_is_analysed_at_once() -> None:
+    c = Case(BRANCHES)
+    _take_first(c, "either")
+    assert not c.written("b")
+    c.db.check()
+
+
+def test_a_rewrite_that_fails_leaves_a_superset() -> None:
+    c = Case(BRANCHES)
+
+    def fail() -> None:
+        with c.db.rewrite():
+            _take_first(c, "either")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not c.db.is_tight
+    assert c.written("a")
+    c.db.check()
+    c.db.tighten()
+    assert not c.written("b")
+    c.db.check()
+
+
 def test_a_pass_that_updates_builds_nothing() -> None:
     c = Case(TEXT)
     with analyses() as built:

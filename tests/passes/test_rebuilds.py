@@ -35,6 +35,33 @@ def test_dropping_branches_builds_no_further_analysis() -> None:
     assert kinds(graph) == ["neg"] + ["neg_"] * 30
 
 
+@pytest.mark.parametrize("n", [10, 40])
+def test_however_many_branches_are_taken_the_graph_is_analysed_again_once(n: int) -> None:
+    """Each If gives one of two lists, which are then read from and stored into."""
+    lines = [f"graph(%x : {T}, %l0 : Tensor[]):", "  %c : bool = prim::Constant[value=1]()"]
+    lines += ["  %z : int = prim::Constant[value=0]()"]
+    for i in range(n):
+        lines += [
+            f"  %t{i} : Tensor = aten::__getitem__(%l{i}, %z)",
+            f"  %m{i} : Tensor[] = prim::ListConstruct(%t{i})",
+            f"  %l{i + 1} : Tensor[] = prim::If(%c)",
+            "    block0():",
+            f"      -> (%m{i})",
+            "    block1():",
+            f"      -> (%l{i})",
+            f"  %s{i} : Tensor[] = aten::append(%l{i + 1}, %x)",
+        ]
+    lines.append(f"  return (%l{n})")
+    graph = parse_graph("\n".join(lines))
+    ctx = PassContext()
+    db = ctx.alias_db(graph)
+    assert ConstantFold().run(graph, ctx)
+    assert not any(node.kind == "prim::If" for node in graph.walk())
+    assert db is ctx.alias_db(graph)
+    assert db.solves + db.regions <= 2
+    db.check()
+
+
 def test_moved_writes_are_known_to_be_where_they_are() -> None:
     text = f"""graph(%x : {T}, %d : bool):
   %c : bool = prim::Constant[value=1]()
