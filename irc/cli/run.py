@@ -46,7 +46,6 @@ def add_commands(commands: options.Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Run the model; print a line an output."""
     from irc.cli.arrays import summary, write_outputs
-    from irc.runtime.options import Options
 
     if given.dim and given.seed is None:
         given.usage_error("--dim is for the inputs that --seed makes up")
@@ -58,13 +57,11 @@ def run(given: argparse.Namespace) -> int:
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
-        if given.threads is not None:
-            model.options = Options(given.threads)
         _spare_what_is_read(model, given)
         feeds = _inputs(model, given)
         tell("running")
-        profile = _profile(model, feeds, limits) if given.profile or given.trace is not None else None
-        results = model.run(feeds, limits=limits) if profile is None else profile.outputs
+        profile = _profile(model, feeds, limits, given.threads) if given.profile or given.trace is not None else None
+        results = profile.outputs if profile is not None else model.run(feeds, limits=limits, threads=given.threads)
         if given.output is not None:
             write_outputs(given.output, results)
         if profile is not None and given.trace is not None:
@@ -103,7 +100,7 @@ def _inputs(model: CompiledModel, given: argparse.Namespace) -> dict[str, Any]:
     return feeds
 
 
-def _profile(model: CompiledModel, feeds: Mapping[str, Any], limits: Limits | None) -> Profile:
+def _profile(model: CompiledModel, feeds: Mapping[str, Any], limits: Limits | None, threads: int | None) -> Profile:
     for _ in range(WARM_UP):
-        model.run(feeds, limits=limits)  # what these keep to, a third one does
-    return model.profile(feeds)
+        model.run(feeds, limits=limits, threads=threads)  # what these keep to, a third one does
+    return model.profile(feeds, threads=threads)

@@ -35,7 +35,6 @@ class CompiledModel:
         graph: the (optimised) graph.
         module: the module it is part of.
         report: as given.
-        options: as given.
         inputs: what `run` takes, in order.
         outputs: what `run` returns, in order; sizes that irc does not know are as the model declares them.
         sizes: of named dimensions of the inputs, which it was compiled for: it takes no others.
@@ -51,7 +50,6 @@ class CompiledModel:
         self.report = report
         if not isinstance(options, Options):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             raise Error("IRC419", f"options are an irc.Options, not {describe(options)}")
-        self.options = options
         check_known(self.module, self.graph)
         is_main = self.graph is self.module.main
         defaults = self.module.defaults if is_main else {}
@@ -62,6 +60,11 @@ class CompiledModel:
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
         self.sizes = fixed_sizes(said)
         self.executable = Executable(self.graph, self.module, self.inputs, self.outputs, defaults, self.sizes, options)
+
+    @property
+    def options(self) -> Options:
+        """How it runs, unless a run is asked for something else."""
+        return self.executable.options
 
     @property
     def counters(self) -> Counters:

@@ -571,6 +571,25 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
         assert text in str(report), "it is worded alike"
 
 
+@pytest.mark.parametrize("more", [[], ["--profile"]])
+def test_threads_are_those_asked_for(irc: Command, monkeypatch: pytest.MonkeyPatch, more: list[str]) -> None:
+    from irc.runtime.arena import PlannedRuns
+
+    asked: list[int | None] = []
+    plain = PlannedRuns.run
+
+    def noted(self: PlannedRuns, inputs: Any, run: Any, *rest: Any, **others: Any) -> Any:
+        asked.append(run.threads)
+        return plain(self, inputs, run, *rest, **others)
+
+    monkeypatch.setattr(PlannedRuns, "run", noted)
+    irc.write("m.onnx", small_model())
+    for threads, wanted in (([], None), (["--threads", "3"], 3)):
+        assert irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *threads, *more).status == 0
+        assert set(asked) == {wanted}
+        asked.clear()
+
+
 def test_threads_change_no_result(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     results = [irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *more) for more in ([], ["--threads", "2"])]
