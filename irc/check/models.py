@@ -74,7 +74,6 @@ def check_model(
     source: Any,
     *,
     seeds: Sequence[int] = (0, 1),
-    tolerance: Tolerance | None = None,
     sizes: Mapping[str, int] | None = None,
     given: Mapping[str, Array] | None = None,
 ) -> CheckResult:
@@ -87,7 +86,6 @@ def check_model(
         model: the compiled model.
         source: what it was compiled from.
         seeds: one set of inputs each.
-        tolerance: how far results may be off; None: as `Tolerance.of` the source.
         sizes: sizes of named dimensions; others are those of ``given``, or as `assumed_sizes` says.
         given: values of inputs by name; the others are made up.
 
@@ -96,7 +94,7 @@ def check_model(
             an input cannot be made up, IRC4xx if the model does not run on what was.
     """
     _refuse_random(model.module)
-    tolerance = tolerance or Tolerance.of(source)
+    tolerance = Tolerance.of(source)
     fixed = dict(given or {})
     made_up = [argument for argument in model.inputs if argument.name not in fixed]
     if not any(not argument.optional for argument in made_up):

@@ -69,7 +69,7 @@ class _Overwriter:
         self._ctx = ctx
         self._rewriter = ctx.rewriter(graph)
         self._db = self._rewriter.db
-        self._holders = Holders(self._db)
+        self._holders = Holders(self._db, graph.inputs)  # of values in sight: those before the node in question
         self._whole = Whole(self._db)
         self._uses = LastUses()
 
@@ -77,7 +77,7 @@ class _Overwriter:
         """Look at every node once; whether any was replaced."""
         before = self.done
         self.refused.clear()
-        self._holders = Holders(self._db, self._graph.inputs)  # of values in sight: those before the node in question
+        self._holders = Holders(self._db, self._graph.inputs)
         around: list[Node] = []
         for node in self._graph.walk():
             while around and not _is_inside(node, around[-1]):

@@ -55,23 +55,27 @@ class Exit:
 
     Args:
         counters: where copies are counted.
-        kept: writable arrays that the model keeps for its next run.
-        held: what a session holds: read-only arrays, in memory that nobody writes.
+        of_model: writable arrays that the model keeps for its next run.
+        of_session: read-only arrays that a session holds, in memory that nobody writes.
         leaving: all that will be released.
     """
 
     def __init__(
-        self, counters: Counters, kept: Iterable[Array] = (), held: Iterable[Array] = (), leaving: Iterable[Any] = ()
+        self,
+        counters: Counters,
+        of_model: Iterable[Array] = (),
+        of_session: Iterable[Array] = (),
+        leaving: Iterable[Any] = (),
     ) -> None:
         self._counters = counters
-        self._held = held
+        self._of_session = of_session
         self._leaving = leaving
         self._holders: set[int] = set()  # identities of lists and the like of which a copy has left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
         self._paths: Sequence[Path] = ()
         self._at_paths: Sequence[Array] = ()
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
-        for array in kept:
+        for array in of_model:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
 
     def release(self, value: Any, path: Path = ()) -> Any:
@@ -79,9 +83,9 @@ class Exit:
 
         What is at ``path``, or in a tuple there, and kept is a view of what `keep` made of it.
         """
-        if self._kept:
-            if path in self._kept:
-                return self._kept[path].view()
+        if self._handed_on:
+            if path in self._handed_on:
+                return self._handed_on[path].view()
             if is_tuple(value) and path in self._around:
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         if not is_array(value) and CURRENT.guard is not None:
@@ -99,15 +103,15 @@ class Exit:
         kept: list[Array] = []
         for path in paths:
             value = values[path[0]] if len(path) == 1 else element(values, path)  # most are no elements: without a call
-            if not is_append_only(value) and id(value) not in self._known:
+            if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)
         self._paths, self._at_paths = paths, kept
         return kept
 
     @cached_property
-    def _kept(self) -> dict[Path, Array]:
-        """What has been kept. (Steps that give out nothing do not ask.)"""
+    def _handed_on(self) -> dict[Path, Array]:
+        """What `keep` has handed on to the next step. (Steps that give out nothing do not ask.)"""
         return dict(zip(self._paths, self._at_paths))
 
     @cached_property
@@ -116,9 +120,9 @@ class Exit:
         return _around(tuple(self._paths))
 
     @cached_property
-    def _known(self) -> frozenset[int]:
-        """The identities of what is held. (Caches that grow do not ask.)"""
-        return frozenset(map(id, self._held))
+    def _session_ids(self) -> frozenset[int]:
+        """The identities of the session's arrays. (Caches that grow do not ask.)"""
+        return frozenset(map(id, self._of_session))
 
     @cached_property
     def _shown(self) -> dict[int, int]:

@@ -164,7 +164,7 @@ class Executable:
                 results[i] = boundary.borrow(results[i])
             contents = self.state.settled()
             leaving = (element(results, path) for path in chain(keep, wanted.values()))
-            out = boundary.Exit(run.counters, self.state.arrays(contents), held.kept, leaving)
+            out = boundary.Exit(run.counters, self.state.arrays(contents), held.not_lent, leaving)
             kept = out.keep(results, keep)
             # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
             order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if donated else wanted

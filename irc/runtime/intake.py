@@ -67,8 +67,8 @@ class Held(NamedTuple):
         return () if self.loan is None else self.loan.arrays
 
     @property
-    def kept(self) -> Sequence[Array]:
-        """The arrays that stay as they are."""
+    def not_lent(self) -> Sequence[Array]:
+        """The arrays that the run may not overwrite."""
         if self.loan is None:
             return self.arrays
         return [array for name, array in zip(self.names, self.arrays) if name not in self.loan.arrays]
