@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -147,10 +147,9 @@ class _Fold:
         if groups * channels != len(s):
             raise _Refused(f"it has {len(s)} channels where the weights have {groups * channels}")
         if weight.is_splat and (s == s[0]).all():
-            return Tensor.splat(weight.dtype, weight.shape, weight.scalar.astype(np.float64) * s[0])
-        new = np.empty((groups, before, channels, old.size // (groups * before * channels or 1)), weight.dtype.numpy)
-        factors = s.reshape(groups, 1, channels, 1)
-        np.multiply(old.reshape(new.shape), factors, out=new, dtype=np.float64, casting="unsafe")
+            return Tensor.splat(weight.dtype, weight.shape, _multiplied(weight.scalar.reshape(1, 1), s[:1, None])[0, 0])
+        shape = groups, before, channels, old.size // (groups * before * channels or 1)
+        new = _multiplied(old.reshape(shape), s.reshape(groups, 1, channels, 1))
         return Tensor.of(new.reshape(weight.shape), dtype=weight.dtype)
 
     # -- the graph -------------------------------------------------------
@@ -175,6 +174,34 @@ class _Fold:
         if self.add is not None:
             rewriter.erase_with_constants(self.add)
         rewriter.erase_with_constants(linear)
+
+
+def _multiplied(weights: Array, factors: Array) -> Array:
+    """The product, computed in float64, in the weights' type; refused if that makes an output channel imprecise.
+
+    Numbers that are too small for normal ones lose digits, which does not matter beside larger ones.
+
+    Args:
+        weights: channels are the last axis but one.
+        factors: with as many axes, one number for each channel.
+    """
+    new = np.empty_like(weights, order="C")
+    try:
+        with np.errstate(under="raise"):
+            np.multiply(weights, factors, out=new, dtype=np.float64, casting="unsafe")
+    except FloatingPointError as error:
+        if "underflow" not in str(error):
+            raise
+        exact = weights.astype(np.float64) * factors
+        new = exact.astype(weights.dtype)
+        others = tuple(axis for axis in range(exact.ndim) if factors.shape[axis] == 1)
+        lost, whole = (np.abs(x).sum(axis=others) for x in (new - exact, exact))
+        import ml_dtypes  # slow to import, and hardly ever needed
+
+        finfo: Any = ml_dtypes.finfo
+        if np.any(lost > float(finfo(weights.dtype).eps) * whole):
+            raise _Refused(f"the folded weights are too small for {weights.dtype.name}") from None
+    return new
 
 
 def _is_inference(norm: Node) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.kinds import IF
 from irc.ir.ops.joins import APPEND, joined
 from irc.runtime import boundary
 from irc.runtime.arguments import accept
@@ -20,10 +21,17 @@ from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Value
+    from irc.ir.types import Dim, Shape
     from irc.runtime.arguments import Argument
     from irc.runtime.execution import Counters
     from irc.runtime.model import CompiledModel
     from irc.runtime.values import Array
+
+_TAKING_PARTS = frozenset(
+    {"onnx::Slice", "onnx::Gather", "onnx::Split"}
+    | {f"aten::{name}" for name in ("slice", "narrow", "index", "index_select", "__getitem__")}
+)
+"""Operators whose results may be parts of their operand. (Elements of lists are what torch's split and chunk give.)"""
 
 LENT_BYTES = 16384
 """Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
@@ -57,7 +65,7 @@ class Caches:
             for i, (a, value) in enumerate(zip(self._arguments, made))
             if not _only_grows(value, a.name)
         )
-        self._axes = tuple(_grown_axis(value, name) for name, value in zip(pairs, made))
+        self._axes = tuple(_grown_axis(value, a) for a, value in zip(self._arguments, made))
         others = (a.shape for a in model.inputs if a.name not in pairs)
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
         self.grow = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
@@ -132,10 +140,11 @@ def _only_grows(output: Value, name: str) -> bool:
     return output.node is None and output.name == name
 
 
-def _grown_axis(output: Value, name: str) -> int | None:
-    """The axis along which ``output`` is something with more behind it, in whatever branch or loop; None if it is not.
+def _grown_axis(output: Value, cache: Argument) -> int | None:
+    """The axis along which ``output`` is ``cache`` with more behind it, in whatever branch or loop; None if it is not.
 
-    Concat must put it behind the input ``name``; `irc::append_` is there for nothing else.
+    Concat must put it behind the input itself; what `irc::append_` extends may be made from it, but be no part of it:
+    that is a window that slides.
     """
     pending = [output]
     seen: set[Value] = set()
@@ -146,8 +155,10 @@ def _grown_axis(output: Value, name: str) -> int | None:
             continue
         seen.add(value)
         join = joined(node)
-        if join is not None and (node.kind == APPEND or _first(value).name == name):
-            return join.axis
+        if join is not None:
+            first = _first(value)
+            if first.name == cache.name or (node.kind == APPEND and not _is_part(first, cache, join.axis)):
+                return join.axis
         place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
         pending += [block.returns[place] for block in node.blocks]
     return None
@@ -158,6 +169,32 @@ def _first(value: Value) -> Value:
     while value.node is not None and (join := joined(value.node)) is not None:
         value = join.parts[0]
     return value
+
+
+def _is_part(value: Value, cache: Argument, axis: int) -> bool:
+    """Whether ``value``, in some branch, may be less than all that ``cache`` is along ``axis``."""
+    size = _size(cache.shape, axis)
+    if isinstance(size, int):
+        return True  # it does not grow: what is put behind it takes the place of something
+    pending = [value]
+    seen: set[Value] = set()
+    while pending:
+        found = pending.pop()
+        node = found.node
+        if node is None or found in seen or (size is not None and _size(found.type.shape, axis) == size):
+            continue
+        seen.add(found)
+        if node.kind in _TAKING_PARTS:
+            return True
+        if node.kind == IF:
+            place = node.outputs.index(found)
+            pending += [block.returns[place] for block in node.blocks]
+    return False
+
+
+def _size(shape: Shape | None, axis: int) -> Dim:
+    """The size along ``axis``, or its name; None if that is not known."""
+    return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
 
 def _check_fit(array: Array, argument: Argument) -> None:

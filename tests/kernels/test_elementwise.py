@@ -273,11 +273,16 @@ def test_simple_powers_of_zeros_and_infinities_are_what_powers_are(exponent, dty
     x = np.array([-np.inf, -4, -0.0, 0.0, 4, np.inf, np.nan], dtype)
     with np.errstate(all="ignore"):
         expected = np.power(x.astype(np.float64), np.full(x.shape, exponent))  # by a number, 0.5 is NumPy's sqrt
-    for y in (np.array(exponent, dtype), np.full(x.shape, exponent, dtype)):
+    one = np.array(exponent, dtype)
+    for y in (one, np.full(x.shape, exponent, dtype), np.broadcast_to(one, x.shape), np.full((1, 1), exponent, dtype)):
         found = run_kernel("Pow", [x, y], {}, 15)[0]
+        assert found.shape == (1,) * (y.ndim - 1) + x.shape
+        found = found.reshape(x.shape)
         np.testing.assert_array_equal(found, expected.astype(dtype))
         numbers = ~np.isnan(expected)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+    other = np.float32 if dtype is np.float64 else np.float64
+    np.testing.assert_array_equal(run_kernel("Pow", [x, one.astype(other)], {}, 15)[0], expected.astype(dtype))
     assert np.array_equal(bind("Pow", {}, 15, 2)(x, np.array(exponent, dtype), out=x), expected.astype(dtype), True)
 
 

@@ -292,6 +292,32 @@ def test_other_element_types_are_rounded_once(dtype):
     assert tensor.numpy().tobytes() == exact.astype(dtype).tobytes()
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("splat", [False, True])
+def test_weights_that_would_lose_their_digits_are_left_alone(dtype, splat):
+    """A few small ones beside larger ones do not matter."""
+    kind = DType.from_numpy(np.dtype(dtype))
+    least = float(np.finfo(dtype).smallest_normal)
+    weights = np.full((2, 64, 1, 1), 0.37, dtype)
+    if not splat:
+        weights[1] = 0.8
+        weights[0, 3:5] = least * 3
+    too_small = [least / 1000] * 2 if splat else [least / 1000, 1]
+    for factors, folds in ((too_small, False), ([1, 1], True), ([least * 8] * 2, True)):
+        b = Builder(Graph())
+        x = b.graph.add_input(types.tensor(kind, (1, 64, 1, 1)), "x")
+        c = b.op("onnx::Conv", x, b.constant(Tensor.of(weights)), type=types.tensor(kind))
+        parameters = [np.array(factors), np.zeros(2), np.zeros(2), np.ones(2)]
+        constants = [b.constant(Tensor.of(v.astype(dtype))) for v in parameters]
+        attributes = {"epsilon": 0.0}
+        y = b.op("onnx::BatchNormalization", c, *constants, type=types.tensor(kind), attributes=attributes, name="y")
+        b.graph.set_outputs([y])
+        report = PassManager("conv-bn-fold").run(b.graph)
+        assert report.changed is folds, factors
+        if not folds:
+            assert f"too small for {np.dtype(dtype).name}" in report.refusals[0].reason
+
+
 def test_float16_weights_that_would_overflow_are_left_alone():
     b = Builder(Graph())
     half = DType.FLOAT16

@@ -109,6 +109,42 @@ def test_caches_that_nothing_is_appended_to_stay():
     np.testing.assert_array_equal(session.caches["past_1"], [[6, 6]])
 
 
+WINDOW = """
+graph(%x : Float(1, 2), %past_0 : Float({size}, 2), %past_1 : Float(p, 2), %full : Bool()):
+  %axis : Long(1) = prim::Constant[value=tensor([0])]()
+  %one : Long(1) = prim::Constant[value=tensor([1])]()
+  %end : Long(1) = prim::Constant[value=tensor([1000000])]()
+  {kept}
+  %present_0 : Float(*, 2) = onnx::Concat[axis=0](%kept, %x)
+  %present_1 : Float(*, 2) = onnx::Concat[axis=0](%past_1, %x)
+  return (%present_0, %present_1)
+"""
+CUT = "%kept : Float(*, 2) = onnx::Slice(%past_0, %one, %end, %axis)"
+CUT_IN_A_BRANCH = """%kept : Float(*, 2) = prim::If(%full)
+    block0():
+      %cut : Float(*, 2) = onnx::Slice(%past_0, %one, %end, %axis)
+      -> (%cut)
+    block1():
+      -> (%past_0)"""
+
+
+@pytest.mark.parametrize("size", ["3", "w"])
+@pytest.mark.parametrize("kept", [CUT, CUT_IN_A_BRANCH])
+def test_windows_that_slide_stay(size, kept):
+    model = irc.compile(parse_graph(WINDOW.format(size=size, kept=kept)))
+    session = irc.Session(model, {"past_0": "present_0", "past_1": "present_1"})
+    given = {"past_0": np.zeros((3, 2), np.float32), "past_1": np.zeros((0, 2), np.float32)}
+    for value in (1, 2):
+        session.run({"x": np.full((1, 2), value, np.float32), "full": np.array(True), **given})
+        given = {}
+    session.truncate(-1)
+    assert session.caches["past_0"][:, 0].tolist() == [0, 1, 2]
+    assert session.caches["past_1"][:, 0].tolist() == [1]
+    session.run({"x": np.full((1, 2), 3, np.float32), "full": np.array(True)})
+    assert session.caches["past_0"][:, 0].tolist() == [1, 2, 3]
+    assert session.caches["past_1"][:, 0].tolist() == [1, 3]
+
+
 def test_a_fork_of_a_session_that_went_back_goes_its_own_way():
     session = stepped(session_of(capacity=9), 1, 2, 3)
     session.truncate(2)

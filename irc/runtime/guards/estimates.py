@@ -212,7 +212,10 @@ def _whole_bases(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _take_along(node: Node, inputs: Sequence[Any]) -> int:
-    x, indices, axis = inputs
+    x, indices = inputs[:2]
+    axis = inputs[2] if len(inputs) > 2 else None
+    if axis is None:  # both are taken flat
+        return indices.size * x.itemsize
     rests = [(*a.shape[:axis], *a.shape[axis:][1:]) for a in (x, indices)]
     return math.prod(broadcast_shape(*rests)) * indices.shape[axis] * x.itemsize
 

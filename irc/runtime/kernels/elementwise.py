@@ -9,9 +9,9 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.numerics import negative
-from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two
+from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two, shapes_differ
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, c_order, chosen, is_half
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, c_order, chosen, is_half
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -102,15 +102,26 @@ _SIMPLE_POWERS: dict[float, Kernel] = {
 """Exponents that models use and that need no power function, which takes a hundred times as long."""
 
 
+def _as_wide(x: Array, y: Array) -> Array:
+    """``x`` in the shape of what it gives with ``y``."""
+    try:
+        return np.broadcast_to(x, broadcast_shape(x.shape, y.shape))
+    except ValueError as error:
+        raise shapes_differ(error, x, y) from None
+
+
 def power(x: Array, y: Array, out: Array | None = None) -> Array:
     """Power ``x ** y``, whose types may differ; the result has that of ``x``.
 
+    NumPy takes the square root for the power 0.5 if that is one number, which differs for -0 and -inf.
     Integers to integer powers are exact modulo 2^bits, and rounded towards zero
     for negative exponents. What mixes integers and floats is computed in float64.
     """
     if x.dtype == y.dtype and x.dtype.kind not in "iu":
-        simple = _SIMPLE_POWERS.get(y.item()) if y.size == 1 and y.ndim <= x.ndim else None
-        return _power(x, y, out) if simple is None else simple(x, out)
+        simple = _SIMPLE_POWERS.get(y.flat[0]) if y.size == 1 or (y.size and not any(y.strides)) else None
+        if simple is None:
+            return _power(x, y, out)
+        return simple(x if y.size == 1 and y.ndim <= x.ndim else _as_wide(x, y), out)
     if x.dtype.kind in "iu" and y.dtype.kind in "iu":
         wide = np.int64 if x.dtype.kind == "i" else np.uint64
         result = _power(x.astype(wide), np.maximum(y, 0).astype(wide)).astype(x.dtype)
@@ -118,7 +129,7 @@ def power(x: Array, y: Array, out: Array | None = None) -> Array:
             unit = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
             result = np.where(y < 0, unit, result).astype(x.dtype)
     else:
-        result = _power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+        result = power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
     return result if out is None else copy(result, out)
 
 

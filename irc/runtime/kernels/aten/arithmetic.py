@@ -372,7 +372,7 @@ table({"floordiv": _floor_of_quotient})
 
 def _power_python(result: Any) -> Kernel:
     """Of two integers, an integer or a float, as the result is declared; of others a float."""
-    floats = on_numbers(np.power)
+    floats = on_numbers(np.float_power)  # np.power takes the square root of -inf for its power
 
     def run(x: Any, y: Any) -> Any:
         if isinstance(x, complex) or isinstance(y, complex):
