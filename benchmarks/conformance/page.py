@@ -75,7 +75,8 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
 - Reshape to a computed shape, of a tensor that has no elements for two reasons, where one of the sizes given is 0 and
   would copy a size that is not: arithmetic on the result's shape (Shape, Size) says 0 in the default pipeline, which
   takes the size given for what was meant; the result itself is copied as the specification says. (Of a tensor that is
-  empty for one reason, no such Reshape can run.)
+  empty for one reason, no such Reshape can run.) Heads that share keys are taken for rows of one product likewise: of
+  no batch and no keys, that may have another shape, or be refused (IRC421).
 - Sizes of one name in the shapes of inputs, which differ: irc refuses them. ONNX Runtime does not look.
 - NaN among the elements: ReduceMax, ReduceMin, MaxPool, ArgMax, ArgMin and Hardmax find it, as NumPy does; of several
   in a window, MaxPool's indices name the last, as PyTorch's do. ONNX Runtime passes over it in some of them.
