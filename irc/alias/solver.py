@@ -236,6 +236,8 @@ class Solver(Recorder):
 
     def leads_to(self, element: Element, target: Element) -> bool:
         """Whether ``element`` denotes what ``target`` does, and will whatever that becomes; may say no nevertheless."""
+        if target == NOTHING:
+            return True
         facts = self.facts
         ways = facts.targets_of(facts.resolve(element))
         return len(ways) <= MOST_WAYS and any(target in facts.chain(way) for way in ways)

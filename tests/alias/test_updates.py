@@ -383,6 +383,34 @@ def test_what_took_the_place_of_a_branch_may_be_replaced_in_the_same_rewrite() -
     c.db.check()
 
 
+def test_branches_that_give_nothing_are_taken_in_a_rewrite() -> None:
+    c = Case("""
+graph(%x : Tensor, %c : bool):
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::relu(%x)
+  %maybe : Tensor? = prim::If(%c)
+    block0():
+      -> (%none)
+    block1():
+      -> (%a)
+  %l : Tensor?[] = prim::ListConstruct(%maybe)
+  %w : Tensor = aten::relu_(%a)
+  return (%l)
+""")
+    before = c.db.solves + c.db.regions
+    with c.db.rewrite():
+        _take_first(c, "maybe")
+        assert c.db.solves + c.db.regions == before
+        assert c.contain("l", "a")
+    assert not c.contain("l", "a")
+    c.db.check()
+    with c.db.rewrite():
+        c["none"].replace_all_uses_with(c["x"])
+        c.db.replace_value(c["none"], c["x"])
+    assert c.contain("l", "x")
+    c.db.check()
+
+
 def test_a_branch_taken_outside_of_a_rewrite_is_analysed_at_once() -> None:
     c = Case(BRANCHES)
     _take_first(c, "either")
