@@ -293,14 +293,18 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
 
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
-            start = frame[old]
+            start, more = frame[old], frame[new]
             counters: Counters = frame[0].counters
-            frame[out], stays = append(start, frame[new], axis)
-            if stays:
+            room, both = room_of(start), None  # as in `append`, without calls of it: 0.1 us less
+            if room is not None and room.axis == (axis if axis >= 0 else axis + start.ndim):
+                both = room.extend(start, more)
+            if both is not None:
                 counters.in_place += 1
             else:
+                both = moved(start, more, axis_in(axis, start.ndim))
                 counters.copies += 1
                 counters.copied_bytes += start.nbytes
+            frame[out] = both
             for s in dead:
                 frame[s] = None
 
