@@ -27,7 +27,7 @@ def dropout_at_inference(m: Match) -> Value | None:
         inference = bool(m.types.attr("is_test", 0))
     elif m.types.has(2):
         training = m.constant(2)
-        inference = training is not None and not training.scalar
+        inference = training is not None and training.numel == 1 and not training.scalar
     else:
         inference = True
     return m.input() if inference and m.can_share(m.input()) else None
@@ -73,7 +73,7 @@ def transpose_in_order(m: Match) -> Value | None:
     """A transposition that leaves all dimensions in their places."""
     perm, x = m.types.attr("perm"), m.input()
     rank = m.types.tensor(0).rank
-    in_order = perm == sorted(perm) if perm else rank is not None and rank <= 1
+    in_order = perm == list(range(len(perm))) if perm else rank is not None and rank <= 1
     return x if in_order and m.can_share(x) else None
 
 
@@ -85,7 +85,7 @@ def full_slice(m: Match) -> Value | None:
         steps = m.types.ints(4)
         if steps is None or any(step != 1 for step in steps):
             return None
-    return x if m.same_shape(x) and m.can_share(x) else None
+    return x if m.same_shape(x) and m.types.shape(0) and m.can_share(x) else None
 
 
 @rewrite("Pad")
@@ -93,7 +93,9 @@ def no_padding(m: Match) -> Value | None:
     """Padding by nothing."""
     x, c = m.input(), m.types
     pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.ints(1)
-    return x if pads is not None and not any(pads) and m.can_share(x) else None
+    axes_are_known = c.version < 18 or not c.has(3) or c.ints(3) is not None
+    is_checked = axes_are_known and c.shape(0) is not None  # by the shape rule, which counts the pads
+    return x if is_checked and pads is not None and not any(pads) and m.can_share(x) else None
 
 
 @rewrite("Split")

@@ -100,7 +100,7 @@ def transpose_of_transpose(m: Match) -> Value | None:
     perm, x = [first[p] for p in second], inner.inputs[0]
     if not m.can_share(x):
         return None
-    if perm == sorted(perm):
+    if perm == list(range(len(perm))):
         return x
     return m.new("onnx::Transpose", [x], m.output.type, {"perm": perm}, m.node.version)
 

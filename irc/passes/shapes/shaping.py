@@ -181,6 +181,8 @@ def tile(c: NodeTypes) -> Type:
 @shape_rule("ConstantOfShape")
 def constant_of_shape(c: NodeTypes) -> Type:
     given, target = c.attr("value"), c.dims(0)
+    if given is not None and given.numel != 1:
+        c.fail(f"value must have one element, not {given.numel}")
     dtype = DType.FLOAT if given is None else given.dtype
     if target is None:
         count = c.shape(0)

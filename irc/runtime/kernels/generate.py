@@ -48,6 +48,8 @@ def constant(node: Node) -> Kernel:
 @kernel("onnx::ConstantOfShape")
 def constant_of_shape(node: Node) -> Kernel:
     given = node.attributes.get("value")
+    if given is not None and given.numel != 1:
+        raise Error("IRC320", f"value must have one element, not {given.numel}")
     value: Array = np.zeros((), np.float32) if given is None else given.numpy().reshape(())
 
     def run(shape: Array) -> Array:

@@ -177,6 +177,8 @@ def unsqueeze_by_attribute(node: Node) -> Kernel:
 @kernel("onnx::Transpose")
 def transpose(node: Node) -> Kernel:
     perm: list[int] | None = node.attributes.get("perm")
+    if perm is not None and sorted(perm) != list(range(len(perm))):
+        raise Error("IRC320", f"perm {perm} is no permutation: each number from 0 on must be there once")
 
     def run(x: Array) -> Array:
         if perm is None:
