@@ -89,6 +89,24 @@ def test_large_weights_apart(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(tmp_path / "m.onnx", np.zeros(20, np.float32)), np.arange(20))
 
 
+@pytest.mark.parametrize("op", ["Reshape", "Expand", "Tile"])
+def test_shapes_stay_in_the_message_whatever_the_threshold(op: str, tmp_path: Path) -> None:
+    """ONNX Runtime reads them when it infers shapes, and then does not look into other files."""
+    sizes = {"Reshape": "[4, -1]", "Expand": "[3, 20]", "Tile": "[2]"}[op]
+    model = irc.compile(
+        parse_graph(
+            "graph(%x : Float(20)):\n"
+            f"  %s : Long({len(sizes.split())}) = prim::Constant[value=tensor({sizes})]()\n"
+            f"  %w : Float(20) = prim::Constant[value=tensor([{', '.join(map(str, range(20)))}])]()\n"
+            f"  %a : Float(20) = onnx::Add(%x, %w)\n  %y : Float(*) = onnx::{op}(%a, %s)\n  return (%y)\n"
+        )
+    )
+    irc.export(model, tmp_path / "m.onnx", external_threshold=1)
+    assert (tmp_path / "m.onnx.data").stat().st_size == 80
+    given = np.zeros(20, np.float32)
+    np.testing.assert_array_equal(run(tmp_path / "m.onnx", given), model.run({"x": given})["y"])
+
+
 def test_what_cannot_be_exported(module: Module, tmp_path: Path) -> None:
     with pytest.raises(irc.Error, match=r"IRC101: cannot export a str: give a compiled model"):
         irc.export("m.onnx", tmp_path / "m.onnx")  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.alias.facts import Element
 from irc.alias.locations import Kind, Location
-from irc.alias.sets import LocationSet, contains, members
+from irc.alias.region import holds
+from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.value import Value
 from irc.wording import printable
 
@@ -165,7 +166,9 @@ class _Names:
         """What the objects there hold directly; empty if that is nothing."""
         found = self._held.get(locations)
         if found is None:
-            held = {y: None for x in members(locations) for y in members(self._db.held_by(x))}
+            held: dict[Element, None] = {}
+            if self._db.facts.may_hold:  # each place is looked at, of which very many values may be any
+                held = {y: None for x in members(locations) for y in members(self._db.held_by(x))}
             found = self._held[locations] = self._text(held, ())
         return found
 
@@ -184,15 +187,19 @@ def _size(locations: LocationSet | dict[Element, None]) -> int:
 def _shared_values(db: Queries) -> list[Value]:
     """The values whose memory is not theirs alone, or holds something, or is written; in the graph's order."""
     values = db.values_in_order()
-    count: Counter[Element] = Counter()
-    for locations, times in Counter(map(db.location_set, values)).items():
-        for x in members(locations):
-            count[x] += times
-    return [
-        v
-        for v in values
-        if db.has_writers(v) or any(count[x] > 1 or members(db.held_by(x)) for x in members(db.location_set(v)))
-    ]
+    # Sets may be as many as values, each of as many locations: only their parts are looked at, not each location.
+    denoted = Counter(map(db.location_set, values))
+    seen: LocationSet = EMPTY
+    shared: LocationSet = EMPTY
+    for locations, times in denoted.items():
+        again = locations if times > 1 else db.difference(locations, db.difference(locations, seen))
+        shared, seen = db.union(shared, again), db.union(seen, locations)
+    return [v for v in values if db.has_writers(v) or intersects(shared, db.location_set(v)) or _holds_any(db, v)]
+
+
+def _holds_any(db: Queries, value: Value) -> bool:
+    """Whether objects that ``value`` may denote hold anything."""
+    return holds(value) and any(members(db.held_by(x)) for x in members(db.location_set(value)))
 
 
 def _key(location: Element) -> str:

@@ -94,6 +94,10 @@ class Places:
         """The locations of both."""
         return self._dag.sets.union(a, b)
 
+    def difference(self, a: LocationSet, b: LocationSet) -> LocationSet:
+        """The locations of ``a`` that are not in ``b``."""
+        return self._dag.sets.difference(a, b)
+
     def reach_set(self, values: Values) -> LocationSet:
         """What ``values`` may denote, and all that objects there hold."""
         if isinstance(values, Value):

@@ -58,7 +58,14 @@ class Growable:
     name: ClassVar[str] = "growable"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Look at every Concat once."""
+        """Look at every Concat, again after some have become appends: parts of these may be what others extend."""
+        changed = False
+        while self._extend(graph, ctx):
+            changed = True
+        return changed
+
+    def _extend(self, graph: Graph, ctx: PassContext) -> bool:
+        """Look at every Concat once; whether any has become an append."""
         nodes = _coming_back(graph, ctx)
         rewriter = ctx.rewriter(graph)
         writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []

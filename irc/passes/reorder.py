@@ -163,7 +163,7 @@ def _can_take(node: Node, value: Value) -> bool:
     The runtime writes over what is `overwritable`, in-place twins over their first operand.
     """
     count = overwritable(node) or (0 if twin_of(node) is None else 1)
-    if value not in node.inputs[:count]:
+    if value not in node.inputs[:count] or len(node.outputs) != 1:
         return False
     a, b = value.type, node.output.type
     return isinstance(a, TensorType) and isinstance(b, TensorType) and may_be_equal(a, b)

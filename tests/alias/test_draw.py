@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.alias.helpers import Case
 
 TEXT = """
@@ -45,6 +47,19 @@ def test_text_names_once_what_many_inputs_may_be() -> None:
     assert others[:2] == [f"%x{i} : Tensor  ->  all that %x0 may be  (written)" for i in (1, 2)]
     assert len(others) == 50
     assert written.endswith(" and 31 more")
+
+
+def test_text_of_tensors_asks_no_location_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many Ifs gives what the last gave, or a new tensor: values may be any of ever more locations."""
+    steps = "".join(
+        f"  %b{i} : Tensor = aten::relu(%x)\n  %v{i + 1} : Tensor = prim::If(%c)\n    block0():\n      -> (%b{i})\n"
+        f"    block1():\n      -> (%v{i})\n"
+        for i in range(300)
+    )
+    text = f"graph(%x : Tensor, %v0 : Tensor, %c : bool):\n{steps}  %w : Tensor = aten::relu_(%v300)\n  return (%w)\n"
+    db = Case(text).db
+    monkeypatch.setattr(type(db), "held_by", lambda self, location: pytest.fail("tensors hold nothing"))
+    assert str(db).count("%v") >= 300
 
 
 def test_networkx() -> None:

@@ -87,6 +87,20 @@ graph(%use : Bool(), %past : Float(1, *, 2), %x : Float(1, 1, 2)):
     assert kinds(transform(text, "growable"))[:2] == ["Identity", "append_"]
 
 
+def test_what_extends_a_part_of_an_append_is_found_in_the_same_run():
+    graph = parse_graph("""
+graph(%x : Float(n), %v : Float(2), %w : Float(2)):
+  %1 : Long(1) = prim::Constant[value=tensor([1])]()
+  %9 : Long(1) = prim::Constant[value=tensor([9])]()
+  %c : Float(*) = onnx::Concat[axis=0, since_version=13](%x, %v)
+  %s : Float(*) = onnx::Slice[since_version=13](%c, %1, %9)
+  %d : Float(*) = onnx::Concat[axis=0, since_version=13](%s, %w)
+  return (%c, %d)
+""")
+    PassManager("growable", ["verify-changed"]).run(graph)
+    assert [node.kind for node in graph.nodes].count("irc::append_") == 2
+
+
 def test_several_new_parts_are_put_together_first():
     before = """
 graph(%past : Float(*), %x : Float(1), %y : Float(2)):

@@ -422,6 +422,19 @@ def test_work_is_linear(readers: int, monkeypatch: pytest.MonkeyPatch):
     assert counts[1] <= 4.2 * counts[0]
 
 
+def test_nodes_of_several_results_take_no_memory():
+    graph = parse_graph("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=2]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = aten::split(%a, %z, %z)
+  %p : Tensor, %q : Tensor = aten::sin(%l)
+  %w : Tensor = aten::relu_(%q)
+  return (%p)
+""")
+    assert not PassManager("reorder").run(graph).changed
+
+
 def test_one_analysis_serves_the_whole_pass():
     stats = PassManager("reorder,in-place").run(parse_graph(SHAPE_AFTER_ADD)).stats
     assert stats["alias.built"] == 1

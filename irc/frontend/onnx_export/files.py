@@ -24,8 +24,8 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
     Args:
         module: any module whose operators are those of ONNX.
         path: where to.
-        external_threshold: weights of that many bytes or more go into the other file; None: all from 1 KB on, but only
-            if the model would be too large for one file.
+        external_threshold: weights of that many bytes or more go into the other file, but for strings and short vectors
+            of integers; None: all from 1 KB on, but only if the model would be too large for one file.
 
     Returns:
         How many bytes the files have together.

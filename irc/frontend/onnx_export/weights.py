@@ -70,8 +70,9 @@ class InFile(Weights):
 
     Args:
         location: the file's name in the model's folder.
-        threshold: smaller ones stay in the message, and so do strings, which ONNX keeps there. None: all from 1 KB on
-            go into the file if the message would be too large, and none otherwise.
+        threshold: smaller ones stay in the message, and so do strings, which ONNX keeps there, and vectors of up to
+            1 KB of integers. None: all from 1 KB on go into the file if the message would be too large, and none
+            otherwise.
     """
 
     def __init__(self, location: str, threshold: int | None) -> None:
@@ -142,7 +143,10 @@ class InFile(Weights):
 
 
 def _may_leave(given: _Given, threshold: int) -> bool:
-    return given.length >= max(1, threshold) and given.tensor.dtype is not DType.STRING
+    """Vectors of integers stay: they may be shapes or axes, which ONNX Runtime reads when it infers shapes."""
+    tensor = given.tensor
+    may_be_shape = tensor.dtype.is_integer and len(tensor.shape) <= 1 and given.length <= AUTOMATIC
+    return given.length >= max(1, threshold) and tensor.dtype is not DType.STRING and not may_be_shape
 
 
 def _total(given: Iterable[_Given]) -> int:
