@@ -60,8 +60,8 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   takes the second whenever that has votes. TreeEnsembleRegressor of several targets with base values: a target
   without votes has its base value; 0 in ONNX Runtime. The least and largest of no votes are 0 in both; not in
   onnx.reference.
-- Pooling with `ceil_mode` and a window larger than its input by a stride or more: irc refuses it, as PyTorch does, for
-  no output is left. ONNX Runtime gives an empty result, or refuses it.
+- Pooling with a window larger than its input (with `ceil_mode`, by a stride or more): irc refuses it, as PyTorch does,
+  for no output is left. ONNX Runtime gives an empty result, or refuses it.
 - Slice backwards with an end of `INT_MAX`: irc clamps it to the last element, as the specification says, so nothing is
   taken. ONNX Runtime goes on to the first.
 - TreeEnsembleClassifier, a class of which has no votes in a row: its score of 0 counts for irc, as for onnx.reference,
