@@ -1,4 +1,4 @@
-"""What comes with a model: what attributes of objects, and constant containers, hold before the first run."""
+"""The memory of what comes with a model: what its objects' attributes and its constant containers hold before a run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Attributes(Heap):
         return made
 
     def fill(self, made: Element, attribute: Any) -> None:
-        """The container at ``made`` holds, from the start, just what ``attribute`` does."""
+        """From the start, the container at ``made`` holds exactly the items of ``attribute``."""
         self.facts.constructed.add(made)
         items = cast("dict[Any, Any]", attribute).values() if isinstance(attribute, dict) else attribute
         for i, item in enumerate(cast("Iterable[Any]", items)):
@@ -81,7 +81,7 @@ class Attributes(Heap):
 
 
 def type_of(attribute: Any) -> Type:
-    """The type of what an object's attribute is."""
+    """The type of an object's attribute."""
     if isinstance(attribute, Tensor | Strided):
         return types.TENSOR
     if isinstance(attribute, Object):

@@ -57,7 +57,7 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
 
 
 def _sets(db: Queries, value: Value) -> tuple[LocationSet, LocationSet]:
-    """Where ``value``, and where it or what it holds, may be."""
+    """The locations that ``value`` may be at, and those plus the locations of what it holds."""
     return db.location_set(value), db.reach_set(value)
 
 
@@ -70,7 +70,7 @@ _NODE_QUERIES: tuple[tuple[str, Callable[[Queries, Node], bool]], ...] = (
 
 
 def _is_placed(value: Value) -> bool:
-    """Whether the value's node, and all nodes around it, are in a block (a parameter: its block's node)."""
+    """Whether ``value`` is defined in the graph: no node around it, nor its own, has been taken out."""
     block = outermost(value.block)
     return block is not None and block is block.graph.block
 
@@ -83,14 +83,14 @@ def _compare_rows(
     with_: list[list[LocationSet]],
     exact: bool,
 ) -> None:
-    """Compare which of some sets meet which of others, row by row: a row is the numbers of those that one set meets.
+    """Compare, for each set, which of the other sets it intersects: its row is their indices.
 
     Args:
-        name: of the query.
-        of: what each set is of.
-        sets: those of the two databases.
-        others: what each other set is of.
-        with_: those of the two databases.
+        name: the query.
+        of: a label for each set.
+        sets: the sets of the two databases.
+        others: a label for each other set.
+        with_: the other sets of the two databases.
         exact: whether more cautious answers count as wrong too.
     """
     table = SetTable()
@@ -103,7 +103,7 @@ def _compare_rows(
 
 
 def _rows(table: SetTable, sets: list[LocationSet], others: list[LocationSet]) -> list[LocationSet]:
-    """For each of ``sets``, the numbers of the others that it meets."""
+    """For each of ``sets``, the indices of the ``others`` that it intersects."""
     places: dict[int, list[int]] = {}
     for number, locations in enumerate(others):
         for x in members(locations):

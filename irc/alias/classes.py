@@ -1,4 +1,4 @@
-"""Disjoint classes of values: those of different classes share nothing, whatever they hold."""
+"""Disjoint memory classes: values of different classes share no memory, whatever they hold."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ FOREIGN = 0
 
 
 class MemoryClasses:
-    """The classes of the values of graphs, as far as somebody who overwrites memory must know.
+    """The memory classes of the values of several graphs, as precise as is needed before memory is overwritten.
 
     An `AliasDb` tells locations apart; here they are joined, so that the memory of a value is counted once, however
     many views of it, containers around it and paths to it there are. Joining loses precision, never soundness.
 
     Args:
-        kinds: the kinds of memory that are told apart, where unknown code cannot know it; all else is `FOREIGN`.
+        kinds: the kinds of memory that get classes of their own while unknown code cannot know it; all other memory
+            is `FOREIGN`.
     """
 
     def __init__(self, kinds: Container[Kind]) -> None:
@@ -33,7 +34,7 @@ class MemoryClasses:
         self._classes: dict[Value, int] = {}
 
     def add(self, db: AliasDb) -> None:
-        """Enter the values of a graph by its analysis, which must not change afterwards; it is not kept."""
+        """Add the values of the graph that ``db`` analyses, which must not change afterwards; ``db`` is not kept."""
         values = db.values_in_order()
         places = _Places(self._joined, self._kinds, db, values)
         self._classes.update((value, places.class_of(db.reach_set(value))) for value in values)
@@ -43,7 +44,7 @@ class MemoryClasses:
         return self._joined.of(self._classes.get(value, FOREIGN))
 
     def join(self, a: Value, b: Value) -> None:
-        """Tell that ``a`` and ``b``, values of two graphs, are one."""
+        """Record that ``a`` and ``b``, values of two graphs, are the same value."""
         self._joined.join(self._classes.get(a, FOREIGN), self._classes.get(b, FOREIGN))
 
     def values(self) -> Iterable[Value]:
@@ -52,7 +53,7 @@ class MemoryClasses:
 
 
 class _Places:
-    """Joins the locations that one database tells apart, where values of its graph may be at several."""
+    """Joins the locations of one database that a single value of its graph may be at."""
 
     def __init__(self, joined: _Joined, kinds: Container[Kind], db: AliasDb, values: Iterable[Value]) -> None:
         self._joined = joined
@@ -64,7 +65,7 @@ class _Places:
         self._by_location = dict.fromkeys(members(db.reach_set(crowds)), FOREIGN)
 
     def class_of(self, reach: LocationSet) -> int:
-        """The class of what may be at any of these locations."""
+        """The class of a value that may be at any of the locations in ``reach``."""
         found = self._by_set.get(reach)
         if found is None:
             found = FOREIGN if isinstance(reach, BigSet) else self._joined.new()
@@ -82,7 +83,7 @@ class _Places:
 
 
 class _Joined:
-    """Classes by number. They grow together, none is ever split. `of` takes the logarithm of their number."""
+    """Union-find over class numbers: classes are joined, never split. `of` takes logarithmic time."""
 
     __slots__ = ("_parents",)
 
@@ -90,12 +91,12 @@ class _Joined:
         self._parents: list[int] = []
 
     def new(self) -> int:
-        """A class of its own; the first is 0."""
+        """A new class of its own; the first is 0."""
         self._parents.append(len(self._parents))
         return len(self._parents) - 1
 
     def of(self, number: int) -> int:
-        """The class that ``number``, a class or what was one, is part of: the smallest number in it."""
+        """The class that ``number`` now belongs to: the smallest number joined with it."""
         parents = self._parents
         while parents[number] != number:
             parents[number] = number = parents[parents[number]]

@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 
 def components(roots: Iterable[_T], below: Callable[[_T], Iterable[_T]]) -> Iterator[list[_T]]:
-    """What ``roots`` lead to, things that lead to each other together, those that others lead to first.
+    """The strongly connected components of what ``roots`` lead to; a component comes after those that it leads to.
 
     Tarjan, "Depth-first search and linear graph algorithms", 1972; iterative.
     """

@@ -1,10 +1,10 @@
-"""The facts of a function without the elements that denote just what others do.
+"""Condensing the facts of a function: elements that denote the same are merged.
 
-Elements that lead to each other denote the same, and so do those that point to
-the same others and are loaded from the same; one that points to a single other
-and to nothing else denotes what that does. Chains of calls consist of little
-but these: without them, a summary says how memory is passed on, not through
-how many hands.
+Elements that lead to each other denote the same, and so do elements that point
+to the same others and are loaded from the same. An element that points to a
+single other one, and to nothing else, denotes what that one does. Chains of
+calls consist almost entirely of such elements; without them, a summary says
+which memory is passed on, but not through how many calls.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from irc.ir.types import TensorType
 class Condensed:
     """What the elements of ``facts`` point to, with one element for all that denote the same.
 
-    Of what facts name (locations, contents, unknown memory) only tensors are
-    merged, those that nothing tells apart: whatever leads to one leads to all.
+    Of the elements that the facts name (locations, contents, unknown memory), only
+    tensors that nothing tells apart are merged: whatever leads to one leads to all.
 
     Args:
         facts: recorded, and not solved.
         growing: elements that callers will let denote more.
         used: elements that callers refer to.
-        written: elements that they write.
+        written: elements that the function writes.
 
     Attributes:
         same: element -> the one that stands for it.
-        targets: each of these -> those that it points to.
+        targets: each element that stands for itself or others -> the elements that it points to.
     """
 
     def __init__(self, facts: Facts, growing: set[Element], used: set[Element], written: set[Element]) -> None:
@@ -83,7 +83,7 @@ class Condensed:
         self.targets.update((e, self._outside([e], e)) for e in self._named)
 
     def _in_order(self) -> Iterator[list[Element]]:
-        """Elements that lead to each other together, after those that they lead to and what they are loaded from."""
+        """Groups of elements that lead to each other, each after the elements that it leads to and is loaded from."""
         same, below, loads, named = self.same.__getitem__, self._facts.targets_of, self._loads, self._named
 
         def before(e: Element) -> Iterable[Element]:
@@ -102,18 +102,18 @@ class Condensed:
         return e in facts.sites or e in facts.content_type or e in facts.unknown_of or e in (ESCAPED, OUTSIDE)
 
     def _loads_of(self, cycle: list[Element]) -> frozenset[Hashable]:
-        """What is loaded into the elements of a cycle, whichever it is."""
+        """The loads into any element of ``cycle``."""
         same, loads = self.same, self._loads
         return frozenset([(same[x.base], x.field, x.type) for e in cycle if e in loads for x in loads[e]])
 
     def _outside(self, cycle: list[Element], first: Element) -> list[Element]:
-        """What the elements of a cycle, for which ``first`` stands, point to but themselves."""
+        """What the elements of a cycle point to outside of it; ``first`` is the element that stands for the cycle."""
         targets = dict.fromkeys(self.same[t] for e in cycle for t in self._facts.targets_of(e))
         targets.pop(first, None)
         return list(targets)
 
     def _splice(self, kept: set[Element]) -> None:
-        """Leave out elements that nothing but one other points to: that points to what they do."""
+        """Leave out each element that only one other points to; that one then points to its targets."""
         keep = {self.same[e] for e in kept}
         counts = Counter(t for targets in self.targets.values() for t in targets)
         spliced = {e for e in self.targets if counts[e] == 1 and e not in keep and e not in self._named}

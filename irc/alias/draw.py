@@ -73,7 +73,7 @@ def drawing(db: Queries) -> Drawing:
 
 
 def to_text(db: Queries) -> str:
-    """One line a value: what it denotes and holds, and whether that is written; then who writes what, and the rest."""
+    """Values: what each denotes and holds, and whether that is written; then the writes of nodes; then all other values."""
     lines: list[str] = []
     shared = _shared_values(db)
     names = _Names(db)
@@ -129,7 +129,7 @@ def to_networkx(db: Queries) -> nx.MultiDiGraph[Any]:
 
 
 class _Names:
-    """What sets of locations are called: of large ones only the first locations, each set once."""
+    """Texts for sets of locations, each made once; only the first locations of a large set are named."""
 
     def __init__(self, db: Queries) -> None:
         self._db = db
@@ -145,7 +145,7 @@ class _Names:
         self._inputs: dict[tuple[Element, ...], list[Value]] = {}
 
     def of(self, locations: LocationSet) -> str:
-        """The locations, and the inputs that may be unknown ones of them."""
+        """The names of ``locations`` and of the inputs that may be at the unknown ones among them."""
         found = self._texts.get(locations)
         if found is None:
             wild = tuple(x for x in self._given if contains(locations, x))
@@ -158,12 +158,12 @@ class _Names:
         return found
 
     def are_cut(self, locations: LocationSet) -> bool:
-        """Whether there are more than ``of`` names."""
+        """Whether there are more locations and inputs than the text of ``of`` names."""
         self.of(locations)
         return locations in self._cut
 
     def held(self, locations: LocationSet) -> str:
-        """What the objects there hold directly; empty if that is nothing."""
+        """What the objects at ``locations`` hold directly; empty if they hold nothing."""
         found = self._held.get(locations)
         if found is None:
             held: dict[Element, None] = {}
@@ -185,7 +185,7 @@ def _size(locations: LocationSet | dict[Element, None]) -> int:
 
 
 def _shared_values(db: Queries) -> list[Value]:
-    """The values whose memory is not theirs alone, or holds something, or is written; in the graph's order."""
+    """The values that share, hold or have written memory, in the graph's order."""
     values = db.values_in_order()
     # Sets may be as many as values, each of as many locations: only their parts are looked at, not each location.
     denoted = Counter(map(db.location_set, values))

@@ -26,14 +26,14 @@ class Fact(NamedTuple):
     """One step: ``subject`` may be ``object``, because of ``node``.
 
     Attributes:
-        subject: what is spoken of: a value, what a container holds, unknown memory.
-        object: what it may be.
+        subject: a value, what a container holds, or unknown memory.
+        object: what ``subject`` may be.
         node: the node that makes it so, if one does.
-        case: for what PyTorch's analysis misses, the number of the case in
-            ``docs/alias-analysis.md``: 1 back edges of loops, 2 loops without a
-            trip, 3 what containers hold, 4 unknown types that overlap, 5 results
-            that share although its schema calls them fresh, 7 what becomes known
-            outside as a union; else 0.
+        case: the number of the case in ``docs/alias-analysis.md`` if PyTorch's
+            analysis misses this fact, else 0: 1 back edges of loops, 2 loops without
+            a trip, 3 what containers hold, 4 unknown types that overlap, 5 results
+            that share memory although their schema calls them fresh, 7 what becomes
+            known outside as a union.
     """
 
     subject: str
@@ -64,7 +64,7 @@ class Meeting(NamedTuple):
 
 
 def meeting(db: Queries, a: Value, b: Value) -> Meeting | None:
-    """Where ``a`` and ``b`` meet, in as few steps as possible; None if they never do."""
+    """The nearest location that both ``a`` and ``b`` may be at or hold, and the facts that lead there, if there is one."""
     path = _Paths(db)
     for reach in (db.location_set, db.reach_set):
         common = _common(reach(a), reach(b))
@@ -170,9 +170,9 @@ class _Paths:
         return Fact(self._name(x), self._name(y), node, case)
 
     def _case_of_escape(self, location: Element) -> int:
-        """The case if ``location`` became known outside as something of a type that is no more than one of several.
+        """The case if ``location`` escaped as a value of another type than its own (4) or of a union (7); else 0.
 
-        PyTorch then lets unknown values of that type be it, but not those of its own.
+        PyTorch then lets unknown values of that type be at ``location``, but not unknown values of its own type.
         """
         if location not in self.escaped:
             return 0
@@ -192,7 +192,7 @@ class _Paths:
         return self._search(f.ESCAPED, inside=False)
 
     def _is_other(self, type: Type, location: Element) -> bool:
-        """Whether what is known to be of ``type`` is something more special at ``location``, or something else."""
+        """Whether ``type`` has no atom in common with the type of the object at ``location``."""
         return set(atoms(type)).isdisjoint(atoms(self.raw.type_of(location)))
 
     def _maker(self, location: Element) -> Node | None:
@@ -201,7 +201,7 @@ class _Paths:
         return key.node if isinstance(key, Value) else None
 
     def _storing(self, value: Value | None) -> Node | None:
-        """The node that stored ``value``, as far as its uses tell."""
+        """The node that stored ``value``, if one of its users is such a node."""
         if value is None:
             return None
         users = [user for user in value.users if not user.is_return]
@@ -222,6 +222,6 @@ def _case(subject: Value, node: Node | None, target: Value | None) -> int:
 
 
 def _is_missed(node: Node) -> bool:
-    """Whether PyTorch's schema calls results fresh that share."""
+    """Whether PyTorch's schema of ``node`` wrongly calls results fresh that share memory."""
     row = resolve(node)
     return row is not None and is_missed(row.name, row.overload)

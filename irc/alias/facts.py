@@ -40,9 +40,9 @@ WORLD: Element = 4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inside:
-    """The call that made a location: where that is, and the call inside of it, if there is one, that did.
+    """The call that made a location: where the call is, and the call inside of it, if any, that did.
 
-    Chains of calls share their ends: each adds one of these, however long it is.
+    Chains of calls share their ends, so each call adds one of these, however long the chain.
     """
 
     step: str
@@ -50,7 +50,7 @@ class Inside:
 
 
 class Site(NamedTuple):
-    """What a location is, where the value it was made for does not say it all."""
+    """The description of a location for which the value that it was made for is not enough."""
 
     kind: Kind
     key: Value | str | None
@@ -59,7 +59,7 @@ class Site(NamedTuple):
     inside: Inside | None = None
 
     def location(self) -> Location:
-        """It as queries report it."""
+        """This site as queries report it."""
         steps: list[str] = []
         inside = self.inside
         while inside is not None:
@@ -69,7 +69,7 @@ class Site(NamedTuple):
 
 
 class Load(NamedTuple):
-    """``target`` may denote what field ``field`` of what ``base`` denotes holds, as far as it is of type ``type``."""
+    """``target`` may denote what the objects that ``base`` denotes hold in ``field``, if that is of type ``type``."""
 
     base: Element
     field: Field
@@ -210,7 +210,7 @@ class Facts:
         return element
 
     def point(self, source: Element, target: Element) -> bool:
-        """Let ``source`` point to ``target`` too; whether that is new, as far as can be told cheaply."""
+        """Let ``source`` point to ``target`` too; False if it is seen to do so already: long lists are searched in part."""
         have = self.targets[source]
         if source == target or have == target:
             return False
@@ -227,7 +227,7 @@ class Facts:
         return True
 
     def redirect(self, old: Element, new: Element) -> None:
-        """Let whatever points to ``old`` point to ``new`` instead; but what ``new`` was copied from it keeps."""
+        """Let whatever points to ``old``, except ``new`` itself, point to ``new`` instead."""
         sources = self.sources_of(old)
         index = self.pointed_from
         assert index is not None, "sources_of has made it"
@@ -243,8 +243,8 @@ class Facts:
         """Let whatever points to the memory of ``value`` point to ``new``, which does not lead there.
 
         The element of ``value``, a location that points to nothing, becomes one
-        that stands for ``new``, and ``value`` gets another: what points to it,
-        and be that among thousands, need not be touched.
+        that stands for ``new``, and ``value`` gets a new element. So the elements
+        that point to the old one, possibly thousands, need not be changed.
         """
         old = self.elements[value]
         self.targets[old] = new
@@ -253,7 +253,7 @@ class Facts:
         self.elements[value] = self.location(self.sites.pop(old))
 
     def targets_of(self, element: Element) -> list[Element]:
-        """What ``element`` points to, itself not included."""
+        """What ``element`` points to, not including ``element`` itself."""
         have = self.targets[element]
         return [] if have is None else [have] if isinstance(have, int) else have
 
@@ -276,7 +276,7 @@ class Facts:
         return found
 
     def release(self, element: Element) -> bool:
-        """The value of ``element`` is gone; whether the element goes with it, since nothing else led to it."""
+        """The value of ``element`` is gone: drop the element if nothing leads to it. Returns whether it was dropped."""
         have = self.targets[element]
         if self.pointed_from is None or isinstance(have, list) or self.sources_of(element):
             return False  # to make the index for this alone would cost more than the element
@@ -290,21 +290,21 @@ class Facts:
         return True
 
     def resolve(self, element: Element) -> Element:
-        """Where a chain of elements that stand for just one other ends."""
+        """The end of the chain from ``element`` through elements that stand for just one other."""
         targets = self.targets
         while isinstance(have := targets[element], int):
             element = have
         return element
 
     def chain(self, element: Element) -> Iterator[Element]:
-        """``element``, and while that stands for just one other, that."""
+        """``element``, then the element that it stands for, and so on to the end of the chain."""
         have: Element | list[Element] | None = element
         while isinstance(have, int):
             yield have
             have = self.targets[have]
 
     def resolve_alike(self, a: Element, b: Element) -> bool:
-        """Whether two such chains end in the same. They are followed at once: where they meet may be near."""
+        """Whether the chains of ``a`` and ``b`` meet. Both are followed in step, as they may meet early."""
         ways: list[tuple[set[Element], Element | None]] = [(set(), a), (set(), b)]
         while any(at is not None for _, at in ways):
             for i, (passed, at) in enumerate(ways):
@@ -328,7 +328,7 @@ class Facts:
         return site
 
     def disown(self, value: Value) -> None:
-        """``value`` is no longer known; memory made for it, to which others may point, keeps its name."""
+        """Forget ``value``; memory made for it, which other elements may point to, keeps its name."""
         element = self.elements.pop(value, None)
         if element is not None and self.sites.get(element) is value:
             self.sites[element] = Site(self.site(element).kind, value.name, value.type)
@@ -340,5 +340,5 @@ class Facts:
         return self.sites[location].type
 
     def has_fields(self, location: Element) -> bool:
-        """Whether what the object there holds is told apart by position or name."""
+        """Whether the object at ``location`` has separate contents for each position or name."""
         return isinstance(self.type_of(location), TupleType | ClassType)

@@ -82,9 +82,10 @@ class Heap(ABC):
             self.point(held, source)
 
     def _is_location(self, base: Element) -> bool:
-        """Whether ``base`` is one known location, which may be unknown memory besides.
+        """Whether ``base`` is one known location, or that and unknown memory.
 
-        That has escaped: what it holds and what unknown memory does is one. So it does not matter what came first.
+        In the second case the location has escaped, so it holds the same as unknown memory: the order in which the two
+        became known does not matter.
         """
         facts = self.facts
         targets = facts.targets[base]
@@ -100,8 +101,8 @@ class Heap(ABC):
     def content(self, location: Element, field: Field, type: Type) -> Element:
         """The element of what a field of the object at ``location`` holds; NOTHING if it holds nothing with memory.
 
-        ``type`` is the type of the field; it matters only for attributes of
-        objects, whose location does not tell.
+        ``type`` is the type of the field. It matters only for attributes of objects:
+        elsewhere the type of the object at ``location`` determines it.
         """
         facts = self.facts
         if not may_hold(facts.type_of(location)):
@@ -121,7 +122,7 @@ class Heap(ABC):
         return found
 
     def _widen(self, location: Element, element: Element, type: Type) -> None:
-        """An attribute, whose content is ``element``, is used as of another type too."""
+        """Note that an attribute, whose content is ``element``, is also used as a ``type``."""
         facts = self.facts
         before = facts.content_type[element]
         facts.content_type[element] = UnionType(tuple(dict.fromkeys((*parts(before), *parts(type)))))
@@ -149,7 +150,7 @@ class Heap(ABC):
         return element
 
     def _all_fields(self, location: Element, owner: Type, fields: dict[Field, Element]) -> Element:
-        """The element of all that an object with fields holds. It follows fields that are named later."""
+        """The element of all that an object with fields holds. Fields that are named later are added to it."""
         facts = self.facts
         element = fields[None] = facts.new()
         facts.content_type[element] = types.ANY
@@ -251,14 +252,14 @@ _INTERFACE = object()
 
 
 def _head(atom: Type) -> object:
-    """What atoms must have in common to overlap, but for Any and interfaces: a constructor, or the name of a class."""
+    """What two atoms must share to overlap, Any and interfaces apart: a constructor, or the name of a class."""
     if isinstance(atom, ClassType):
         return _INTERFACE if atom.is_interface else atom.name
     return atom if atom == types.ANY else atom.__class__
 
 
 def _comparable(head: object, heads: Iterable[object]) -> Iterable[object]:
-    """Those of ``heads`` whose atoms may overlap one with ``head``."""
+    """Those of ``heads`` whose atoms may overlap an atom with ``head``."""
     if head == types.ANY:
         return heads
     if head is _INTERFACE:
@@ -270,14 +271,14 @@ def _comparable(head: object, heads: Iterable[object]) -> Iterable[object]:
 
 @lru_cache(maxsize=REMEMBERED)
 def _held(type: Type) -> Type:
-    """The one type of all that an object of ``type`` may hold, as far as it has memory; Any if there are several."""
+    """The single type of all that has memory in an object of ``type``; Any if there are several, or none."""
     held = dict.fromkeys(t for atom in atoms(type) for t in content_types(atom) if has_memory(t))
     return next(iter(held)) if len(held) == 1 else types.ANY
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _part(atom: Type, field: Field, type: Type) -> Type:
-    """The type of a field of an unknown object, as far as its own type tells; ``type`` where it does not."""
+    """The type of a field of an unknown object of type ``atom``; for an attribute, ``type``."""
     if isinstance(field, str):
         return type
     held = content_types(atom)

@@ -1,6 +1,6 @@
-"""What values may denote, and who writes that, found by going along the facts instead of by sets of locations.
+"""What values may denote, and which nodes write it, found by walking the facts instead of by sets of locations.
 
-Each element is come to once, however many lead there: where n values may
+Each element is visited once, however many lead there: where n values may
 denote n locations each, all of them together take n steps, not n².
 """
 
@@ -22,11 +22,11 @@ _LOCAL = frozenset([Kind.TEMPORARY, Kind.RANDOM])
 
 
 class Descent:
-    """The way from values down to locations.
+    """Walks the facts from values down to locations.
 
     Args:
-        solver: knows the facts.
-        contained: whether it goes on to what objects hold.
+        solver: has the facts.
+        contained: whether the walk goes on to what objects hold.
     """
 
     def __init__(self, solver: Solver, contained: bool) -> None:
@@ -35,7 +35,7 @@ class Descent:
         self._seen: set[Element] = set()
 
     def locations(self, value: Value) -> Iterator[Element]:
-        """The locations that ``value`` leads to, but for those that it has come to before."""
+        """The locations that ``value`` leads to and that earlier calls have not returned."""
         solver, seen = self._solver, self._seen
         facts = solver.facts
         pending = [solver.element(value)]
@@ -52,7 +52,7 @@ class Descent:
 
 
 class LiveMemory:
-    """The locations that matter. Each answer is of nodes that write some of these and were not named before."""
+    """The locations that matter. Each answer names nodes that write some of them and that no earlier answer named."""
 
     def __init__(self, solver: Solver) -> None:
         self._solver = solver
@@ -61,7 +61,7 @@ class LiveMemory:
         """These may denote something that matters."""
 
     def foreign(self) -> Iterator[Node]:
-        """What is seen outside of the graph matters."""
+        """Memory that is seen outside of the graph matters."""
         facts = self._solver.facts
         return self._rise([x for x in facts.sites if facts.site(x).kind not in _LOCAL])
 

@@ -1,4 +1,4 @@
-"""Moving nodes within a block where nothing can tell the difference.
+"""Moving nodes within a block where it makes no observable difference.
 
 A node may move past another if neither needs the other's results, neither
 reads or writes memory that the other writes, and neither acts on the world.
@@ -119,7 +119,7 @@ class Move:
             at = other
 
     def _is_one(self) -> bool:
-        """Whether node and point, or points, are where a move may begin and end."""
+        """Whether the node, the point and the last node are in one block and in the required order."""
         node, point, last = self._node, self._point, self._last
         if node.block is None or node.block is not point.block or node.is_return:
             return False
@@ -128,7 +128,7 @@ class Move:
         return last is point or (node.block is last.block and node.is_before(point) and point.is_before(last))
 
     def _is_there(self) -> bool:
-        """Whether nothing need move."""
+        """Whether nothing has to move."""
         return self._node is self._point or (self._before and self._node.next is self._point)
 
     def _find_plan(self) -> list[Node] | None:
@@ -149,7 +149,7 @@ class Move:
 
     @cached_property
     def _goal(self) -> list[Node]:
-        """The nodes from the point to the last of those that count as one."""
+        """The nodes from ``point`` to ``last``."""
         found = [self._point]
         while found[-1] is not self._last:
             after = found[-1].next
@@ -162,7 +162,7 @@ class Move:
         return (node.next if self._forward else node.prev) or self._point
 
     def _by_looking(self) -> list[Node]:
-        """The plan from looking at the nodes between, up to one that must move and cannot; empty if there is none."""
+        """The plan found by examining each node on the way; empty if a node that must move cannot."""
         goal = self._goal
         memory_of_goal, memory_of_moving = Footprint(self._db, goal), Footprint(self._db)
         moving: list[Node] = []
@@ -184,9 +184,9 @@ class Move:
         return moving
 
     def _by_values(self) -> list[Node] | None:
-        """The plan from following values alone, whatever the distance; empty if there is none.
+        """The plan found by following values alone, at any distance; empty if there is none.
 
-        None if memory is involved that is written on the way, so that one has to look at the nodes between.
+        None if the nodes use memory that is written on the way: then the nodes between must be examined.
         """
         db, sign = self._db, self._sign
         moving: list[Node] = []
@@ -214,9 +214,9 @@ class Move:
         return moving
 
     def _is_linked(self) -> bool:
-        """Whether the goal is linked, by values alone, to what must pass it: looked for from there, among some nodes.
+        """Whether, by values alone, the goal is linked to the node: a bounded search that starts at the goal.
 
-        What all layers of a deep model use is used in the layer before, too.
+        In a deep model, what all layers use is also used in the layer right before the goal.
         """
         sign = -self._sign
         pending = sorted((sign * member.order, member) for member in self._goal)
@@ -235,5 +235,5 @@ class Move:
         return False
 
     def _has_many_users(self) -> bool:
-        """Whether a look at all users of the node, which are on the way to the point, is one at very many."""
+        """Whether the node moves forward and has too many users to look at each of them."""
         return self._forward and sum([value.user_count for value in self._node.outputs]) > _FAR

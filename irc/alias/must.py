@@ -42,13 +42,13 @@ def must_alias(a: Value, b: Value) -> bool:
 
 
 def _memory(value: Value) -> object:
-    """What identifies the memory of a value that is no view: all constants of one weight are one."""
+    """A key for the memory of a value that is no view: the name of its weight if it is a constant, else the value."""
     tensor = constant_value(value)
     return tensor.name if isinstance(tensor, Tensor) and tensor.name else value
 
 
 def _source(value: Value) -> tuple[Value, bool] | None:
-    """The value that ``value`` certainly shares with, and whether it covers the whole of that."""
+    """The value whose memory ``value`` certainly shares, and whether it covers all of that; None if there is none."""
     node = value.node
     if node is None:
         return None

@@ -1,4 +1,4 @@
-"""Which nodes of a block must stay in order because of memory, in no more pairs than nodes and what they touch."""
+"""Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from irc.ir.node import Node
 
 _MOST = 16
-"""If more than so many are waited for, others wait for the first that has waited for all of these."""
+"""Once more nodes than this are waited for, the first node that waited for all of them stands in for them."""
 
 
 def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
-    """For each node of a block the positions of earlier ones that must come before it.
+    """For each node of a block, the positions of earlier nodes that must run before it.
 
-    Whoever writes waits for who wrote or read the same before; whoever reads, for who wrote it; all others for who acts
-    on the world, and who does, for all. Those that these wait for in turn may be missing, or it would be quadratic.
+    A node that writes memory waits for those that wrote or read it before; a node that reads memory waits for those
+    that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it.
+    Positions that others imply may be missing; otherwise their number would be quadratic.
 
     Args:
         db: the analysis of the graph.
@@ -50,13 +51,13 @@ def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
 
 
 class _Memory:
-    """Who has read and written which memory.
+    """The nodes that have read and written each location so far.
 
-    Small sets are looked at place by place. What is in a large one, such as all that a list of thousands may hold, is
-    not listed for each who reads it: there, it is taken to meet all that meets any large set.
+    Small sets are handled location by location. A large set, such as all that a list of thousands may hold, is not
+    listed for each node that reads it: it is taken to meet every set that meets any large set.
 
     Args:
-        shared: all that is in large sets.
+        shared: the union of all large sets.
     """
 
     def __init__(self, shared: LocationSet) -> None:
@@ -66,7 +67,7 @@ class _Memory:
         self._crowds = {(large, writes): _Crowd() for large in (False, True) for writes in (False, True)}
 
     def access(self, places: LocationSet, writes: bool, position: int, waits: set[int]) -> None:
-        """The node at ``position`` reads or writes ``places``; what it waits for goes into ``waits``."""
+        """The node at ``position`` reads or writes ``places``; add the positions it must wait for to ``waits``."""
         large = isinstance(places, BigSet)
         if intersects(places, self._shared):
             for (other_large, other_writes), crowd in self._crowds.items():
@@ -84,7 +85,7 @@ class _Memory:
 
 
 class _Crowd:
-    """Nodes that others wait for."""
+    """Positions of nodes that later nodes wait for."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []

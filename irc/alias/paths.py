@@ -55,14 +55,14 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
 
 
 def outermost(block: Block | None) -> Block | None:
-    """The block that ``block`` is, or is nested in, that no node is around: of what stands in a graph, the graph's."""
+    """The outermost block around ``block``, or ``block`` itself: for nodes and values of a graph, the graph's block."""
     while block is not None and block.node is not None:
         block = block.node.block
     return block
 
 
 def _common_block(a: Node, b: Node) -> Block | None:
-    """The innermost block that both are in, directly or not; None if they are of different graphs."""
+    """The innermost block that contains both nodes, directly or not; None if they are of different graphs."""
     blocks: set[Block] = set()
     node: Node | None = a
     while node is not None and node.block is not None:
@@ -77,7 +77,7 @@ def _common_block(a: Node, b: Node) -> Block | None:
 
 
 def _outermost_loop(block: Block) -> Block | None:
-    """The outermost block of a loop that ``block`` is, or is in."""
+    """The outermost block of a loop that contains ``block`` or is ``block``."""
     found: Block | None = None
     walk: Block | None = block
     while walk is not None and walk.node is not None:
@@ -97,7 +97,7 @@ _READ_AT_ENTRY = frozenset({IF, PRIM_LOOP, ONNX_LOOP})
 
 
 class LastUses:
-    """Where values are used last, kept as they are asked about. Whoever changes the graph says so (``replaced``)."""
+    """The last uses of values, kept once found. Whatever changes the graph must call ``replaced``."""
 
     def __init__(self) -> None:
         self._last: dict[Value, dict[Block, Node]] = {}
@@ -106,9 +106,9 @@ class LastUses:
     def may_be_used_after(self, value: Value, node: Node) -> bool:
         """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
 
-        A use that only follows after ``value`` is defined anew, on a later trip of
-        a loop that its definition is in, does not count; nor do uses by ``node``
-        itself, unless it runs again before.
+        These do not count: a use after ``value`` is defined anew, on a later trip of
+        the loop that contains its definition; a use by ``node`` itself, unless it runs
+        again before that.
         """
         home = value.block
         way = _way_up(node, home)
@@ -129,9 +129,9 @@ class LastUses:
         return False
 
     def is_over(self, value: Value, node: Node) -> bool:
-        """Whether ``value``, which comes before ``node`` in the graph, is used neither by what comes behind nor inside.
+        """Whether ``value``, which comes before ``node``, is used neither inside ``node`` nor by any later node.
 
-        Then it is used after none of these, on whatever path.
+        Then no path leads from these nodes, or from ``node``, to a use of it.
         """
         home = value.block
         at = None if home is None else node.ancestor_in(home)
@@ -159,7 +159,7 @@ class LastUses:
 
 
 def _way_up(node: Node, home: Block | None) -> list[Node]:
-    """``node``, what it is nested in, and so on up to the one that stands in ``home``; empty if none does."""
+    """``node`` and the nodes around it, from the inside out, up to the one in ``home``; empty if ``home`` has none."""
     way: list[Node] = []
     at: Node | None = node
     while at is not None:
@@ -171,7 +171,7 @@ def _way_up(node: Node, home: Block | None) -> list[Node]:
 
 
 def _last_uses(value: Value) -> dict[Block, Node]:
-    """Each block from that of ``value`` inwards that it is used in, or inside a node of -> the last such node."""
+    """For each block from that of ``value`` inwards: its last node that uses ``value``, itself or in a nested block."""
     found: dict[Block, Node] = {}
     for user in value.iter_users():
         at: Node | None = user

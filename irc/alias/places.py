@@ -23,10 +23,10 @@ Values: TypeAlias = Value | Iterable[Value]
 
 
 class Places:
-    """What is solved, as sets of locations, for those whom the questions of `Queries` would cost too much.
+    """The solution as sets of locations, for callers to whom `Queries` is too slow.
 
-    Locations are numbers, valid until the next update. Where a query takes `Values`, one value or several will do; of
-    several, any counts.
+    Locations are numbers, valid until the next update. A query that takes `Values` accepts one value or several; with
+    several, the answer is that for any of them.
     """
 
     def __init__(self, builder: AliasDbBuilder) -> None:
@@ -36,7 +36,7 @@ class Places:
         self._solve(builder)
 
     def _solve(self, builder: AliasDbBuilder) -> None:
-        """Turn what was recorded into what answers."""
+        """Solve what ``builder`` recorded."""
         self._solver = Solver(builder.facts, builder.writes, builder.functions)
         self._answers = self._solver.dag.answers
         self._others: dict[frozenset[Kind], tuple[int, LocationSet]] = {}
@@ -49,13 +49,13 @@ class Places:
         return self._solver.element(value)
 
     def check_own(self, node: Node) -> None:
-        """Error IRC343 if ``node`` does not stand in the graph: nothing is known of what it does."""
+        """Error IRC343 if ``node`` is not in the graph: the analysis knows nothing of it."""
         if node.block is not self.graph.block and not self._stands(node.block):
             where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
             raise _foreign(node.block, where, "node")
 
     def check_single(self, *values: object, taken: str = "this query takes one value on each side") -> None:
-        """TypeError if one of ``values`` is not a value, but several, say; Error IRC343 if it is not of the graph."""
+        """TypeError if one of ``values`` is not a single value; Error IRC343 if it is not of the graph."""
         for value in values:
             if not isinstance(value, Value):
                 raise TypeError(f"{taken}, not {value!r}")
@@ -66,7 +66,7 @@ class Places:
             raise _foreign(value.block, f"%{value.name}", "value")
 
     def _check_values(self, values: Values) -> None:
-        """What a query does that need not look at ``values``: error IRC343 or TypeError as if it had."""
+        """Raise IRC343 or TypeError for bad ``values``, for queries that answer without looking at them."""
         for value in (values,) if isinstance(values, Value) else each(values):
             if value.__class__ is not Value:
                 self._check_values(value)
@@ -74,7 +74,7 @@ class Places:
                 self._check_own_value(value)
 
     def _stands(self, block: Block | None) -> bool:
-        """Whether ``block`` is the graph's, or nested in it."""
+        """Whether ``block`` is the graph's block, or nested in it."""
         return outermost(block) is self.graph.block
 
     @property
@@ -121,15 +121,15 @@ class Places:
         return self._solver.index.locations(node)
 
     def descent(self) -> Descent:
-        """To go down from values to what they may denote, not what that holds. Valid until the next update."""
+        """A walk from values down to what they may denote, not what that holds. Valid until the next update."""
         return Descent(self._solver, contained=False)
 
     def live_memory(self) -> LiveMemory:
-        """To find which writes matter. Valid until the next update."""
+        """A search for the writes that matter. Valid until the next update."""
         return LiveMemory(self._solver)
 
     def writing_nodes(self) -> list[Node]:
-        """The nodes that write, not those around them."""
+        """The nodes that write themselves, not the nodes around them."""
         return self._solver.index.nodes()
 
     def known_values(self) -> list[Value]:
@@ -153,7 +153,7 @@ class Places:
         return self._solver.facts
 
     def contents_element(self, location: int) -> int:
-        """The element of all that the object at ``location`` holds; 0 if that has no memory."""
+        """The element of all that the object at ``location`` holds; 0 if it holds nothing with memory."""
         return self._solver.all_contents(location)
 
     def is_wild(self, location: int) -> bool:
@@ -161,7 +161,7 @@ class Places:
         return location in self._solver.facts.wild_types
 
     def is_private(self, location: int, kinds: Container[Kind]) -> bool:
-        """Whether ``location`` is of one of ``kinds``, and unknown code cannot know it."""
+        """Whether ``location`` is of one of ``kinds`` and unknown code cannot know it."""
         return location not in self.facts.escaped and self.facts.site(location).kind in kinds
 
     def any_escaped(self, locations: LocationSet) -> bool:
@@ -199,7 +199,7 @@ class Places:
         return bool(self._solver.index)
 
     def acts_on_world_between(self, first: Node, last: Node) -> bool:
-        """Whether some node between two of one block, neither of them counted, acts on the world."""
+        """Whether some node strictly between two nodes of one block acts on the world."""
         return self._solver.index.acts_on_world_between(first, last)
 
     def touches_written(self, node: Node) -> bool:
@@ -211,7 +211,7 @@ class Places:
         return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
 
     def reads_written(self, node: Node, goal: Node) -> bool:
-        """Whether what ``node`` reads may be written by ``goal``, a node of the same block, or between the two."""
+        """Whether what ``node`` reads may be written by ``goal``, a node of the same block, or by a node between."""
         read = self.read_set(node)
         if intersects(self.write_set(goal), read):
             return True
@@ -220,9 +220,9 @@ class Places:
 
 
 def _read_by(node: Node) -> Sequence[Value]:
-    """The inputs whose memory ``node`` may read: what a block of TorchScript's hands on stays as it is.
+    """The inputs whose memory ``node`` may read: a return of a TorchScript block passes values on without reading them.
 
-    ONNX loops stack what their bodies return.
+    ONNX loops read them, as they stack what their bodies return.
     """
     outer = node.outer if node.is_return else None
     if outer is not None:
@@ -234,14 +234,14 @@ def _read_by(node: Node) -> Sequence[Value]:
 
 
 def each(values: Iterable[Value]) -> Iterable[Value]:
-    """The members of a collection of values; TypeError for a name, which nests without end."""
+    """The members of a collection of values; TypeError for a string, whose members are strings without end."""
     if isinstance(values, str):
         raise TypeError(f"queries take values, not names: graph.value({values!r})")
     return values
 
 
 def _foreign(block: Block | None, where: str, what: str) -> Error:
-    """IRC343: what stands in ``block`` does not stand in the graph."""
+    """Error IRC343 for a node or value in ``block``, which is not in the graph."""
     top = outermost(block)
     if top is None or top is not top.graph.block:
         message = f"this {what} stands in no graph: it was erased, or is not inserted yet"

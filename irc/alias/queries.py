@@ -17,9 +17,9 @@ from irc.ir.value import Value
 
 
 class Queries(Places):
-    """Which values may share memory, who writes it, and when.
+    """Which values may share memory, which nodes write it, and when.
 
-    Where a query takes `Values`, one value or several will do; of several, any counts.
+    A query that takes `Values` accepts one value or several; with several, the answer is that for any of them.
     """
 
     # -- sharing ---------------------------------------------------------
@@ -56,7 +56,7 @@ class Queries(Places):
         return self.may_be_known(values) or intersects(self.reach_set(values), self._reached_from_outside())
 
     def may_be_known(self, values: Values) -> bool:
-        """Whether unknown code may know ``values``, or anything they hold: it keeps what it has seen."""
+        """Whether unknown code may know ``values``, or anything they hold: it may keep what it has once seen."""
         dag = self._dag
         return intersects(self.reach_set(values), dag.closure(dag.locations(f.OUTSIDE)))
 
@@ -87,7 +87,7 @@ class Queries(Places):
         """Whether anything in the graph writes memory of a value, or of any input or output of a node.
 
         Args:
-            what: a value, several, or a node.
+            what: a value, several values, or a node.
             contained: whether what containers hold counts too.
         """
         if isinstance(what, Node):
@@ -101,7 +101,7 @@ class Queries(Places):
         return index.touches(self.reach_set(values) if contained else self.location_set(values))
 
     def writers(self, values: Values) -> list[Node]:
-        """The nodes that write memory of ``values``, or of what containers there hold; not those around them."""
+        """The nodes that write memory of ``values``, or of what they hold; not the nodes around these."""
         index = self._solver.index
         if not index:
             self._check_values(values)
@@ -144,8 +144,8 @@ class Queries(Places):
     def writes_between(self, values: Values, first: Node, last: Node) -> bool:
         """Whether memory of ``values``, or of what they hold, may be written after ``first`` and before ``last``.
 
-        All paths count, through branches and loops, from the latest run of
-        ``first`` before ``last`` runs. Writes by the two themselves do not count.
+        All paths through branches and loops count, from the latest run of ``first``
+        before ``last`` runs. Writes by ``first`` and ``last`` themselves do not count.
         """
         self.check_own(first)
         self.check_own(last)
@@ -162,7 +162,7 @@ class Queries(Places):
         return any(may_run_between(first, writer, last) for writer in index.writing(reach))
 
     def _written_on(self, reach: LocationSet, outer: Node, last: Node) -> bool:
-        """Whether ``reach`` may be written between the beginning of ``outer`` and ``last``, which is inside of it."""
+        """Whether ``reach`` may be written between the beginning of ``outer`` and ``last``, a node inside of it."""
         index, at = self._solver.index, last
         if index.writes_any(last, reach):
             return True
@@ -184,22 +184,22 @@ class Queries(Places):
         return self._report(self.write_set(node))
 
     def writes_anything(self, node: Node) -> bool:
-        """Whether ``node``, or one inside it, may write at all: what it writes may be thousands of locations."""
+        """Whether ``node``, or one inside it, may write at all; does not collect the locations, possibly thousands."""
         return self.write_set(node) is not EMPTY
 
     def is_functional(self, node: Node) -> bool:
-        """Whether ``node`` writes nothing, and its outputs are tensors in memory of their own, or no memory."""
+        """Whether ``node`` writes nothing and each output either is a tensor in memory of its own or has no memory."""
         return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
 
     def _is_own(self, value: Value) -> bool:
-        """Whether ``value`` surely is a tensor in memory that its node makes for it alone, or no memory."""
+        """Whether ``value`` certainly is a tensor in memory that its node makes for it alone, or has no memory."""
         if value.type.__class__ is not TensorType:
             return not has_memory(value.type)
         facts, element = self._solver.facts, self._element(value)
         return facts.targets[element] is None and facts.sites.get(element) is value
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
-        """Whether nobody can see if ``a`` and ``b`` share memory: neither is written, nor do both escape."""
+        """Whether sharing between ``a`` and ``b`` cannot be observed: neither is written, and at most one escapes."""
         a, b = (v if isinstance(v, Value) else tuple(each(v)) for v in (a, b))  # each is asked about twice
         if self.has_writers(a) or self.has_writers(b):
             return False

@@ -37,14 +37,14 @@ Rule: TypeAlias = "Callable[[Recorder, Node], Steps | None]"
 
 
 class Functional:
-    """The rule of an operator that makes all of its results anew, if a node of it is one that its schema rows describe.
+    """The rule of an operator whose results are all fresh, for those of its nodes that the schema rows describe.
 
-    They do not if it has more arguments than any of them takes, or a tensor comes last where none takes one: that may
-    be one that the result goes to (``out=``).
+    The rows do not describe a node with more arguments than any of them takes, nor one whose last argument is a tensor
+    where no row has one: that tensor may be the one that receives the result (``out=``).
 
     Args:
         most: how many arguments a node has at most.
-        lasts: how many it may have if the last one is a tensor.
+        lasts: the numbers of arguments that a node may have if the last one is a tensor.
     """
 
     __slots__ = ("_lasts", "_most")
@@ -54,7 +54,7 @@ class Functional:
         self._lasts = lasts
 
     def fits(self, node: Node) -> bool:
-        """Whether ``node`` is such a node, by its arguments."""
+        """Whether the schema rows describe ``node``, judged by its arguments."""
         inputs = node.inputs
         count = len(inputs)
         return not count or count in self._lasts or (count <= self._most and not _may_be_tensor(inputs[-1].type))
@@ -89,7 +89,7 @@ def rule_of(node: Node) -> Rule | None:
 
 
 def rule_for(node: Node, rule: OfKind) -> Rule | None:
-    """``rule``, that of the kind of ``node``, as far as it holds for ``node``."""
+    """The rule for ``node``, given the ``rule`` of its kind: `opaque` if that does not fit it; None if all is fresh."""
     if rule is not None and not isinstance(rule, Functional):
         return rule
     if node.blocks or (rule is not None and not rule.fits(node)):
@@ -170,11 +170,11 @@ class Recorder(Attributes):
         self.facts.elements[value] = self.facts.same(element)
 
     def own(self, value: Value, element: Element) -> None:
-        """``element``, which no other value has, is that of ``value``."""
+        """Make ``element``, which no other value has, the element of ``value``."""
         self.facts.elements[value] = element
 
     def fresh(self, value: Value) -> Element:
-        """``value`` denotes memory of its own; if it is a container, of unknown contents that share with nothing."""
+        """``value`` denotes memory of its own; a container holds unknown contents that share memory with nothing."""
         node = value.node
         if not has_memory(value.type):
             element = NOTHING
@@ -199,7 +199,7 @@ class Recorder(Attributes):
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
     def know_constant(self, node: Node) -> None:
-        """Bind what ``node`` makes if that is a constant that may be given: then other values may be it, too."""
+        """Bind the output of ``node`` if it is a constant that may also be an input, and so be other values, too."""
         if self.facts.constants_are_given and node.kind == CONSTANT:
             self.element(node.output)
 
@@ -223,7 +223,7 @@ class Recorder(Attributes):
 
     @contextmanager
     def on_behalf_of(self, node: Node) -> Generator[None]:
-        """Writes by nodes of another graph count as those of ``node``, which runs it."""
+        """Count writes by nodes of another graph as writes by ``node``, which runs that graph."""
         outer, self._acting = self._acting, self._acting or node
         try:
             yield

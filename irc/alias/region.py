@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Region:
-    """All that follows from taking back what is known of some values and nodes.
+    """All that has to be analysed again once the facts of some values and nodes are taken back.
 
     Attributes:
-        values: what they denote is to be found anew.
-        nodes: what they do is to be recorded anew.
-        is_closed: whether nothing outside knows of it. If false, something in it is, or came with, memory known
+        values: the values whose locations are to be found anew.
+        nodes: the nodes whose effects are to be recorded anew.
+        is_closed: whether nothing outside knows of the region. If false, something in it is, or came with, memory known
             outside of the graph, and the region is without bounds.
     """
 
@@ -48,7 +48,7 @@ class Region:
         self.is_closed = self._close()
 
     def in_order(self) -> list[Node]:
-        """The nodes that are in no other, in the order of the program."""
+        """The nodes that are not inside another node of the region, in the order of the program."""
         outermost = [n for n in self.nodes if self.nodes.keys().isdisjoint(n.around())]
         return sorted(outermost, key=Node.place)
 
@@ -122,7 +122,7 @@ class Region:
         return facts.resolve(element) in facts.unknown_of
 
     def _only_reads(self, node: Node) -> bool:
-        """Whether all that ``node`` does is to make tensors of their own: it does not mention what it is given."""
+        """Whether ``node`` only makes tensors of their own: then no fact about it mentions its inputs."""
         if node.blocks or self._solver.index.elements(node):
             return False
         if is_functional(node):
@@ -130,7 +130,7 @@ class Region:
         return not leaves_traces(node) and all(map(self._is_fresh, node.outputs))
 
     def _is_nothing(self, value: Value, element: Element) -> bool:
-        """Whether ``value`` can denote no memory. If it only happens not to (None on every path), that may change."""
+        """Whether ``value`` can denote no memory at all. If it is merely None on every path, that may change."""
         return element == NOTHING and not has_memory(value.type)
 
     def _is_fresh(self, value: Value) -> bool:

@@ -124,7 +124,7 @@ def intersects(a: LocationSet, b: LocationSet) -> bool:
 
 
 class Askable:
-    """A ``BigSet`` in the form of `askable`; not iterable, so that no frozenset goes through all of it."""
+    """A ``BigSet`` in the form of `askable`; not iterable, so that no frozenset iterates over all of it."""
 
     __slots__ = ("_locations",)
 
@@ -139,7 +139,7 @@ class Askable:
 def askable(locations: LocationSet) -> frozenset[int] | Askable:
     """``locations`` in the form whose ``isdisjoint`` tells, in one call, whether sets meet.
 
-    TypeError where a large set is the argument, and a small one is asked.
+    TypeError if ``isdisjoint`` of a small set is called with a large one.
     """
     if isinstance(locations, int):
         return frozenset((locations,))

@@ -41,11 +41,11 @@ class Summary:
     Attributes:
         facts: the facts of the function's body (and of those it calls in a cycle).
         params, returns: the elements of its parameters and of what it returns.
-        called: those parameters that calls from within the cycle give something too.
+        called: the parameters that also receive arguments from calls within the cycle.
         visible: the elements that its caller can see, in order of creation -> what they point to.
-        escaping: what unknown code may hold.
-        constraints: those among visible elements.
-        written: the elements it writes, as far as they are visible.
+        escaping: the elements that unknown code may hold.
+        constraints: the constraints among visible elements.
+        written: the visible elements that the function writes.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Summary:
 class Functions:
     """The summaries of a module's functions, each made when it is first called.
 
-    Several analyses may share them, if whoever changes a function says so (``forget``).
+    Several analyses may share them, provided that whatever changes a function calls ``forget``.
     """
 
     def __init__(self, module: Module | None) -> None:
@@ -75,7 +75,7 @@ class Functions:
     def summary(self, name: str, callers: Iterable[str] = ()) -> Summary | None:
         """The summary of the function called ``name``; None if it is opaque: not known, or too large.
 
-        ``callers`` are those functions whose bodies are recorded by it.
+        ``callers`` are the functions whose bodies are being recorded with the call.
         """
         self._callers.setdefault(name, set()).update(callers)
         if name not in self._summaries:
@@ -86,7 +86,7 @@ class Functions:
         return self._summaries[name]
 
     def forget(self, name: str) -> None:
-        """What the function called ``name`` does may have changed, and so what its callers do."""
+        """Drop the summaries of the function called ``name``, which may have changed, and of its callers."""
         pending = [name]
         while pending:
             gone = pending.pop()

@@ -1,4 +1,4 @@
-"""Operators that irc knows nothing of: the analysis takes them to do anything to what they can reach."""
+"""Operators unknown to irc: the analysis assumes that they do anything to what they can reach."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from irc.ir.node import Node
 
 
 def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
-    """The nodes of ``graph``, nested ones and those of fusion groups too, that are opaque, by kind.
+    """The opaque nodes of ``graph``, including those in blocks and fusion groups, by kind.
 
-    They are those of kinds without rule or schema row, those whose arguments do not
-    tell which of rows that say different things is meant, and calls of functions that the module does not have.
+    A node is opaque if its kind has neither a rule nor a schema row, if its arguments leave open which of several rows
+    that say different things is meant, or if it calls a function that the module does not have.
     """
     found: dict[str, list[Node]] = {}
     for node in with_subgraphs(graph):

@@ -29,16 +29,16 @@ class _Again(NamedTuple):
 class Updates(Queries):
     """Each update leaves every query answering as after a rebuild, at the cost of what it affects.
 
-    The exception are erased nodes that stored into or escaped from what
-    outlives them, and constants that settle what a node does: until
-    ``tighten``, traces of what was possible before stay, which is safe.
+    There are two exceptions: erased nodes that stored into or escaped from what
+    outlives them, and constants that settle what a node does. They leave traces
+    of what was possible before until ``tighten``, which is safe.
 
     Attributes:
         is_tight: whether there are no such traces.
         generation: grows whenever values got new locations in place of those they had.
         check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
         solves: how often the graph was analysed as a whole: once, and when an update changed too much to follow.
-        regions: how often a part of it was.
+        regions: how often a part of it was analysed again.
     """
 
     def __init__(self, builder: AliasDbBuilder) -> None:
@@ -49,20 +49,20 @@ class Updates(Queries):
         self._open = 0
         self._declared_unknown: dict[Value, None] = {}
         self._told: set[Value] = set()
-        """What they denote was told, not found by the rule of the node that makes them: that may never have run."""
+        """Values whose locations an update stated: the rule of the node that makes them may never have run."""
         self._start()
 
     def _start(self) -> None:
-        """All is as a rebuild would have it."""
+        """Reset the bookkeeping: every query answers as after a rebuild."""
         self.is_tight = True
         self._loose: dict[Value | Node, None] = {}
-        """Where the traces are: all that are left lead to one of these."""
+        """Values and nodes to which all remaining traces lead."""
         self._is_unbounded = False
         """Whether there are traces outside of the graph too."""
         self._postponed: dict[Value, None] | None = None
-        """What took the place of others in a `rewrite`: its uses are to be analysed again when that closes."""
+        """Values that replaced others in a `rewrite`; their uses are analysed again when it closes."""
         self._most = 2 * len(self._solver.facts.targets) + 1000
-        """Elements at which so many were given up that starting again is worth it."""
+        """Element count above which the whole graph is analysed anew: most elements are garbage by then."""
 
     # -- adding ----------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Updates(Queries):
     def unnest_nodes(self, node: Node, moved: Iterable[Node] | None = None) -> None:
         """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it.
 
-        If it is told which (``moved``), those that write nothing cost nothing.
+        ``moved`` lists these nodes, if given: then there is nothing to do unless one of them writes.
         """
         index = self._solver.index
         if moved is None or any(index.elements(n) for n in moved):
@@ -121,17 +121,17 @@ class Updates(Queries):
     # -- replacing -------------------------------------------------------
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Every use of ``old``, but as an output of the graph, has become a use of ``new``. Tell it then.
+        """Every use of ``old``, except as an output of the graph, has become a use of ``new``. Call it after that.
 
-        Where ``new`` is a constant that settles what its users do (whether a
-        normalisation trains), and ``old`` is none, the db stays what it was, a superset, until ``tighten``.
+        If ``new`` is a constant that settles what its users do (whether a
+        normalisation trains), and ``old`` is not one, the db remains a superset of the exact answer until ``tighten``.
         """
         self.replace_values([(old, new)])
 
     def replace_values(self, pairs: Iterable[tuple[Value, Value]]) -> None:
-        """As `replace_value` for each pair of old and new, none of which replaces another: what follows is found once.
+        """`replace_value` for pairs of old and new, none of which replaces another; the graph is re-analysed only once.
 
-        Tell it when all of them have been replaced.
+        Call it after all of them have been replaced.
         """
         again = _Again([], [], {})
         is_bounded = True
@@ -182,7 +182,7 @@ class Updates(Queries):
         return True
 
     def _postpone(self, new: Value) -> None:
-        """Until the rewrite closes, what uses ``new`` is known by what that replaced: it denotes as much, and more."""
+        """Until the rewrite closes, keep what is known of the uses of ``new``: the value it replaced denoted no less."""
         self.is_tight = False
         if self._postponed is None:
             self._postponed = {}
@@ -213,7 +213,7 @@ class Updates(Queries):
         self._loose.update((v, None) for v in cut if holds(v))  # what is erased later may have left traces there
 
     def erase_node(self, node: Node) -> None:
-        """``node``, with all inside it, is about to be erased. Tell it before erasing it from the graph."""
+        """``node``, with all inside it, is about to be erased. Call it before erasing the node from the graph."""
         inside = [node, *node.nested()]
         elements = self._solver.facts.elements
         for n in inside:
@@ -238,7 +238,7 @@ class Updates(Queries):
         self._solve_again()
 
     def declares_unknown(self) -> bool:
-        """Whether values of the graph were declared unknown: what only looks at the graph does not know that."""
+        """Whether values of the graph were declared unknown, which the graph itself does not show."""
         return bool(self._declared_unknown)
 
     def tighten(self) -> None:
@@ -255,11 +255,11 @@ class Updates(Queries):
             self._start()
 
     def _check_told(self, *values: object) -> None:
-        """Refuse what is not a value of the graph: to take it for one of which nothing was known would hide that."""
+        """Raise an error unless ``values`` are of the graph: otherwise a foreign one would pass for a new value."""
         self.check_single(*values, taken="updates take one value at a time")
 
     def _is_around_escaped(self, node: Node) -> bool:
-        """Whether unknown code may hold any of what ``node`` is given or makes."""
+        """Whether unknown code may hold an input or output of ``node``, or something in it."""
         return any_escaped(self._solver, (*node.inputs, *node.outputs))
 
     def _loosen(self, node: Node | None, unbounded: bool) -> None:
@@ -295,7 +295,7 @@ class Updates(Queries):
         self._start()
 
     def counters(self) -> dict[str, int]:
-        """What was done so far: elements made, unions computed, known elements grown, whole analyses."""
+        """Elements made and known, unions computed, known elements grown, analyses of the whole graph and of parts."""
         solver = self._solver
         return {
             "elements": len(solver.facts.targets),
@@ -310,11 +310,11 @@ class Updates(Queries):
 
     @contextmanager
     def rewrite(self) -> Generator[None]:
-        """Brackets a change of the graph and the updates that tell it: between them the two may disagree.
+        """Bracket a change of the graph and the updates that report it: inside, graph and database may disagree.
 
-        Where a value has become one that it might have been (the result of an If, what one of its blocks returns) and
-        that has much of the graph analysed again, this is done once, when the outermost bracket closes. Until then the
-        database is a superset. If ``check_rewrites`` is set, it is then checked.
+        If a value was replaced by one that it might have been (the result of an If, by what one of its blocks returns),
+        and much of the graph has to be analysed again for that, this is done once, when the outermost bracket closes.
+        Until then the database is a superset. If ``check_rewrites`` is set, it is then checked.
         """
         self._open += 1
         try:
@@ -340,12 +340,12 @@ class Updates(Queries):
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:
-    """The nodes that define ``values``: of a parameter, the node around its block."""
+    """The nodes that define ``values``; for a parameter, the node around its block."""
     nodes = [v.definer for v in values]
     return [n for n in nodes if n is not None]
 
 
 def _users(value: Value) -> list[Node]:
-    """The nodes that use ``value``: where a block returns it, the node around."""
+    """The nodes that use ``value``; where a block returns it, the node around that block."""
     nodes = [u.outer if u.is_return else u for u in value.iter_users()]
     return list(dict.fromkeys(n for n in nodes if n is not None))

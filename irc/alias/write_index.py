@@ -32,11 +32,11 @@ class WriteLog:
 
 
 class WriteIndex(WriteLog):
-    """The writes by node and by location: what queries ask.
+    """The writes by node and by location, for queries.
 
-    It takes over a log when it is first asked. Single locations, which are
-    nearly all, are counted one by one, larger sets set by set, so that a
-    write comes and goes in time that does not depend on how many there are.
+    The index takes over a log when it is first queried. Single locations, which are
+    nearly all, are counted one by one, larger sets set by set, so that adding or removing a
+    write takes time that does not depend on how many there are.
     """
 
     def __init__(self, log: WriteLog, dag: MemoryDAG) -> None:
@@ -126,12 +126,12 @@ class WriteIndex(WriteLog):
                 self._enter(node, new if element == old else element)
 
     def changed(self, element: int) -> None:
-        """What ``element`` denotes has changed. It is looked at when somebody asks: that may be after thousands."""
+        """What ``element`` denotes has changed. It is counted anew at the next query: there may be thousands of changes."""
         if element in self._locations:
             self._stale.add(element)
 
     def _recount(self) -> None:
-        """Catch up, and with what has changed too."""
+        """Enter the logged writes, and count elements that have changed again."""
         self._catch_up()
         if self._stale:
             for element in list(self._stale):
@@ -207,15 +207,15 @@ class WriteIndex(WriteLog):
         return element in self.elements(node)
 
     def acts_on_world_between(self, first: Node, last: Node) -> bool:
-        """Whether some node between two of one block, neither of them counted, acts on the world."""
+        """Whether some node strictly between two nodes of one block acts on the world."""
         self._catch_up()
         return WORLD in self._writers and self._is_written_between(WORLD, first, last)
 
     def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
-        """Whether some node between two of one block, neither of them counted, writes one of ``locations``.
+        """Whether some node strictly between ``first`` and ``last``, of one block, writes one of ``locations``.
 
-        Without ``first``, whether one before ``last`` does. The nodes are looked at one by one if that is the shorter
-        way; or else the sets that are written.
+        Without ``first``, all nodes before ``last`` count. Either the nodes are examined one by one or the sets that
+        are written, whichever is shorter.
         """
         self._recount()
         left = self._ways(locations)
@@ -231,7 +231,7 @@ class WriteIndex(WriteLog):
         return False
 
     def writes_any(self, node: Node, locations: LocationSet) -> bool:
-        """Whether ``node``, or one inside it, writes one of ``locations``; likewise."""
+        """Whether ``node``, or one inside it, writes one of ``locations``; looks at its elements or at written sets."""
         self._recount()
         elements = self.elements(node)
         if len(elements) > self._ways(locations):
@@ -244,22 +244,22 @@ class WriteIndex(WriteLog):
         return any(intersects(self._locations[e], locations) for e in self._own.get(node, ()))
 
     def _ways(self, locations: LocationSet) -> int:
-        """How many sets that are written may have to be looked at to find those that meet ``locations``."""
+        """How many written sets may have to be examined to find those that intersect ``locations``."""
         return len(self._several) + min(len(self._single), 1 if isinstance(locations, int) else len(locations))
 
     def _is_written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
-        """As ``written_between``, of ``locations`` that some element denotes just so."""
+        """As ``written_between``, for ``locations`` that are exactly what some written element denotes."""
         return self._order(locations).any_between(first, last)
 
     def _order(self, locations: LocationSet) -> WriterOrder:
-        """The nodes that write elements which denote just these."""
+        """The order of the nodes that write elements which denote exactly ``locations``."""
         found = self._ordered.get(locations)
         if found is None:
             found = self._ordered[locations] = WriterOrder(self._writing_just(locations))
         return found
 
     def is_in_order(self) -> bool:
-        """Whether the nodes that it has in order are all that there are, and still in order; for checks."""
+        """Whether the writers kept in order are complete and still in order; for checks."""
         return all(order.blocks == WriterOrder(self._writing_just(s)).blocks for s, order in self._ordered.items())
 
     def writers(self, element: int) -> Sequence[Node]:
@@ -272,7 +272,7 @@ class WriteIndex(WriteLog):
         return list(dict.fromkeys(node for s in self._written(locations) for node in self._writing_just(s)))
 
     def _written(self, locations: LocationSet) -> Iterator[LocationSet]:
-        """The sets that elements which are written denote, as far as they meet ``locations``."""
+        """The sets that written elements denote and that intersect ``locations``."""
         self._recount()
         if isinstance(locations, int) or len(locations) < len(self._single):
             yield from (x for x in members(locations) if x in self._single)
@@ -290,13 +290,13 @@ class WriteIndex(WriteLog):
         return (node for element in at[locations] for node in self._writers[element])
 
     def nodes(self) -> list[Node]:
-        """The nodes that write, not those around them."""
+        """The nodes that write themselves, not the nodes around them."""
         self._catch_up()
         return list(self._own)
 
 
 def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
-    """Take one off a count; whether it has come to nothing and is gone."""
+    """Take one off a count, and drop it at zero. Returns whether it was dropped."""
     left = counts[key] - 1
     if left:
         counts[key] = left

@@ -10,7 +10,7 @@ from irc.ir.node import Node
 
 
 class WriterOrder:
-    """Writers, and all nodes that one of them is inside of, in order, by block.
+    """Writers, and all nodes that contain one, in order, by block.
 
     Nodes that write the same memory are never moved past each other, so their order stays what it was.
 
@@ -28,17 +28,17 @@ class WriterOrder:
             nodes.sort(key=_order)
 
     def has(self, node: Node) -> bool:
-        """Whether ``node``, or one inside it, is one of them."""
+        """Whether ``node`` is a writer, or contains one."""
         return node in self._counts
 
     def any_between(self, first: Node | None, last: Node) -> bool:
-        """Whether one of them stands between two nodes of one block; without ``first``, before ``last``."""
+        """Whether such a node is between two nodes of one block; without ``first``, before ``last``."""
         nodes = self.blocks.get(last.block, ()) if last.block is not None else ()
         at = 0 if first is None else bisect_right(nodes, first.order, key=_order)
         return at < len(nodes) and nodes[at].order < last.order
 
     def add(self, writer: Node) -> bool:
-        """``writer`` has come; false if it stands nowhere, and this is of no use any more."""
+        """Add ``writer``; False if it is in no block, which makes this order useless."""
         return self._add(writer, _insert)
 
     def _add(self, writer: Node, put: Callable[[list[Node], Node], None]) -> bool:
@@ -55,7 +55,7 @@ class WriterOrder:
         return True
 
     def remove(self, writer: Node) -> bool:
-        """``writer`` is going; false if it is not where it was, and this is of no use any more."""
+        """Remove ``writer``; False if it is not where it was, which makes this order useless."""
         node: Node | None = writer
         while node is not None:
             count = self._counts.pop(node, 0)

@@ -34,7 +34,7 @@ _KEEPING: dict[str, bool] = {}
 def register(kind: str, rule: Rule | None) -> None:
     """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh.
 
-    The last one registered for a kind counts. IRC304 if it is no function, or ``kind`` no kind.
+    The last rule registered for a kind counts. IRC304 if ``rule`` is not a function or ``kind`` not the name of a kind.
     """
     check_kind("an alias rule", kind)
     if rule is not None:
@@ -44,7 +44,7 @@ def register(kind: str, rule: Rule | None) -> None:
 
 
 def _checked(kind: str, rule: Rule) -> Rule:
-    """``rule``, which raises IRC305 where it fails or yields anything but blocks."""
+    """``rule``, wrapped to raise IRC305 where it fails or yields anything but blocks."""
 
     @wraps(rule)
     def checked(rec: Recorder, node: Node) -> Steps | None:
@@ -89,7 +89,7 @@ def kinds() -> set[str]:
 
 
 def own_rule(kind: str) -> Entry | None:
-    """What nodes of ``kind`` do whatever their schema rows say; None if it is these that count."""
+    """The rule that nodes of ``kind`` have regardless of schema rows; None if the schema rows count."""
     load_for(kind)
     return _BY_HAND.get(kind) or _BY_KIND.get(kind)
 
@@ -116,7 +116,7 @@ def find_rule(kind: str) -> OfKind:
 
 
 def may_write(kind: str) -> bool:
-    """Whether nodes of ``kind``, not those in their blocks and subgraphs, may write what they are given."""
+    """Whether nodes of ``kind`` themselves, not those in their blocks and subgraphs, may write what they are given."""
     own = own_rule(kind)
     if own is not None:
         return own.writes

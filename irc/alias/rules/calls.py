@@ -62,7 +62,7 @@ def _call_function(rec: Recorder, node: Node) -> Steps | None:
 
 
 def _is_functional(graph: Graph) -> bool:
-    """Whether nothing inside shares, writes or stores, and each output is fresh memory of its own."""
+    """Whether nothing in ``graph`` shares, writes or stores, and each output is fresh memory of its own."""
     outputs = graph.outputs
     return (
         all(map(is_functional, graph.nodes))
@@ -72,7 +72,7 @@ def _is_functional(graph: Graph) -> bool:
 
 
 def _keeps(node: Node) -> bool:
-    """Whether anything that runs inside leaves traces; of code that is not at hand, that is not known."""
+    """Whether anything that runs inside leaves traces; True if the code is not available."""
     from irc.alias.rules import leaves_traces
 
     graph = inner_graph(node)

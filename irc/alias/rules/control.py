@@ -56,7 +56,7 @@ def _loop(rec: Recorder, node: Node) -> Steps:
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
     """What a loop carries in ``param``: at first ``start``; what later trips give is added when the body is known.
 
-    The element is neither the parameter's nor the result's: either may be replaced without the other.
+    The element belongs neither to the parameter nor to the result: either may be replaced without the other.
     """
     if not has_memory(param.type):
         return NOTHING

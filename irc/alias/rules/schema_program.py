@@ -24,7 +24,7 @@ _Steps = tuple[int, ...]
 
 
 class Part(NamedTuple):
-    """Part of an argument: ``steps`` are positions among the parts of its type, from the outside in."""
+    """A part of an argument: ``steps`` are positions among the parts of its type, from the outside in."""
 
     argument: int
     steps: _Steps
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 class Result(NamedTuple):
     """What a result, or a part of one, is: the union of ``sources``, unknown memory, or else fresh.
 
-    ``held`` describes what a fresh container holds; empty: fresh things.
+    ``held`` describes what a fresh container holds; if empty, the container holds fresh things.
     """
 
     sources: tuple[Part, ...] = ()
@@ -128,7 +128,7 @@ def run(rec: Recorder, node: Node, program: Program) -> None:
 
 
 def _arguments(node: Node, program: Program, part: Part) -> tuple[Value, ...]:
-    """The actual arguments that ``part`` is of."""
+    """The inputs of ``node`` that ``part`` refers to: several if its argument is the variadic one."""
     if part.argument == program.variadic:
         return node.inputs[part.argument :]
     return node.inputs[part.argument : part.argument + 1]
@@ -167,7 +167,7 @@ def _make(
 
 
 def _step(type: Type, position: int) -> tuple[Type, Field]:
-    """The type of part ``position`` of a container type, and the field it is in."""
+    """The type of part ``position`` of a container type, and the field that holds it."""
     while isinstance(type, OptionalType):
         type = type.elem
     if isinstance(type, ListType | FutureType):

@@ -1,4 +1,4 @@
-"""The rule for operators with a schema: which program of `schema_program` a node runs, of those of its overloads."""
+"""The rule for operators with a schema: it runs the `schema_program` of the overload that a node uses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _rule_of_program(rows: Sequence[Schema], program: Program) -> Rule | None:
 
 
 def _unless_more(most: int, rule: Rule) -> Rule:
-    """``rule`` for nodes of at most so many arguments: with more, it is an overload that has no row."""
+    """``rule`` for nodes of at most ``most`` arguments; a node with more uses an overload that has no row."""
 
     def bounded(rec: Recorder, node: Node) -> Steps | None:
         return rule(rec, node) if len(node.inputs) <= most else opaque(rec, node)
@@ -61,12 +61,12 @@ def _unless_more(most: int, rule: Rule) -> Rule:
 
 
 def _most(rows: Sequence[Schema]) -> int:
-    """How many arguments there may be."""
+    """The largest number of arguments that any of ``rows`` takes."""
     return sys.maxsize if any(row.is_vararg for row in rows) else max(len(row.arguments) for row in rows)
 
 
 def _tensors_last(rows: Sequence[Schema]) -> frozenset[int]:
-    """How many arguments there may be of which a tensor is the last."""
+    """The numbers of arguments that a node may have if its last argument is a tensor."""
     return frozenset(i for row in rows for i, a in enumerate(row.arguments, 1) if _admits(a, TensorType))
 
 
@@ -120,9 +120,9 @@ def forget(kind: str) -> None:
 
 
 def is_unsettled(node: Node) -> bool:
-    """Whether the arguments of ``node`` fit no row, or do not tell which is meant of rows that say different things.
+    """Whether the arguments of ``node`` fit no row, or several rows that say different things.
 
-    It is opaque then.
+    Such a node is opaque.
     """
     found = _OPEN.get(node.kind)
     if found is None:
@@ -177,7 +177,10 @@ def _admits(formal: Argument, sort: type[Type] | str) -> bool:
 
 
 def _view(argument: int, most: int) -> Rule:
-    """The only result may share with one argument, of at most so many: by far the most frequent rule."""
+    """A single result that may share memory with one argument: by far the most frequent rule.
+
+    A node with more than ``most`` arguments is opaque.
+    """
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
         outputs = node.outputs
@@ -196,7 +199,7 @@ def _view(argument: int, most: int) -> Rule:
 
 
 def _in_place(argument: int) -> Rule:
-    """The only result is an argument, which is written."""
+    """Each result is one of the arguments, which is written."""
 
     def rule(rec: Recorder, node: Node) -> None:
         element = _given(rec, node, argument)

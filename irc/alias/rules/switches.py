@@ -1,4 +1,4 @@
-"""Switches: arguments whose constants settle what a node does."""
+"""Switches: arguments whose constant values decide what a node does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POSITIONS: dict[str, frozenset[int]] = {}
 
 
 class _Function(NamedTuple):
-    """What a constant that names a function settles."""
+    """The setting of a constant that names a function."""
 
     name: str
 
@@ -33,7 +33,7 @@ def forget(kind: str) -> None:
 
 
 def _positions(kind: str) -> frozenset[int]:
-    """Where nodes of ``kind`` have switches, by whichever of its overloads."""
+    """The positions of the switches of ``kind``, in any of its overloads."""
     found = _POSITIONS.get(kind)
     if found is None:
         if kind in tensors.STATISTICS:
@@ -48,7 +48,7 @@ def _positions(kind: str) -> frozenset[int]:
 
 
 def say_the_same(a: Value, b: Value) -> bool:
-    """Whether ``a`` and ``b`` surely settle the same at every switch: most often, as neither settles anything."""
+    """Whether ``a`` and ``b`` certainly mean the same to every switch; mostly because neither is a constant."""
     x, y = _setting(a), _setting(b)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return x is y or x.same_contents(y)
@@ -58,7 +58,7 @@ def say_the_same(a: Value, b: Value) -> bool:
 
 
 def is_resettled(node: Node, old: Value, new: Value) -> bool:
-    """Whether ``node``, which uses ``new``, may do something else than if it used ``old`` there."""
+    """Whether ``node``, which uses ``new``, may behave differently from when it used ``old`` there."""
     switches = _positions(node.kind)
     if not switches:
         return False  # most nodes, which may have very many inputs
@@ -69,7 +69,7 @@ def is_resettled(node: Node, old: Value, new: Value) -> bool:
 
 
 def _setting(value: Value) -> object:
-    """The constant that ``value`` is. Tensors of several elements settle no more than what is no constant."""
+    """The constant that ``value`` is. A tensor of several elements decides nothing, as if it were no constant."""
     source = value.made_by(CONSTANT)
     if source is None:
         return _NO_CONSTANT
@@ -81,5 +81,5 @@ def _setting(value: Value) -> object:
 
 
 def _are_equally_true(x: object, y: object) -> bool:
-    """Whether ``x`` and ``y`` are of one type, with which the overload may change, and switch the same on or off."""
+    """Whether ``x`` and ``y`` are of one type, which may select the overload, and have the same truth value."""
     return type(x) is type(y) and isinstance(x, _PLAIN) and bool(x) == bool(y)

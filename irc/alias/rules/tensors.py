@@ -11,7 +11,7 @@ from irc.ir.tensor import Tensor
 
 
 def _is_odd(node: Node) -> bool:
-    """Whether ``node`` has other inputs or outputs than the rules here look at: then nothing is known of it."""
+    """Whether ``node`` has other inputs or outputs than the rules here expect: then nothing is known of it."""
     if node.kind in STATISTICS:
         return not TRAINING < len(node.inputs) <= STATISTICS[node.kind]  # further ones may be what results go to
     return not node.inputs or len(node.outputs) != 1

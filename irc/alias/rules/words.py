@@ -1,4 +1,4 @@
-"""What an operator does to memory, in words: of the rule that the analysis runs, or of the programs that it runs."""
+"""What an operator does to memory, in words, from the alias rule or the schema programs that the analysis runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRESH = ("writes nothing", "results are fresh memory")
 
 
 class Said(NamedTuple):
-    """Statements about some overloads of an operator; about the operator, if these are none."""
+    """Statements about some overloads of an operator; about all of them if ``overloads`` is empty."""
 
     overloads: tuple[str, ...]
     statements: tuple[str, ...]
@@ -30,9 +30,9 @@ class OnMemory(NamedTuple):
     """What an operator does to memory.
 
     Attributes:
-        said: one for all overloads that do the same.
-        rule: the rule of its own that it has, or that of unknown code; None if schemas, or the standard, say it all.
-        is_known: whether anything is known of it: else it may do whatever it can.
+        said: one item for all overloads that do the same.
+        rule: the operator's own rule, or that of unknown code; None if schemas or the ONNX standard say it all.
+        is_known: whether anything is known of the operator; an unknown one may do whatever it can.
     """
 
     said: tuple[Said, ...]
@@ -58,7 +58,7 @@ def on_memory(kind: str) -> OnMemory:
 
 
 def _summary(rule: Rule) -> Iterator[str]:
-    """What the rule says of itself."""
+    """The docstring of ``rule``, a sentence for each paragraph."""
     for paragraph in (rule.__doc__ or "what it does is not said").split("\n\n"):
         yield " ".join(paragraph.split()).removesuffix(".").replace("``", "")
 
