@@ -73,7 +73,7 @@ def drawing(db: Queries) -> Drawing:
 
 
 def to_text(db: Queries) -> str:
-    """Values: what each denotes and holds, and whether that is written; then the writes of nodes; then all other values."""
+    """What each value denotes and holds, and whether that is written; the writes of nodes; all other values."""
     lines: list[str] = []
     shared = _shared_values(db)
     names = _Names(db)

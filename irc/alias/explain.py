@@ -64,7 +64,7 @@ class Meeting(NamedTuple):
 
 
 def meeting(db: Queries, a: Value, b: Value) -> Meeting | None:
-    """The nearest location that both ``a`` and ``b`` may be at or hold, and the facts that lead there, if there is one."""
+    """The nearest location that both ``a`` and ``b`` may be at or hold, and the facts that lead there; None if none."""
     path = _Paths(db)
     for reach in (db.location_set, db.reach_set):
         common = _common(reach(a), reach(b))

@@ -210,7 +210,7 @@ class Facts:
         return element
 
     def point(self, source: Element, target: Element) -> bool:
-        """Let ``source`` point to ``target`` too; False if it is seen to do so already: long lists are searched in part."""
+        """Let ``source`` point to ``target`` too; False if seen to do so already (long lists are searched in part)."""
         have = self.targets[source]
         if source == target or have == target:
             return False

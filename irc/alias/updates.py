@@ -182,7 +182,7 @@ class Updates(Queries):
         return True
 
     def _postpone(self, new: Value) -> None:
-        """Until the rewrite closes, keep what is known of the uses of ``new``: the value it replaced denoted no less."""
+        """Until the rewrite closes, keep what is known of the uses of ``new``: the replaced value denoted no less."""
         self.is_tight = False
         if self._postponed is None:
             self._postponed = {}

@@ -126,7 +126,7 @@ class WriteIndex(WriteLog):
                 self._enter(node, new if element == old else element)
 
     def changed(self, element: int) -> None:
-        """What ``element`` denotes has changed. It is counted anew at the next query: there may be thousands of changes."""
+        """What ``element`` denotes has changed. It is recounted at the next query: thousands of changes may come."""
         if element in self._locations:
             self._stale.add(element)
 

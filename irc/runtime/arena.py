@@ -2,8 +2,8 @@
 
 The first such run is watched (`irc.runtime.memory.memory_plan.FormRecorder`); before the
 second, the plan is made and the graph lowered again, with places. Arenas are
-kept for the next run, whatever its kind, one for each run that there was at a
-time; what runs return is never in one.
+kept for later runs of any kind, as many as there were runs at the same time;
+what runs return is never in one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Planned:
 
 
 class PlannedRuns:
-    """Runs a graph, in planned memory where that can be.
+    """Runs a graph, in planned memory where possible.
 
     Args:
         lowerer: of the graph; its inputs' arrays are guarded.
@@ -184,7 +184,7 @@ class PlannedRuns:
         return Planner(lowerer.graph, lowerer.storage, bound.takes_out, partial(may_be_tiled, bound))
 
     def _take(self, nbytes: int) -> _Arena:
-        """An arena of at least ``nbytes``, which nobody else uses."""
+        """An arena of at least ``nbytes`` that no other run uses."""
         try:
             arena = self._arenas.pop()
         except IndexError:

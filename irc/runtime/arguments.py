@@ -109,7 +109,7 @@ def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
 
 
 def _member(value: Any, type: types.EnumType, where: str) -> EnumMember:
-    """A member of the enumeration, or of Python's of that name, whose module may be called something else."""
+    """``value`` as a member of ``type``; it may be a member of Python's enum of that name, from any module."""
     if isinstance(value, enum.Enum) and value.__class__.__name__ == type.name.rpartition(".")[2]:
         value = with_members(value, type)
     if not isinstance(value, EnumMember) or value.type != type:
@@ -129,7 +129,7 @@ _PYTHON: dict[Type, type | tuple[type, ...]] = {
 
 
 def _unboxed(value: Any) -> Any:
-    """A scalar of NumPy's as Python's number or string."""
+    """A NumPy scalar as Python's number or string."""
     is_scalar, scalar = isinstance(value, np.generic), value
     return scalar.item() if is_scalar and scalar.dtype.kind in "biufcU" else scalar
 
@@ -164,7 +164,7 @@ def _array(value: Any, type: TensorType, where: str) -> Array:
 
 
 def typed_array(value: Any, type: TensorType, where: str) -> Array:
-    """What is an array, or gives one, as one in native byte order; Error unless its elements are those of ``type``."""
+    """An array, or an object that converts to one, as an array in native byte order; Error unless it is of ``type``."""
     array = as_array(value, where)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -194,7 +194,7 @@ def _strings(array: Array, where: str) -> Array:
 
 
 def as_array(value: Any, where: str) -> Array:
-    """What is an array, or can be one, as one."""
+    """``value``, an array or an object that converts to one, as an array."""
     if isinstance(value, MaskedArray):
         raise Error("IRC412", "masked arrays are not supported: fill them first", where)
     try:

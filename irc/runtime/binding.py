@@ -58,13 +58,13 @@ def bind(node: Node) -> Kernel:
 
 
 def binder_of_others(node: Node) -> Binder | None:
-    """What another package has registered for ``node``, if that is what counts."""
+    """The binder that another package has registered for ``node``, if that is the one in effect."""
     binder = find_binder((_functional(node) or node).kind, node.version)
     return binder if binder is not None and is_foreign(binder) else None
 
 
 def interrupts(error: Exception, node: Node) -> bool:
-    """Whether ``error`` is not of ``node``, but came while it was computed. Kernels of others may raise anything."""
+    """Whether ``error`` was not caused by ``node`` but interrupted it. Foreign kernels may raise anything."""
     return comes_from_outside(error) and binder_of_others(node) is None
 
 
@@ -137,7 +137,7 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
 
 
 def may_stay_out(node: Node) -> bool:
-    """Whether a run may do without a kernel for ``node``: TorchScript's functions branch over all that torch can do."""
+    """Whether ``node`` may lack a kernel until a run reaches it: it is in a branch of a TorchScript function."""
     return node.kind.startswith(("aten::", "prim::")) and any(outer.kind == IF for outer in node.around())
 
 

@@ -81,7 +81,7 @@ class Exit:
     def release(self, value: Any, path: Path = ()) -> Any:
         """``value`` with arrays copied where they share memory; lists, tuples, dicts and objects are always new.
 
-        What is at ``path``, or in a tuple there, and kept is a view of what `keep` made of it.
+        A value at ``path`` (or inside a tuple there) that `keep` took is returned as a view of the kept array.
         """
         if self._handed_on:
             if path in self._handed_on:
@@ -95,10 +95,10 @@ class Exit:
         return rebuild(value, self._release)
 
     def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
-        """The tensors at ``paths``, read-only from now on; if they have reserve, that may be used nevertheless.
+        """The tensors at ``paths``, read-only from now on; those with reserve may still be extended into it.
 
-        Those that are of that kind already, or that the run has been given by the session, are not copied, though they
-        may share: nobody can change them.
+        Tensors that are append-only already, or that the session gave to the run, are not copied, even if they share
+        memory: nothing can change them.
         """
         kept: list[Array] = []
         for path in paths:
@@ -111,12 +111,12 @@ class Exit:
 
     @cached_property
     def _handed_on(self) -> dict[Path, Array]:
-        """What `keep` has handed on to the next step. (Steps that give out nothing do not ask.)"""
+        """The arrays that `keep` has handed on to the next step, by path. (Unused by steps that return nothing.)"""
         return dict(zip(self._paths, self._at_paths))
 
     @cached_property
     def _around(self) -> frozenset[Path]:
-        """Where there are tuples in which something has been kept."""
+        """The paths of tuples in which something has been kept."""
         return _around(tuple(self._paths))
 
     @cached_property
@@ -173,7 +173,7 @@ class Exit:
 
 @lru_cache(64)
 def _around(paths: tuple[Path, ...]) -> frozenset[Path]:
-    """Where there are tuples that hold what is at ``paths``. (Of a session, these are the same in each step.)"""
+    """The paths of the tuples that hold something at ``paths``. (In a session, these are the same in each step.)"""
     return frozenset(path[:end] for path in paths for end in range(1, len(path)))
 
 
@@ -235,7 +235,7 @@ def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") ->
 
 
 def _keeps_much(shown: int, owner: Any) -> bool:
-    """Whether ``shown`` bytes are a small part of what they keep alive. The reserve of rooms is there to be used."""
+    """Whether ``shown`` bytes are a small part of the array that they keep alive; rooms are exempt."""
     return is_array(owner) and (size := owner.nbytes) > SPARED_BYTES and size > SPARE * shown
 
 

@@ -1,7 +1,7 @@
 """Where kernels ask before they allocate much, or work for long.
 
-A run with limits puts a *guard* here, for its own thread; without one, only
-what is absurd is refused (`irc.runtime.kernels.support.check_size`).
+A run with limits puts a *guard* here, for its own thread. Without one, only
+absurd sizes are refused (`irc.runtime.kernels.support.check_size`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Guard(Protocol):
         ...
 
     def work(self, products: int) -> None:
-        """So many multiplications are about to be made, without a chance to stop meanwhile."""
+        """``products`` multiplications are about to be made, without a chance to stop in between."""
         ...
 
     def pace(self) -> None:
@@ -41,7 +41,7 @@ CURRENT = _Current()
 
 
 class Guarded:
-    """While this is open, kernels on this thread ask ``guard``; with None, nobody."""
+    """While this is open, kernels on this thread ask ``guard``; if that is None, they ask no guard."""
 
     __slots__ = ("_before", "_guard")
 

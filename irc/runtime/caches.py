@@ -1,4 +1,4 @@
-"""What is known of the caches of sessions before any step, and what that says of those that a step gives."""
+"""The caches of sessions: what the model says of them before any step, and the check of those that a step returns."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ LENT_BYTES = 16384
 
 
 class Caches:
-    """The caches of the sessions of a model, which are numbered as its pairs are.
+    """The caches of the sessions of a model, numbered like its pairs.
 
     Args:
         model: the model.
         pairs: from input to output.
 
     Attributes:
-        names: the inputs that they are.
-        paths: where among the outputs they are made.
-        all: their numbers.
-        grow: whether they may be of other sizes in other steps.
-        overwritten: the names of those that are lent to steps, which may write to them.
+        names: the inputs that the caches are.
+        paths: where among the outputs each cache is returned.
+        all: the numbers of all caches.
+        grow: whether a cache may have another size in another step.
+        overwritten: the names of the caches that are lent to steps, which may write to them.
     """
 
     def __init__(self, model: CompiledModel, pairs: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ class Caches:
         )
 
     def axis(self, i: int, array: Array) -> int | None:
-        """The axis along which the model appends to the cache ``array``, the one at ``i``; None if it does not."""
+        """The axis along which the model appends to ``array``, the cache number ``i``; None if it does not append."""
         axis, rank = self._axes[i], array.ndim
         return None if axis is None or not -rank <= axis < rank else axis % rank
 
@@ -113,11 +113,11 @@ class Caches:
     def _unless_left_out(
         self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
     ) -> Array:
-        """``array``, which has no elements, or what the step was given, if it only gave something in its place.
+        """``array``, which has no elements; or the cache given to the step, if ``array`` is only a substitute for it.
 
-        Exporters merge decoders so: the branch that uses what an encoder gave leaves that out, and gives a constant of
-        some shape with a 0. A cache that has become empty differs from what it was along one axis, whose size nothing
-        else states.
+        Exporters merge decoders so: the branch that uses an encoder's output does not return it, but a constant with a
+        0 in its shape. A cache that has become empty, however, differs from what it was along one axis only, whose size
+        no other input states.
         """
         name = argument.name
         before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
@@ -141,10 +141,10 @@ def _only_grows(output: Value, name: str) -> bool:
 
 
 def _grown_axis(output: Value, cache: Argument) -> int | None:
-    """The axis along which ``output`` is ``cache`` with more behind it, in whatever branch or loop; None if it is not.
+    """The axis along which ``output`` is ``cache`` with more behind it, through any branch or loop; None if it is not.
 
-    Concat must put it behind the input itself; what `irc::append_` extends may be made from it, but be no part of it:
-    that is a window that slides.
+    A Concat counts only if it appends to the input itself. `irc::append_` may extend something made from the input
+    but not a part of it; a part is a sliding window.
     """
     pending = [output]
     seen: set[Value] = set()
@@ -165,7 +165,7 @@ def _grown_axis(output: Value, cache: Argument) -> int | None:
 
 
 def _first(value: Value) -> Value:
-    """What others are put behind in ``value``."""
+    """The value that others are appended to in ``value``."""
     while value.node is not None and (join := joined(value.node)) is not None:
         value = join.parts[0]
     return value
@@ -198,7 +198,7 @@ def _size(shape: Shape | None, axis: int) -> Dim:
 
 
 def _check_fit(array: Array, argument: Argument) -> None:
-    """Raise if ``array``, that an output is, cannot be the input: what models state of their outputs may be wrong."""
+    """Raise if ``array``, an output, cannot be the input: a model's statements about its outputs may be wrong."""
     shape, dtype = argument.shape, argument.dtype
     if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
         raise Error(

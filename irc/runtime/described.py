@@ -1,4 +1,4 @@
-"""What objects have become, in the terms in which a module says what they are: for files that go on from there."""
+"""The present state of objects, in a module's own terms, so that a saved file continues from it."""
 
 from __future__ import annotations
 

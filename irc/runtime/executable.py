@@ -1,4 +1,4 @@
-"""Answering requests: from what is given to a graph to what leaves it, for whoever asks."""
+"""Answering requests: running a graph from the values that a caller gives to those that it gets."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Request:
         outputs: names of the results wanted; None for all outputs.
         donate: names of inputs that may be overwritten.
         limits: of the run; None for none.
-        threads: how many may work at it, instead of those of the model's options.
-        profiler: who follows it, if anybody does.
-        held: what inputs are that are not in ``feeds``: outputs of an earlier step that were kept. They are taken
-            as they are, and extended in place where nobody else has done so; those that are lent are as donated.
-        keep: where the results are to give as arrays that nobody may change.
+        threads: how many threads may work at it, instead of the number in the model's options.
+        profiler: what follows the run, if anything does.
+        held: inputs that are not in ``feeds``: outputs of an earlier step that were kept. They are taken as they are,
+            and extended in place unless they have been extended already; those that are lent count as donated.
+        keep: paths of the results to return as arrays that nothing may change.
         again: whether inputs of the same shapes may come again. (Caches that grow do not.)
     """
 
@@ -76,8 +76,8 @@ class Executable:
         module: the module it is part of.
         inputs: what a caller may give.
         outputs: what a caller gets.
-        defaults: of those that need not be given.
-        sizes: of named dimensions, which the graph is for.
+        defaults: values of the inputs that may be left out.
+        sizes: the sizes of named dimensions that the graph is for.
         options: how it runs.
 
     Attributes:
@@ -190,12 +190,12 @@ def _released(out: boundary.Exit, name: str, results: Sequence[Any], path: Path)
 
 
 def _room_first(result: Any) -> int:
-    """What sorts results so that those in rooms come first, the largest first."""
+    """Sort key of results: those in rooms come first, the largest first."""
     return 0 if room_of(result) is None else -result.nbytes
 
 
 def _names(names: Iterable[str], what: str, code: str) -> list[str]:
-    """``names``, the argument ``what``, as a list; Error ``code`` if they are none."""
+    """``names``, the argument called ``what``, as a list; Error ``code`` if it is no collection of names."""
     if isinstance(names, str):
         raise Error(code, f"{what} must be a list of names, not the string {names!r}")
     try:

@@ -67,7 +67,7 @@ class Counters:
         return asdict(self)
 
     def add_breaks(self, breaks: Mapping[str, int]) -> None:
-        """Count these, too."""
+        """Add ``breaks`` to the reasons why units ended."""
         for cause, count in breaks.items():
             self.breaks[cause] = self.breaks.get(cause, 0) + count
 
@@ -96,10 +96,10 @@ class Watch:
     in_blocks = False
 
     def lend(self, memory: Any) -> None:
-        """The run may make results in this array, which was there before it and stays."""
+        """The run may make results in ``memory``, which existed before the run and remains after it."""
 
     def leave(self, made: Any) -> None:
-        """The run has made this array, and leaves it to the model: it stays."""
+        """The run has made ``made`` and leaves it to the model, which keeps it."""
 
     def enter(self) -> None:
         """A block is about to run: that of a graph, a branch, or one trip of a loop."""
@@ -114,7 +114,7 @@ class Watch:
         """``node``, a member of a fusion group, is about to compute one block of its result, on any thread."""
 
     def end_part(self, node: Node) -> None:
-        """It has, on the same thread."""
+        """``node`` has finished the block it began on this thread."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class Run:
 
     Attributes:
         counters: what was done so far.
-        watch: who follows it, or None.
+        watch: what follows the run step by step, or None.
         threads: how many threads may work at it; None: as many as pay.
     """
 
@@ -140,11 +140,11 @@ class Code:
         nodes: the node each step comes from, and the slots of its inputs and outputs: for messages and watches only.
         params: slots of the block's parameters.
         returns: slots of the block's returns.
-        owned: those of `returns` that no other code reads: to be emptied once the returns are taken.
+        owned: the slots in `returns` that no other code reads: to be emptied once the returns are taken.
         captured: slots of the outer values that the steps or the returns read.
         kernels: how many steps are kernels (the others run blocks or functions).
         units: how many dispatches one execution counts.
-        breaks: why there are not fewer.
+        breaks: the reasons why there are not fewer units, with how often each applies.
     """
 
     __slots__ = ("breaks", "captured", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
@@ -213,14 +213,14 @@ def execute(code: Code, frame: Frame) -> None:
 
 
 def is_located(error: Exception) -> bool:
-    """Whether ``error`` says where it comes from: from an inner block."""
+    """Whether ``error`` already names its place, which is in an inner block."""
     return isinstance(error, Error) and bool(error.where)
 
 
 def fail(error: Exception, node: Node, inputs: Sequence[Any]) -> NoReturn:
-    """Raise ``error`` with the place ``node`` and the types and shapes of its inputs; as it is if it only interrupts.
+    """Raise ``error`` with the place ``node`` and the types and shapes of its inputs; unchanged if it only interrupts.
 
-    Servers catch the class by which their signal handlers end what takes too long.
+    Signal handlers end what takes too long with an exception, and servers catch it by its class.
     """
     if interrupts(error, node):
         raise error
@@ -248,7 +248,7 @@ def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:
 def label(node: Node) -> str:
     """How messages name a node: operator and node name, or the first output if it has no name.
 
-    The end of a block is named as what the block belongs to.
+    The return of a block is named after the node that the block belongs to.
     """
     if node.is_return:
         node = node.outer or node

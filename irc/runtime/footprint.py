@@ -61,7 +61,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
 
 
 class _Held(NamedTuple):
-    """A value, from where to where it is alive, and its size."""
+    """A value, the turns at which its life begins and ends, and its size."""
 
     value: Value
     born: int
@@ -70,9 +70,9 @@ class _Held(NamedTuple):
 
 
 class _Memory:
-    """The memory to count of a value: no constants, and what is unknown only where nothing better is known.
+    """Which memory of a value counts: no constants, and unknown memory only if the value may be nowhere else.
 
-    Borrowed inputs are better, though they are in unknown memory.
+    A borrowed input counts as a place of its own, though it is in unknown memory.
     """
 
     def __init__(self, graph: Graph, db: AliasDb) -> None:
@@ -99,11 +99,11 @@ class _Memory:
         return found
 
     def _is_known(self, value: Value) -> bool:
-        """Whether ``value`` may be somewhere better than unknown memory."""
+        """Whether ``value`` may be somewhere other than in anonymous unknown memory."""
         return any(self._places(x) for x in members(self._db.location_set(value)))
 
     def _places(self, location: int) -> Sequence[int | Value]:
-        """What is counted at ``location`` by values that are known."""
+        """The places that ``location`` stands for when the value is known."""
         kind = self._db.describe(location).kind
         if kind is Kind.UNKNOWN:
             return self._borrowed.get(location, ())

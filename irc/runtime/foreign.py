@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 
 def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False) -> Kernel:
-    """``kernel``, which ``binder`` made for ``node``, with arrays as irc has them, and scalars of NumPy's made arrays
-    or numbers.
+    """``kernel``, which ``binder`` made for ``node``, with its results checked and NumPy scalars converted.
 
-    Where it must be given trailing inputs that the node does not have, it is given None. Of the results that the
-    operator's schema row promises, the node may have less.
+    A scalar becomes an array or a number, by the type of the result. Trailing inputs that the kernel requires and the
+    node does not have are given as None. The node may have fewer results than the operator's schema row promises.
 
-    It raises IRC401 where a result is not of the type that the node promises, or there are not as many; if it
-    ``takes_out``, where it is given the array for its result and returns another. What it does with blocks, which
-    are of other shapes than the node says, is another kernel: see `on_blocks`.
+    It raises IRC401 if a result is not of the type that the node promises or their number differs; with ``takes_out``,
+    also if the kernel is given the array for its result and returns another. Blocks have other shapes than the node
+    states: for them, there is another kernel, see `on_blocks`.
 
     Raises:
         Error: IRC304 if it cannot be called with the inputs of the node, IRC213 if these fit no schema row.
@@ -82,7 +81,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
 
 
 def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_out: bool) -> Kernel:
-    """``kernel``, as it is called with the inputs of ``node``, and None for those left out of ``schema`` if need be."""
+    """``kernel`` as called with the inputs of ``node``, and None for trailing arguments of ``schema`` if need be."""
     names = [value.name for value in node.inputs]
     wrong = misfit(what, kernel, *names)
     if not wrong:
@@ -109,18 +108,18 @@ _ON_BLOCKS = "on_blocks"
 
 
 def on_blocks(kernel: Kernel) -> Kernel:
-    """``kernel`` as it may be called with blocks of its operands."""
+    """``kernel`` in the form in which it may be called with blocks of its operands."""
     return getattr(kernel, _ON_BLOCKS, kernel)
 
 
 class _OtherTypeError(Exception):
-    """A value is not of the type that it should be of: why, as the end of a message, where that is not plain."""
+    """A value is not of the expected type. The message is the end of a sentence: the reason, unless obvious."""
 
 
 def _as(value: Any, type: Type) -> Any:
-    """``value``, of ``type`` but for names of sizes and what is no tensor in it, with what NumPy has converted.
+    """``value`` as a ``type``, with its NumPy scalars converted; sizes' names and non-tensors inside are not checked.
 
-    Lists and dicts stay the same objects where nothing in them is: others may hold them, too.
+    Lists and dicts in which nothing is converted stay the same objects, as others may hold them too.
     """
     if isinstance(type, OptionalType):
         return None if value is None else _as(value, type.elem)

@@ -28,11 +28,11 @@ KEPT = 16
 
 @dataclass(slots=True)
 class Loan:
-    """Arrays of a session, by input name, that a run may overwrite: nothing else shows what is in them.
+    """Arrays of a session, by input name, that a run may overwrite: no other array shows their contents.
 
     Attributes:
-        arrays: the arrays; of one that is a view, nothing else shows what it is a view of.
-        taken: whether a run has got them. What is in them is undefined from then on.
+        arrays: the arrays; if one is a view, no other array shows the memory that it is a view of.
+        taken: whether a run has got them. Their contents are undefined from then on.
     """
 
     arrays: Mapping[str, Array]
@@ -45,12 +45,12 @@ class Loan:
 
 
 class Held(NamedTuple):
-    """What inputs are that the caller does not pass: read-only arrays of a session, with their names.
+    """Inputs that the caller does not pass: read-only arrays of a session, with their names.
 
     Attributes:
         names: the names of the inputs.
         arrays: an array for each.
-        loan: those of the arrays that the run may overwrite.
+        loan: the arrays among them that the run may overwrite.
     """
 
     names: tuple[str, ...] = ()
@@ -79,12 +79,12 @@ NOTHING = Held()
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """Where values go that come under certain names.
+    """Where the values of one set of input names go.
 
     Attributes:
-        fresh: what the caller passes, or what has a default that is taken instead: arguments in the model's order.
-        alike: of the arrays that are held, and not passed: the positions of those whose declared shapes are equal.
-        copied: positions of arrays that are held and may be written to.
+        fresh: the arguments that the caller passes or whose default is taken, in the model's order.
+        alike: groups of positions of held arrays, not passed by the caller, whose declared shapes are equal.
+        copied: positions of held arrays that may be written to.
         order: for each input of the graph its position among all values: those held, the objects, then `fresh`.
     """
 
@@ -125,8 +125,8 @@ class Intake:
 
         Args:
             feeds: what the caller passes.
-            donate: names of those that may be overwritten.
-            held: what inputs are that are not in ``feeds``. (Those that are there nevertheless are taken instead.)
+            donate: names of inputs that may be overwritten.
+            held: values of inputs that are not in ``feeds``. (An input in both takes its value from ``feeds``.)
             counters: where copies are counted.
 
         Raises:
@@ -214,7 +214,7 @@ def _check_donation(feeds: Mapping[str, Any], donate: Collection[str]) -> None:
 
 
 def _check_shared(accepted: Mapping[str, Any], donate: Collection[str]) -> None:
-    """Check that nothing else has the memory of what is donated: not the arrays, either, that other objects give."""
+    """Check that no other input shares memory with a donated one, the arrays made of other objects included."""
     for name in sorted(donate):
         for other, value in accepted.items():
             if other != name and boundary.overlaps(accepted[name], value):

@@ -1,4 +1,4 @@
-"""How arrays lie in memory: whether elements share a place; copies that lie as their originals do."""
+"""How arrays lie in memory: whether two elements share a place, and copies with the layout of their originals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from irc.runtime.values import Array
 
 
 def copy_as_it_lies(array: Array) -> Array:
-    """A copy of which just those axes follow each other without a gap that do so in ``array``.
+    """A copy in which the same axes as in ``array``, and no others, follow each other without a gap.
 
-    Whether flattening gives a view, through which a program then writes, depends on that. Gaps are of one element,
-    however large those of ``array`` are; so are steps of 0 and backwards, for elements have places of their own.
+    This decides whether flattening gives a view, through which a program then writes. Gaps are of one element, however
+    large those of ``array`` are; steps of 0 and backward steps become gaps too, for each element has its own place.
     """
     if array.flags.forc or is_dense(array):
         return array.copy("K")

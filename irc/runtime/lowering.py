@@ -168,8 +168,8 @@ class Lowering:
         Args:
             block: it captures nothing.
             ins: the slots that are its parameters.
-            outs: the slots for what it returns. What it makes is made there; the slots that the code returns are
-                others where a parameter, a constant, or one value twice is returned.
+            outs: the slots for what it returns. Values that the block makes are made there. A parameter, a constant, or
+                the second of two equal returns is in another slot, which the code returns.
         """
         self._slots.update(zip(block.params, ins))
         returns = reversed([*zip(block.returns, outs)])  # so that the first slot counts of what is returned twice
@@ -221,7 +221,7 @@ class Lowering:
             raise Error("IRC212", f"%{error.args[0].name} is used where it is not defined") from None
 
     def _define(self, values: Sequence[Value], given: Mapping[Value, int]) -> Slots:
-        """Slots for ``values``, in this region; those in ``given`` have some."""
+        """Slots for ``values``, in this region, except for values that have one in ``given``."""
         slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
         for value, slot in zip(values, slots):
             self._slots[value] = slot
@@ -291,7 +291,7 @@ class Lowering:
     def free(self, ins: Slots, count: int) -> tuple[int, ...]:
         """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.
 
-        Memory with a place is never free: it is planned what is made there next.
+        Memory with a place is never free: the memory plan decides what is made there next.
         """
         storages = [self._storages[s] for s in ins]
         times = Counter(storages)
@@ -300,7 +300,7 @@ class Lowering:
         return tuple(free)
 
     def _is_free(self, storage: int) -> bool:
-        """Whether nothing needs that class of memory after the node that is being lowered."""
+        """Whether nothing needs the memory class ``storage`` after the node that is being lowered."""
         return (
             storage != FOREIGN
             and storage not in self._placed
@@ -338,9 +338,10 @@ class _Live:
 
 
 def runtime_constant(value: Any) -> Any:
-    """A constant's value at run time: read-only arrays for tensors, lists that no one can change.
+    """A constant's value at run time: read-only arrays for tensors, immutable lists for lists.
 
-    Tensors with a name are one memory in all nodes; those without, that of their node alone: another may hold the same.
+    A tensor with a name is the same memory in all nodes; one without a name is memory of its node alone, even if
+    another node's tensor is equal.
     """
     if isinstance(value, Tensor):
         is_large = value.is_splat and value.nbytes > _WRITE_OUT

@@ -63,7 +63,7 @@ class CompiledModel:
 
     @property
     def options(self) -> Options:
-        """How it runs, unless a run is asked for something else."""
+        """How it runs, unless the arguments of a run say otherwise."""
         return self.executable.options
 
     @property

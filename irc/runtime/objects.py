@@ -66,7 +66,7 @@ class State:
         self._kept = self._contents(_same)
 
     def turn(self, action: Callable[[], T]) -> T:
-        """What ``action``, a run, returns. Runs that change the objects go one after the other.
+        """The result of ``action``, a run. Runs that change the objects take turns.
 
         Raises:
             Error: IRC436 this very thread is in the middle of another run: it would wait for itself.
@@ -84,7 +84,7 @@ class State:
                 self._is_running = False
 
     def _begin(self) -> None:
-        """Let the objects be what the last run has left. (No loop of `turn`: see `irc.runtime.threads.workers`.)"""
+        """Set the objects to what the last run left. (`turn` has no loop: see `irc.runtime.threads.workers`.)"""
         for instance, kept in _changed(self._kept, _same):
             others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
             instance.attributes = {**others, **kept}
@@ -97,7 +97,7 @@ class State:
         return self._contents(lambda array: self._settled(array, copies))
 
     def arrays(self, contents: Iterable[_Contents]) -> list[Array]:
-        """All arrays that may be written to and that the next run will see, if ``contents`` are kept."""
+        """All arrays that may be written to and that the next run would see, if ``contents`` were kept."""
         if not self.changes:
             return []
         return self._arrays + _writable(v for _, attributes in contents for v in attributes.values())
@@ -151,7 +151,7 @@ _Contents = tuple[Instance, dict[str, Any]]
 
 
 def _changed(contents: list[_Contents], change: Callable[[Array], Array]) -> list[_Contents]:
-    """``contents`` with lists and the like of their own, of the same objects: all at once, so that one stays one."""
+    """``contents`` with new lists and the like but the same objects; all at once, so that shared ones stay shared."""
     values = rebuild([attributes for _, attributes in contents], change, objects=False)
     return [(instance, attributes) for (instance, _), attributes in zip(contents, values)]
 
@@ -174,9 +174,9 @@ def check_known(module: Module, graph: Graph) -> None:
 
 
 def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str]] | None:
-    """The names of attributes that a run may change, and the storages that it may write to; None if it does neither.
+    """The names of attributes, and the storages, that a run may change or write to; None if there are none.
 
-    Attributes are told apart by their names alone: whose they are is not always known.
+    Attributes are told apart by name alone: the object that they belong to is not always known.
     """
     from irc.alias import analyze
 

@@ -1,9 +1,9 @@
 """What is wrong with a node whose kernel has failed, or with its operands.
 
-Kernels are given what the operator allows: models that pass the checks of the
-importer and of the verifier do so. Those of others, and files that were changed, may feed a
-kernel numbers of a type, a sequence, or fewer operands than it expects, and Python then fails
-somewhere inside of it. Checking all that before each call would cost every run; so it is done after.
+Kernels expect what the operator allows, which models that pass the importer's checks and
+the verifier respect. Other models, and files that were changed, may give a kernel numbers of a
+wrong type, a sequence, or fewer operands than it expects, and Python then fails somewhere inside
+the kernel. Checking all operands before each call would slow down every run, so they are checked after a failure.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past."
 
 
 def found_pairs(model: CompiledModel) -> dict[str, str]:
-    """The pairs of an input and an output that are called by a convention and can be one.
+    """The pairs of an input and an output whose names follow a convention and whose types agree.
 
     Raises:
         Error: IRC417 there is none.
@@ -77,7 +77,7 @@ def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, s
 
 
 def _misfit(past: Argument, present: Argument) -> str | None:
-    """Why ``present`` can never be ``past``, if it cannot."""
+    """The reason why ``present`` can never be ``past``; None if it can."""
     if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
         return f"only tensors can be handed on: {past.name!r} is {past.type}, {present.name!r} {present.type}"
     if not may_be_equal(past.type, present.type):
@@ -92,6 +92,6 @@ def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
 
 
 def some(words: Iterable[str]) -> str:
-    """The first twenty of ``words``, and whether there are more."""
+    """The first twenty of ``words``, with a note if there are more."""
     words = list(words)
     return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")

@@ -62,13 +62,13 @@ class Plan:
         self._lock = RLock()
 
     def fill(self, lowering: Lowering, code: Code) -> None:
-        """Take over what lowering made. (A plan exists earlier than its code: functions may call themselves.)"""
+        """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread
         self.place_slots = lowering.place_slots
 
     @property
     def template(self) -> Frame:
-        """The frame that runs start from: constants are in it, weights read if they were not yet."""
+        """The frame that runs start from: it has the constants; weights are read when it is first used."""
         if self._unread:
             with self._lock:
                 for slot, node in self._unread:
@@ -161,7 +161,7 @@ class Lowerer:
         self._finish()
 
     def _analyzed(self) -> tuple[Storage, Writes, list[int]]:
-        """All that plans and runs ask of one analysis, which is large: it goes before the graph is lowered."""
+        """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
         db = analyze(self.graph, noalias=self.graph.inputs if self.guarded else (), functions=self._known)
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db), Writes(db), known

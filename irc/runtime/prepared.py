@@ -1,8 +1,8 @@
-"""What runs make of constants alone, made by the first one that needs it and kept for all others.
+"""Values that runs make of constants alone: made by the first run that needs one, and kept for all others.
 
-Weights of 8 or 16 bits stay what they are in graphs and files, and those of 4 bits are packed. Operators compute
-with floats of 32 bits, and to make these anew takes longer than most products
-with them. What is kept is read-only, like the constants themselves.
+Weights of 8 or 16 bits stay as they are in graphs and files, and those of 4 bits are packed. Operators compute
+with 32-bit floats, and converting the weights in each run takes longer than most products
+with them. Kept values are read-only, like the constants themselves.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ and how many there are at the most; with more, the last ones name another type o
 
 
 class Kept:
-    """What is made of constants once.
+    """A value that is made of constants once.
 
-    Threads that need it at the same time for the first time each make it, and one of them keeps it.
+    Threads that need it for the first time at the same moment each make it, and one of them keeps its result.
 
     Attributes:
-        made: that, if a run has made it, and it was kept.
-        nbytes: what it takes.
+        made: the value, once a run has made it and it was kept.
+        nbytes: the bytes it takes.
     """
 
     __slots__ = ("_room", "made", "nbytes")
@@ -75,7 +75,7 @@ class Kept:
         self.nbytes = 0
 
     def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
-        """Keep ``made``, which consists of ``arrays``, if there is room; whether it is."""
+        """Keep ``made``, which consists of ``arrays``, if there is room. Returns whether it is kept."""
         size = sum(owner(array).nbytes for array in arrays)
         if not self._room.admits(size):
             return False
@@ -87,7 +87,7 @@ class Kept:
 
 
 def _once(make: Kernel, kept: Kept) -> Kernel:
-    """``make``, which is called until its result is kept."""
+    """``make``, called until its result is kept; from then on, the kept result."""
 
     def run(*constants: Any) -> Any:
         made = kept.made
@@ -100,10 +100,9 @@ def _once(make: Kernel, kept: Kept) -> Kernel:
 
 
 class Preparations:
-    """What is kept for one graph, shared by all of its plans: of each constant no more than one thing.
+    """The values kept for one graph, shared by all of its plans: at most one for each constant.
 
-    It counts as weights do, in no run: so all of it together is no more than the bytes that the run may use which
-    makes it.
+    Like weights they count in no run; therefore their total may not exceed the byte limit of the run that makes one.
 
     Attributes:
         lasting: nodes whose results may be kept: see `lasting_nodes`.
@@ -116,17 +115,17 @@ class Preparations:
         self._kept: list[Kept] = []
 
     def admits(self, size: int) -> bool:
-        """Whether so many bytes more may be kept."""
+        """Whether ``size`` more bytes may be kept."""
         guard = CURRENT.guard
         most = MOST_BYTES if guard is None else min(MOST_BYTES, guard.most_bytes)
         return size + sum(kept.nbytes for kept in self._kept if kept.made is not None) <= most
 
     def group(self, node: Node) -> Kept | None:
-        """Where the results of the fusion group ``node`` are kept, if they are."""
+        """Where the results of the fusion group ``node`` are kept; None if they are not."""
         return self._place() if node in self.lasting else None
 
     def kernel(self, node: Node, kernel: Kernel) -> Kernel:
-        """``kernel`` of ``node``, or one that keeps what it makes of constants."""
+        """``kernel`` of ``node``, or a kernel that keeps what it makes of constants."""
         if binder_of_others(node) is not None:
             return kernel
         if node in self.lasting:
@@ -147,7 +146,7 @@ class Preparations:
         return _with(wide, kernel) if wide else kernel
 
     def _wide_operands(self, node: Node, operands: Sequence[int]) -> dict[int, Kernel]:
-        """How to make those of ``operands`` wide that are constants."""
+        """Functions that widen those of ``operands`` that are constants."""
         given = [i for i in operands if i < len(node.inputs)]
         return {i: kept for i in given if (kept := self._widened(node.inputs[i])) is not None}
 
@@ -160,7 +159,7 @@ class Preparations:
         return self._wide.get(id(tensor))
 
     def _take(self, tensor: Tensor) -> bool:
-        """Whether something may be made of ``tensor``: nothing has been yet."""
+        """Whether ``tensor`` may be prepared: nothing has been made of it yet."""
         if tensor.is_splat or id(tensor) in self._used:
             return False
         self._used.add(id(tensor))
@@ -172,7 +171,7 @@ class Preparations:
 
 
 def lasting_nodes(db: AliasDb) -> list[Node]:
-    """The nodes whose results are the same in each run, and known to nobody who writes them."""
+    """The nodes whose results are the same in each run, are never written, and do not escape."""
     found: list[Node] = []
     same: set[Value] = set()
     for node in db.graph.walk():
@@ -200,7 +199,7 @@ def _is_constant(value: Value) -> bool:
 
 
 def _given(make: Kernel, numbers: Sequence[int], kernel: Kernel) -> Kernel:
-    """``kernel`` on what ``make`` makes of the operands of these numbers, instead of the first of them."""
+    """``kernel``, with the first operand in ``numbers`` replaced by what ``make`` makes of all operands in it."""
     first = numbers[0]
 
     def run(*inputs: Any) -> Any:
@@ -210,7 +209,7 @@ def _given(make: Kernel, numbers: Sequence[int], kernel: Kernel) -> Kernel:
 
 
 def _with(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
-    """``kernel`` on operands of which some are made wide once."""
+    """``kernel``, with some operands widened once."""
 
     def operands(inputs: Sequence[Any]) -> list[Any]:
         return [wide[i](x) if i in wide else x for i, x in enumerate(inputs)]
@@ -225,7 +224,7 @@ def _with(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
 
 
 def _computed_wide(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
-    """``kernel`` in float32, of operands of which some are made wide once."""
+    """``kernel`` computed in float32, with some operands widened once."""
     some = next(iter(wide))
 
     def run(*inputs: Any) -> Any:

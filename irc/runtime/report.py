@@ -27,7 +27,7 @@ class Memory:
     """Bytes that running the model takes.
 
     Attributes:
-        weights: bytes of all constants that are not splats.
+        weights: bytes of all distinct constants; a splat counts as one element.
         peak: most bytes of intermediate values alive at one time, counted once for values that share memory; None
             if shapes are not all known.
     """
@@ -78,7 +78,7 @@ class Report:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Report:
-        """The report that `to_dict` gave ``data`` for; TypeError if it is none."""
+        """The report that `to_dict` turned into ``data``; TypeError if ``data`` is not that of a report."""
         return _read(Report, data, "report")
 
     def rows(self) -> list[tuple[str, str]]:
@@ -148,7 +148,7 @@ def _read(type: Any, data: Any, where: str) -> Any:
     """``data``, as JSON gives it, as a value of ``type``: a dataclass, a dict or list of something, a scalar, a union.
 
     Raises:
-        TypeError: it is none.
+        TypeError: ``data`` is not of that type.
     """
     parameters = get_args(type)
     kind = get_origin(type) or type

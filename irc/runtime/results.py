@@ -1,4 +1,4 @@
-"""What of a run's results can be asked for by name: outputs, and elements of those that are tuples."""
+"""Results of a run that can be requested by name: outputs, and elements of outputs that are tuples."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def element(values: Any, path: Iterable[int]) -> Any:
 
 
 def value_at(outputs: Sequence[Value], path: Path) -> Value:
-    """The value at ``path`` among a graph's outputs; the tuple that it is in, if that is not put together there."""
+    """The value at ``path`` among a graph's outputs; if a tuple on the way is not constructed there, that tuple."""
     value = outputs[path[0]]
     for place in path[1:]:
         made = value.made_by(_TUPLE)
@@ -65,7 +65,7 @@ def value_at(outputs: Sequence[Value], path: Path) -> Value:
 
 
 def values_at(outputs: Iterable[Value]) -> Iterable[Value]:
-    """All that `value_at` may give, whatever the path."""
+    """All values that `value_at` may return for any path."""
     found: dict[Value, None] = {}
     pending = list(outputs)
     while pending:

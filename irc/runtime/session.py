@@ -1,10 +1,10 @@
-"""Decoding step by step: what a model gives in one step is what it is given in the next.
+"""Decoding step by step: outputs of one step become inputs of the next.
 
 A session holds the caches as read-only arrays that only `irc::append_` may
-extend, and only behind what anybody sees of them. So it can hand them out, and
-share them with its forks, without copying: whoever continues a prefix first
-stays in place, others get memory of their own. Caches of fixed size, in which
-each step writes some elements, are lent to the step if nobody else has them.
+extend, and only behind the positions that any view shows. So a session can return
+them, and share them with its forks, without copying: the first continuation of a
+prefix stays in place, later ones get memory of their own. Caches of fixed size, in
+which each step writes some elements, are lent to the step if nothing else refers to them.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Session:
             self._due |= _without_room(shorter)
 
     def _cut(self, length: int) -> dict[int, Array]:
-        """Of the caches that would be longer, by their positions, what `truncate` leaves of them."""
+        """The caches longer than `truncate` allows, by position, each cut to the length that remains."""
         number = integer(length)
         if number is None:
             raise Error("IRC419", f"a length must be an integer, not {length!r}")
@@ -187,7 +187,7 @@ class Session:
         return self.fork()
 
     def _shown(self) -> dict[str, Array]:
-        """The caches, if a step that is going on, or has failed, does not write in them."""
+        """The caches; Error while a step writes in them, or if such a step has failed."""
         if not self._caches.overwritten:
             return self._held.by_name
         with self._lock:
@@ -216,7 +216,7 @@ class Session:
         return results
 
     def _lending(self, feeds: Mapping[str, Any]) -> Held:
-        """What the session has for a step, and which of it that may overwrite."""
+        """The caches that the session gives to a step, and which of them the step may overwrite."""
         caches = self._caches
         held = self._held if self._held.arrays else caches.empty(feeds)
         if not caches.overwritten or not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]
@@ -260,13 +260,13 @@ class Session:
 
 
 def _without_room(shorter: Mapping[int, Array]) -> frozenset[int]:
-    """Those of the caches, by position, that do not go back in their room: somebody shows what comes behind them."""
+    """The positions of cut caches that cannot free their room's tail: they are in none, or another view shows it."""
     rooms = [(i, array, room_of(array)) for i, array in shorter.items()]
     return frozenset(i for i, array, room in rooms if room is None or not room.go_back(array))
 
 
 def _can_be_lent(array: Array) -> bool:
-    """Whether nothing but ``array``, to which there is one reference, shows its memory."""
+    """Whether only ``array``, to which there is one reference, shows its memory."""
     if array.nbytes < LENT_BYTES:
         return False
     base = array.base

@@ -28,7 +28,7 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool = True) -> Step:
     """As `kernel_step`, for one result, which is made in the array that is in slot ``out``.
 
-    If the kernel is a ufunc, that is called ``directly``, or by the kernel, which knows what suits its operands.
+    If the kernel is a ufunc, it is called ``directly``, or through the kernel, which chooses what suits its operands.
     """
     ufunc = ufunc_of(kernel) if directly else None
     if len(ins) == 1 and not dead:

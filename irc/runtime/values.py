@@ -43,7 +43,7 @@ class Instance:
 
 
 def integer(value: Any) -> int | None:
-    """``value`` as Python's int if it is an integer, NumPy's too; truth values are none."""
+    """``value`` as Python's int if it is an integer of Python or NumPy; truth values are not integers here."""
     try:
         return None if isinstance(value, (bool, np.bool_)) else index(value)
     except TypeError:
@@ -68,7 +68,7 @@ def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
-    """Whether ``value`` is a tuple, and no list that cannot be changed."""
+    """Whether ``value`` is a tuple, not a `ConstantList`."""
     return isinstance(value, tuple) and not isinstance(value, ConstantList)
 
 
@@ -92,12 +92,12 @@ def describe(value: Any, levels: int = 3) -> str:
 
 
 def attributes(instance: Instance) -> Iterable[Any]:
-    """What an object holds."""
+    """The attributes of an object."""
     return instance.attributes.values()
 
 
 def nothing(instance: Instance) -> Iterable[Any]:
-    """What is looked at of an object by those who look into none."""
+    """No attributes: for callers that do not look into objects."""
     return ()
 
 

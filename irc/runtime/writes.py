@@ -46,12 +46,12 @@ class Writes:
         self._inputs = {value.name: value for value in graph.inputs}
 
     def overwrites(self, value: Value, name: str) -> bool:
-        """Whether ``value`` is the input ``name`` with some elements changed, in whatever branch, loop or view.
+        """Whether ``value`` is the input ``name`` with some elements changed, through any branch, loop or view.
 
-        Or with more behind it in some branches, as attention has it that takes caches of either kind.
+        In some branches it may instead have something appended, as in attention that takes caches of either kind.
 
         Args:
-            value: an output of the graph, or what is in one that is a tuple.
+            value: an output of the graph, or an element of one that is a tuple.
             name: of an input.
         """
         memory, start = (self._memory.get(v, EMPTY) for v in (value, self._inputs[name]))

@@ -114,7 +114,7 @@ def _run_trip(body: Code, frame: Frame, many: int, stacks: Sequence[Stack]) -> t
 
 
 def only_block(node: Node, params: int, returns: int) -> Block:
-    """The body of a loop; Error IRC213 unless it has so many parameters and at least so many returns."""
+    """The body of a loop; Error IRC213 unless it has ``params`` parameters and at least ``returns`` returns."""
     if len(node.blocks) != 1:
         raise Error("IRC213", f"a loop has one block, not {len(node.blocks)}", label(node))
     (block,) = node.blocks

@@ -52,11 +52,10 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     Args:
         model: what is saved.
         path: of the file.
-        changed: what objects have become that are no longer as the model's module says.
+        changed: the objects that no longer are as the model's module says, as they are now.
 
     Raises:
-        Error: IRC501 if the file cannot be written, IRC503 if its name says that it is another model's, or
-            the model is read from it.
+        Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``, or the model is read from it.
     """
     where = os.fsdecode(path)
     if where.lower().endswith(".onnx"):
@@ -139,7 +138,7 @@ def _name_large_constants(module: Module) -> None:
 
 
 def _named_tensors(module: Module) -> dict[str, Tensor]:
-    """The weights that some node uses; those that passes have left over are not stored."""
+    """The weights that some node uses; weights that passes have left unused are not stored."""
     nodes = with_subgraphs(*module.graphs.values())
     return {tensor.name: tensor for node in nodes for tensor in tensors_of(node) if tensor.name}
 

@@ -58,7 +58,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def unpack(data: Any, table: Mapping[str, Tensor]) -> Any:
-    """What `pack` made ``data`` of.
+    """The object or value that `pack` turned into ``data``.
 
     Raises:
         Error: IRC513 if a view reaches beyond its storage, or something is of no known kind.

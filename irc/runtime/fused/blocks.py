@@ -1,4 +1,4 @@
-"""Operators on one block after the other: how those at the end of a group run once it is known how to cut them."""
+"""The tail of a group on one block after the other, once it is known how to cut it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """One block: its shape, and where it lies in operands, by which axes they have."""
+    """One block: its shape, and its place in operands of each form (which axes they have)."""
 
     shape: Shape
     places: list[Index]
 
 
 class Cut(NamedTuple):
-    """What is read or written block by block.
+    """A register that is read or written block by block.
 
     Attributes:
-        register: where it is.
-        once: an index that leaves out repetitions: axes of stride 0 become axes of one element. None if it is to have
-            all of them, those that broadcasting makes included.
+        register: its number.
+        once: an index that leaves out repetitions: axes of stride 0 become axes of one element. None if a block is to
+            have all its elements, those that broadcasting repeats included.
         shape: its shape in the merged space, after that.
-        place: which of a block's places is its.
+        place: the index of its place among those of a `Block`.
     """
 
     register: int
@@ -91,13 +91,13 @@ class Tiling:
 
     @property
     def scratch_bytes(self) -> int:
-        """What each thread needs for its scratch buffers."""
+        """How many bytes of scratch buffers each thread needs."""
         return sum(map(self._bytes, self.buffers)) + _LINE
 
     def run(
         self, inputs: Sequence[Any], threads: int, watch: Watch | None = None, made: Mapping[int, Array] | None = None
     ) -> list[Any]:
-        """The results of the tail, in order; those of registers in ``made`` in the arrays there."""
+        """The results of the tail, in order; results of registers in ``made`` are written to the arrays there."""
         registers: Registers = [*inputs, *[None] * (self.tail.size - len(inputs))]
         for operation in self.before:
             registers[operation.out] = self._call(operation, registers, watch)
@@ -138,7 +138,7 @@ class Tiling:
         return piece
 
     def _compute(self, values: Registers) -> None:
-        """All operators on one block."""
+        """Run all operators on one block."""
         done = 0
         try:
             for _, kernel, ins, out in self.operations:

@@ -1,4 +1,4 @@
-"""How the operators at the end of a group are cut into blocks, for inputs of certain kinds; what each writes to."""
+"""How the tail of a group is cut into blocks, for inputs of certain kinds, and where each operator writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ takes a twentieth to an eighth longer, a quarter a third to a half; twice as muc
 
 
 def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | None:
-    """How to run ``tail`` on ``inputs`` and others of their kinds; None if in blocks it cannot be, or need not."""
+    """How to run ``tail`` on ``inputs`` and others of their kinds; None if it cannot, or need not, run in blocks."""
     values = _kinds_of_values(tail, inputs)
     if values is None:
         return None
@@ -72,7 +72,7 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
 
 
 def tile_bytes(whole: int, threads: int) -> int:
-    """How many bytes of an operand of ``whole`` bytes one block has: at least one for each of the threads."""
+    """How many bytes a block has of an operand of ``whole`` bytes; there is at least one block for each thread."""
     if threads == 1:
         return TILE_BYTES
     return max(TILE_BYTES, min(SHARED_TILE_BYTES, whole // threads))
@@ -81,8 +81,8 @@ def tile_bytes(whole: int, threads: int) -> int:
 def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     """For each register an array of the shape and type that it will have, or None for an absent input.
 
-    Types are found by calling the kernels on ones. None if something is no number, or the shapes do not go together:
-    running the operators whole will say so.
+    Types are found by calling the kernels on ones. None if something is not a number, or the shapes do not fit
+    together: running the operators on whole arrays will then raise the error.
     """
     if any(x is not None and x.dtype.hasobject for x in inputs):
         return None  # strings
@@ -134,8 +134,8 @@ def _cut(
     """How ``registers`` are cut, which ``operations`` with results of ``shape`` read and write.
 
     Returns:
-        The space of ``shape`` with its axes merged, and each register in it, its places numbered by their shapes. None
-        if blocks of some register would not be quick to read.
+        The space of ``shape`` with its axes merged, and a `Cut` of each register; registers of the same shape in that
+        space share a place. None if blocks of some register would be slow to read.
     """
     layouts = [geometry.layout(values[r].shape, strides[r], values[r].itemsize, shape) for r in registers]
     merged = geometry.merge_axes(shape, layouts)
@@ -161,10 +161,11 @@ def _cut(
 def _assign(
     tail: Tail, operations: Sequence[Operation], values: Sequence[Any], results: Sequence[int], spare: Sequence[int]
 ) -> tuple[list[Operation], list[np.dtype[Any]], dict[int, int | None]]:
-    """Decide where each operator writes: to a result, or to a scratch buffer that nothing needs any more.
+    """Decide where each operator writes: to a result, or to a scratch buffer that is free.
 
     Returns:
-        The operators on positions; the types of the buffers; results and whose memory each takes.
+        The operators, with positions for registers; the element types of the buffers; each result and the input whose
+        memory it takes, or None.
     """
     last = {r: i for i, o in enumerate(operations) for r in o.ins}
     placed: list[Operation] = []

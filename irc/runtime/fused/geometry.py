@@ -1,7 +1,7 @@
 """How a broadcasting, pointwise computation is cut into blocks that fit into a cache.
 
-The arithmetic of it: axes that may be taken for one, and where the blocks lie.
-No arrays here, only shapes, strides and positions.
+This is only the arithmetic: which axes can be merged, and where the blocks lie.
+It works on shapes, strides and positions, not on arrays.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Index = tuple[slice, ...]
 
 
 class Layout(NamedTuple):
-    """An operand in an iteration space: its shape and strides there, in bytes; broadcast axes have stride 0."""
+    """An operand in an iteration space: its strides there, in bytes (0 for broadcast axes), and its element size."""
 
     strides: Shape
     itemsize: int
 
 
 def layout(shape: Shape, strides: Shape, itemsize: int, space: Shape) -> Layout:
-    """How an operand that broadcasts to ``space`` lies in it."""
+    """The layout of an operand that broadcasts to ``space``."""
     missing = len(space) - len(shape)
     found = [0 if n == 1 else stride for n, stride in zip(shape, strides)]
     return Layout((*(0,) * missing, *found), itemsize)
@@ -39,11 +39,11 @@ def c_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def merge_axes(space: Shape, operands: Sequence[Layout]) -> tuple[Shape, list[Shape]] | None:
-    """Take neighbouring axes for one where every operand allows it.
+    """Merge neighbouring axes where every operand allows it.
 
     Returns:
         The merged space, and for each operand its shape in it, with 1 for broadcast axes. None if the elements of
-        some operand are not next to each other along the last axis: blocks of it would not be quick to read.
+        some operand are not contiguous along the last axis, so that blocks of it would be slow to read.
     """
     # From the last axis to the first: [size, strides of the operands].
     axes: list[tuple[int, list[int]]] = []
@@ -69,8 +69,8 @@ def merge_axes(space: Shape, operands: Sequence[Layout]) -> tuple[Shape, list[Sh
 def blocks(space: Shape, most: int) -> list[Index]:
     """Cut ``space`` into blocks of about equal size of up to ``most`` elements, in C order.
 
-    The inner axes stay whole as far as they fit; one axis is cut into runs, and of those before it a block has one
-    index each.
+    As many inner axes as fit stay whole. The axis before them is cut into runs; along each axis before that, a block
+    has a single index.
     """
     inner, axis = 1, len(space) - 1
     while axis > 0 and inner * space[axis] <= most:
@@ -90,5 +90,5 @@ def extents(index: Index) -> Shape:
 
 
 def within(index: Index, shape: Shape) -> Index:
-    """Where an operand of ``shape`` has its part of the block at ``index``."""
+    """The part of an operand of ``shape`` that belongs to the block at ``index``."""
     return tuple(slice(0, 1) if n == 1 else s for s, n in zip(index, shape))

@@ -49,7 +49,7 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
 
 
 def _moving(run: Step, moved: Sequence[tuple[int, int]], dead: Slots) -> Step:
-    """``run``, then what is in the second slot of each pair is put into the first, and ``dead`` are emptied."""
+    """Run ``run``, copy the second slot of each pair in ``moved`` to the first, and empty the slots in ``dead``."""
 
     def step(frame: Frame) -> None:
         run(frame)
@@ -62,7 +62,7 @@ def _moving(run: Step, moved: Sequence[tuple[int, int]], dead: Slots) -> Step:
 
 
 def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
-    """``step``, whose results are kept."""
+    """``step``, run once: its results are kept and used in later runs."""
 
     def run(frame: Frame) -> None:
         if kept.made is not None:
@@ -84,7 +84,7 @@ def _run_whole(code: Code) -> Step:
 
 
 def _run_in_tiles(node: Node, code: Code, start: int, tail: Tail, dead: Slots) -> Step:
-    """The steps of ``code``, or from ``start`` on ``tail``, where it can run, which then empties ``dead``."""
+    """Run the steps of ``code``, those from ``start`` on as ``tail`` if possible, which then empties ``dead``."""
     head, rest = _part(code, 0, start), _part(code, start, len(code.steps))
     rest.kernels = len(rest.steps)
     head.kernels = code.kernels - rest.kernels
@@ -137,7 +137,7 @@ def _part(code: Code, start: int, end: int) -> Code:
 
 
 def tail_start(bound: Bound, code: Code) -> int:
-    """Where the pointwise operators begin that the steps of ``code`` end with."""
+    """The index of the first of the pointwise operators that the steps of ``code`` end with."""
     start = len(code.nodes)
     while start and may_be_tiled(bound, code.nodes[start - 1][0]):
         start -= 1

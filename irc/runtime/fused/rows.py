@@ -86,8 +86,8 @@ class _Blocks:
     """Blocks of rows of an operand.
 
     Attributes:
-        rows: the operand: one axis for all axes before a row, then others of size 1, so that there are as many as
-            before (kernels count them), then those of a row.
+        rows: the operand with the axes before a row merged into one, followed by axes of size 1 that keep the rank
+            (kernels count axes), then the axes of a row.
         lead: the shape of all axes before a row.
         others: the other inputs, the same for every row.
         ends: where blocks begin and end.
@@ -111,7 +111,7 @@ class _Blocks:
         workers.share(lambda: piece, len(self.ends) - 1, self.threads)
 
     def results(self, kernel: Kernel) -> list[Array]:
-        """The results; their types and the shapes of their rows are those of the first block's."""
+        """The results; their types and the shapes of their rows are taken from the first block's."""
         first = _several(kernel(self.rows[: self.ends[1]], *self.others))
         whole = [np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in first]
 
@@ -129,7 +129,7 @@ class _Blocks:
 
 
 def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
-    """The blocks of the first of ``inputs``; None if it is nothing for blocks."""
+    """The blocks of the first of ``inputs``; None if it is not worth cutting or cannot be cut into rows."""
     x, others = inputs[0], inputs[1:]
     if not x.flags.c_contiguous or not -x.ndim <= axis < x.ndim:
         return None

@@ -1,15 +1,15 @@
 """Pointwise tails of fusion groups, run block by block.
 
-A chain of elementwise operators on large arrays spends its time at fetching and
-storing: each operator reads arrays from memory and writes one. In blocks that fit
-into a cache, all operators do their work on one block before the next is fetched.
-What lies between them is kept in scratch buffers of the size of a block; only the
+A chain of elementwise operators on large arrays spends its time on fetching and
+storing: each operator reads arrays from memory and writes one. With blocks that fit
+into a cache, all operators work on one block before the next is fetched.
+Intermediate values are kept in scratch buffers of the size of a block; only the
 results of the group are arrays of full size. Blocks are independent, so several
 threads may take them, and since every element is computed by the same operations,
 results are the same to the last bit, however many threads there are.
 
-Whether and how is decided by the shapes, strides and element types that a run
-brings, once for each kind of them (`Tiling`).
+The shapes, strides and element types of a run's inputs decide whether and how this
+is done, once for each kind of inputs (`Tiling`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Tail:
     """The pointwise operators that a group ends with.
 
     Args:
-        slots: where in the frame the values from before the tail are: its inputs. They are the first registers.
+        slots: the slots of the tail's inputs in the frame. They are the first registers.
         operations: the operators, in order.
         outputs: the registers of the tail's results, each of them made by an operator.
-        spare: the registers of inputs whose memory nothing refers to but that register, once the tail runs.
+        spare: the registers of inputs whose memory nothing else refers to once the tail runs.
         places: for registers of results, slots with the arrays in which they are to be made.
     """
 
@@ -67,7 +67,7 @@ class Tail:
         self._lock = RLock()
 
     def run(self, frame: Frame) -> list[Any] | None:
-        """The results, or None if this is nothing for tiles: then nothing was done."""
+        """The results, or None, with nothing done, if these inputs are not to be run in blocks."""
         for s in self.slots:
             x = frame[s]
             if isinstance(x, np.ndarray) and x.size >= WORTH:  # not by a function: decoders ask at each step

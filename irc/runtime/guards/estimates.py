@@ -1,7 +1,7 @@
-"""How large results will be, of operators whose kernels do not ask before they allocate them.
+"""How large the results of operators will be whose kernels do not ask before they allocate them.
 
-Only for runs under limits, which ask before each node: kernels stay free of
-what others need not know. Operators that are not named here have results about
+Only runs under limits use this, which ask before each node; kernels stay free of
+it. Operators that are not named here have results about
 as large as an operand, or ask themselves (`irc.runtime.kernels.support.check_size`).
 """
 
@@ -34,9 +34,9 @@ Estimate = Callable[["Node", Sequence[Any]], int]
 
 
 def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
-    """The bytes that running ``node`` on ``inputs`` will take at least for results much larger than an operand; else 0.
+    """At least how many bytes ``node`` will take for results much larger than an operand on ``inputs``; else 0.
 
-    Shapes that do not fit together give 0: the kernel will say what is wrong.
+    Shapes that do not fit together give 0: the kernel will report them.
     """
     made = made_bytes(node.kind, inputs)
     if made:
@@ -56,7 +56,7 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _own_bytes(array: Array) -> int:
-    """The bytes of different elements that ``array`` shows: no more than lie between its first and its last one."""
+    """The bytes of distinct elements in ``array``: at most those from its first element to its last."""
     if array.flags.c_contiguous:
         return array.nbytes
     reach = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides)) + array.itemsize
@@ -124,7 +124,7 @@ def _advanced_index(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _joined(node: Node, inputs: Sequence[Any]) -> int:
-    """Of tensors given one by one, or in a list, one after the other."""
+    """Bytes of tensors joined one after the other; they are given one by one, or in a list."""
     parts = inputs[0] if inputs and is_sequence(inputs[0]) else inputs
     return sum(x.nbytes for x in parts if is_array(x))
 
@@ -136,7 +136,7 @@ def _joined_text(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _split_text(node: Node, inputs: Sequence[Any]) -> int:
-    """A row has as many parts as the string that has most of them."""
+    """Bytes of the parts of strings: each row has as many parts as the string with the most."""
     most = max((len(s) for s in inputs[0].reshape(-1)), default=0)
     return inputs[0].size * (most + 1) * 8
 
@@ -193,7 +193,7 @@ def _bilinear(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _tensordot(node: Node, inputs: Sequence[Any]) -> int:
-    """What is summed over is in both operands."""
+    """Bytes of a contraction: the axes summed over are in both operands."""
     x, y, along = inputs[:3]
     return x.size * y.size // math.prod(x.shape[axis] for axis in along) ** 2 * x.itemsize
 
@@ -204,7 +204,7 @@ def _covariance(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _whole_bases(node: Node, inputs: Sequence[Any]) -> int:
-    """Square matrices for each operand, if it is not asked for what spans its columns only."""
+    """Bytes of square matrices for each operand, unless only the span of its columns is asked for."""
     x: Any
     wanted: Any
     x, wanted = (*inputs, True)[:2]
@@ -225,7 +225,7 @@ def _masked(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _of_two(node: Node, inputs: Sequence[Any]) -> int:
-    """The larger, or smaller, elements of two tensors; of one, no more than that has."""
+    """Bytes of the elementwise maximum or minimum of two tensors; 0 for one tensor, whose result is no larger."""
     return _broadcast(node, inputs) if len(inputs) == 2 and is_array(inputs[1]) else 0
 
 
@@ -234,7 +234,7 @@ def _where(node: Node, inputs: Sequence[Any]) -> int:
 
 
 def _views(node: Node, inputs: Sequence[Any]) -> int:
-    """Of single elements, as many as there are numbers in a list, so many, or of one size."""
+    """Bytes of the views of unbind, split or chunk: one per element, per listed size, or a given count or size."""
     x: Any
     parts: Any
     dim: Any

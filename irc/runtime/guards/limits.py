@@ -1,12 +1,13 @@
-"""Limits of a run: nodes, memory and time that a model nobody vouches for may use.
+"""Limits of a run: the steps, memory and time that an untrusted model may use.
 
 A model of a few hundred bytes can ask for a loop without end or for a tensor of
 terabytes. Under limits, a run is followed node by node: steps are counted, the
-clock is read before each, and memory is known from what is alive of arrays, strings, lists and dictionaries.
-What would be too large is refused before it is allocated, as far as its size can
-be told: kernels whose results are larger than their operands ask first
-(`irc.runtime.bounds`), for others `irc.runtime.guards.estimates` knows. Everything else is
-about as large as an operand, and seen when it is there.
+clock is read before each, and the arrays, strings, lists and dictionaries that are
+alive are added up. Results that would be too large are refused before they are
+allocated, as far as their size can be told: kernels whose results are larger than
+their operands ask first (`irc.runtime.bounds`), and for others
+`irc.runtime.guards.estimates` knows the size. All other results are about as large
+as an operand, and are counted once they exist.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ class Limits:
         steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
             such as a trip of a loop, is a step too.
         bytes: memory of the arrays, strings, lists and dictionaries that the run makes and that are alive at one
-            time. Inputs and weights do not count, nor does what is made of weights once and kept: no more than so many
-            bytes again. Work memory of single kernels does not count either, it is a small multiple of their operands.
-        seconds: of real time. Looked at before each node, in trips of loops, and between the parts of long kernels;
-            what cannot be interrupted is refused before it starts if it would take `RATE` and more to be in time.
+            time. Inputs and weights do not count. What is made of weights once and kept does not count either, but its
+            total may not exceed the same limit. Work memory of single kernels, a small multiple of their operands, does
+            not count.
+        seconds: of real time, checked before each node, in trips of loops, and between the parts of long kernels;
+            work that cannot be interrupted is refused if even at `RATE` it would not finish in time.
 
     Raises:
         Error: IRC440 if one is not positive, or steps or bytes are no integers.
@@ -83,7 +85,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], float | None]]] = {
 
 
 def check_limits(limits: Any) -> None:
-    """Error IRC440 if that is something else."""
+    """Error IRC440 unless ``limits`` is a `Limits`."""
     if not isinstance(limits, Limits):
         raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
 
@@ -93,10 +95,10 @@ class Warden(Watch):
 
     Args:
         limits: the limits.
-        inputs: what the run is given; it does not count.
+        inputs: the inputs of the run, which do not count.
 
     Attributes:
-        most_bytes: of memory; infinite without a limit.
+        most_bytes: how many bytes of memory the run may use; infinite without a limit.
     """
 
     def __init__(self, limits: Limits, inputs: Iterable[Any] = ()) -> None:
@@ -132,7 +134,7 @@ class Warden(Watch):
             raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use", label(node))
 
     def leave(self, made: Any) -> None:
-        """Count that no more."""
+        """Stop counting ``made``: the model keeps it."""
         self._live.disown([made])
 
     def enter(self) -> None:
@@ -151,13 +153,13 @@ class Warden(Watch):
             raise self._too_large(f"{count(size, 'byte')} needed, {in_use:,} in use")
 
     def _in_use(self, more: int) -> int:
-        """The bytes that are alive, counted exactly if there may be no room for so many ``more``."""
+        """The bytes that are alive, counted exactly if ``more`` bytes might not fit."""
         if self._live.now + self._held.now + more > self.most_bytes:
             self._held.let_go()
         return self._live.now + self._held.now
 
     def work(self, products: int) -> None:
-        """Error IRC443 if so many multiplications cannot be made in the time left."""
+        """Error IRC443 if ``products`` multiplications cannot be made in the time left."""
         self.pace()
         if products > RATE * (self._deadline - time.monotonic()):
             raise self._too_long(f"{products} multiplications would take longer than there is time")
@@ -168,7 +170,7 @@ class Warden(Watch):
             raise self._too_long("the time is over")
 
     def _too_large(self, why: str, where: str = "") -> Error:
-        """The error; ``where`` is given once the operator has run, as what it was given may be gone."""
+        """The error IRC442; ``where`` is given only once the operator has run, as its inputs may be gone then."""
         limit = f"the limit of the run is {count(self._limits.bytes or 0, 'byte')} (Limits.bytes, --max-bytes)"
         return Error("IRC442", f"{why}; {limit}", where)
 

@@ -1,9 +1,9 @@
 """Which values have the same shape in every run whose inputs have the same shapes.
 
-Declared types are not asked: a model's own may be wrong. What an operator's
-results depend on is known (`irc.ir.ops.shape_operands`), and so two things are
-followed from node to node: whether the shape of a value is decided by the
-shapes of the graph's inputs, and whether its contents are. All else may differ.
+Declared types are not used: a model's own may be wrong. It is known what an operator's
+results depend on (`irc.ir.ops.shape_operands`). So two properties are
+followed from node to node: whether the shapes of the graph's inputs decide the
+shape of a value, and whether they decide its contents. All other values may differ.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class GrowableArray(LikeArray):
         Python's numbers, and lists of them, have no element type: they are converted if that loses nothing.
 
         Returns:
-            Whether that went in place. Else, for want of capacity or because somebody else has continued the same
-            contents, all is in new memory now, of twice the size.
+            Whether the rows were appended in place. If not, for want of capacity or because the same contents have been
+            continued elsewhere, all is now in new memory of twice the size.
 
         Raises:
             Error: IRC403 if there is not enough memory; IRC412 if ``rows`` is masked, gives no array, or holds arrays
@@ -99,7 +99,7 @@ class GrowableArray(LikeArray):
 
 
 def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
-    """``value`` as an array, a view of it if it is one; of Python's numbers, one of ``dtype`` if that loses nothing."""
+    """``value`` as an array: a view of an array, or numbers converted to ``dtype`` if that loses nothing."""
     try:
         if hasattr(value, "__array__"):
             return as_array(value, name)
@@ -117,7 +117,7 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
 
 
 def _tensor(dtype: np.dtype[Any]) -> TensorType | None:
-    """The type of tensors of numbers of ``dtype``; None of others."""
+    """The type of tensors of ``dtype``; None if that is not a type of numbers that irc knows."""
     try:
         found = DType.from_numpy(dtype)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Which strings and containers of a run are alive. Python tells of none when it dies, as NumPy does of arrays."""
+"""Which strings and containers of a run are alive. Unlike NumPy for arrays, Python does not report their end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from irc.runtime.memory.references import is_alone
 
 
 class HeldBytes:
-    """The bytes of the strings, lists, tuples and dictionaries that a run has made and something else still refers to.
+    """The bytes of the strings, lists, tuples and dictionaries of a run that something else still refers to.
 
-    They are held here, so that none is counted twice, and let go of when room is needed. Until then, what nothing else
-    refers to counts, too: it is in memory.
+    They are held here, so that none is counted twice, and released when room is needed. Until then, those that nothing
+    else refers to count too, as they are in memory.
 
     Args:
         others: those of the caller, which do not count.
@@ -31,7 +31,7 @@ class HeldBytes:
         self.now = 0
 
     def count(self, values: Iterable[Any]) -> None:
-        """Count ``values`` and what they hold; what is known by its present size."""
+        """Count ``values`` and what they hold; known objects are counted again at their present size."""
         pending, seen = [values], set[int]()
         while pending:
             for value in pending.pop():
@@ -50,7 +50,7 @@ class HeldBytes:
         self._held[key], self._sizes[key] = value, size
 
     def let_go(self) -> None:
-        """Forget all that nothing else refers to."""
+        """Release all that nothing else refers to."""
         while gone := [key for key in self._held if is_alone(self._held, key)]:
             for key in gone:
                 del self._held[key]

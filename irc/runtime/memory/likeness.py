@@ -1,9 +1,9 @@
-"""`LikeArray`: what is no array, for its memory may change, but does all that one does.
+"""`LikeArray`: an object that behaves as an array in every respect, but whose memory may change.
 
-NumPy asks it what its functions and ufuncs are to do, and Python its class for
-attributes, methods and operators: all of these are those of arrays, and are
-given the contents of each operand, as a view, for what is like an array. So they
-find what they find for an array, and write where they would write.
+NumPy asks it what its functions and ufuncs are to do, and Python asks its class for
+attributes, methods and operators. All of these are those of arrays, and receive a
+view of the contents of each operand that is like an array. So they find what they
+find for an array, and write where they would write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from irc.runtime.values import Array, is_sequence, is_tuple
 
 
 class LikeArray(NDArrayOperatorsMixin):  # whose operators are those of arrays, below: it declares them
-    """What has contents in ``_view``, which may become another array, and is an array to its user."""
+    """An object with contents in ``_view``, which may become another array; to its user it is an array."""
 
     _view: Array
 
@@ -30,7 +30,7 @@ class LikeArray(NDArrayOperatorsMixin):  # whose operators are those of arrays, 
 
     @property
     def array(self) -> Array:
-        """The contents: a view, of which shape and strides are its holder's to set."""
+        """The contents: a view whose shape and strides its holder may set."""
         return self._view.view()
 
     @property
@@ -45,12 +45,12 @@ class LikeArray(NDArrayOperatorsMixin):  # whose operators are those of arrays, 
 
     @property
     def flags(self) -> Any:
-        """Those of an array: whether it may be written, for one."""
+        """The flags of the contents, such as whether they may be written."""
         return self._view.flags
 
     @property
     def setflags(self) -> Any:
-        """As `flags`."""
+        """Set `flags`."""
         return self._view.setflags
 
     def __len__(self) -> int:
@@ -82,12 +82,12 @@ class LikeArray(NDArrayOperatorsMixin):  # whose operators are those of arrays, 
 
 
 def plain(value: Any) -> Any:
-    """``value``, or what it holds if it is like an array."""
+    """``value``, or its contents if it is like an array."""
     return value.array if isinstance(value, LikeArray) else value
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with what is `plain` in it, in nested lists and tuples; itself if all is."""
+    """``value`` with `plain` applied to all in nested lists and tuples; ``value`` itself if that changes nothing."""
     if not is_sequence(value):
         return plain(value)
     items = [_plain(item) for item in value]
@@ -102,13 +102,13 @@ def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any]) -> Any:
-    """What ``function`` gives for the plain contents of its operands: for an ``out`` that is like an array, this."""
+    """The result of ``function`` on the contents of its operands; if it is the ``out`` given, that object itself."""
     named = _plain_options(options)
     return _restored(function(*_plain(arguments), **named), options, named)
 
 
 def _restored(results: Any, options: dict[str, Any], named: dict[str, Any]) -> Any:
-    """``results`` with the ``out`` of ``options`` for that of ``named``."""
+    """``results``, with the ``out`` in ``named`` replaced by the one given in ``options``."""
     if options is named or "out" not in options:
         return results
     given, out = options["out"], named["out"]
@@ -121,7 +121,7 @@ def _restored(results: Any, options: dict[str, Any], named: dict[str, Any]) -> A
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """The method ``name`` of arrays, of what is like one."""
+    """The array method ``name``, for objects like an array."""
     function = getattr(np.ndarray, name)
 
     @wraps(function)
@@ -132,7 +132,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _in_place(name: str) -> Callable[..., Any]:
-    """The operator ``name`` of arrays, which gives its first operand."""
+    """The array operator ``name``, which returns its first operand."""
     operator = getattr(np.ndarray, name)
 
     @wraps(operator)
@@ -144,7 +144,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 
 def _attribute(name: str) -> property:
-    """What arrays have by the ``name``: as there, it can be set only where setting it writes elements."""
+    """The array attribute ``name``. It can be set only where setting it writes elements, as in an array."""
     if callable(getattr(np.ndarray, name)):
         method = _method(name)
         return property(method.__get__, doc=method.__doc__)

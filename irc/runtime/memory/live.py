@@ -1,4 +1,4 @@
-"""Which memory of a run is alive: counted once, whatever shows it, until NumPy gives it back."""
+"""Which memory of a run is alive: each array counts once, whatever shows it, until NumPy frees it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from irc.runtime.values import Array, arrays_once, owner
 class LiveBytes:
     """The bytes of the arrays that a run has made and that something still refers to.
 
-    Views count as the array whose memory they show, and that only once. What is read-only is the model's or the
-    caller's and does not count. Several threads may report to one object.
+    A view counts as the array whose memory it shows, and each array counts once. Read-only arrays are the model's or
+    the caller's and do not count. Several threads may report to one object.
 
     Args:
-        others: whose memory is not the run's either.
+        others: values whose memory is not the run's either.
 
     Attributes:
         now: bytes alive.
@@ -32,12 +32,12 @@ class LiveBytes:
         self.ignore(others)
 
     def ignore(self, values: Iterable[Any]) -> None:
-        """Memory of ``values`` that has not been counted is not the run's, and never will be."""
+        """Never count the memory of ``values``, unless it has been counted already: it is not the run's."""
         for array in arrays_once(values):
             self._enter(owner(array), 0)
 
     def count(self, values: Iterable[Any]) -> int:
-        """Count the memory of ``values``, lists and the like included; the bytes that were not known before."""
+        """Count the memory of ``values``, lists and the like included. Returns the bytes not counted before."""
         made = 0
         for array in arrays_once(values):
             root = owner(array)
@@ -47,7 +47,7 @@ class LiveBytes:
         return made
 
     def disown(self, values: Iterable[Any]) -> None:
-        """Memory of ``values`` is the run's no more."""
+        """The memory of ``values`` no longer belongs to the run."""
         for array in arrays_once(values):
             root = owner(array)
             with self._lock:

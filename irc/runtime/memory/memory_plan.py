@@ -1,11 +1,11 @@
 """Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
 
-A run that has been watched tells the shapes. Results whose shapes the inputs'
-shapes decide (`irc.runtime.memory.fixed_shapes`) then get places in an arena before the
-next such run: two may share a place if they are never alive together, and an
-operator that runs in place has its operand's. What is alive when is counted by
-storage (`irc.runtime.memory.storage`), so that a view keeps the memory it shows, and
-what outputs may show has no place: it must outlive the run.
+A watched run tells the shapes. Results whose shapes are decided by the inputs'
+shapes (`irc.runtime.memory.fixed_shapes`) then get places in an arena before the
+next such run. Two results may share a place if their live ranges do not overlap, and
+an in-place operator uses its operand's place. Live ranges are those of storage
+classes (`irc.runtime.memory.storage`), so a view keeps the memory it shows alive.
+What outputs may show has no place: it must outlive the run.
 
 Places are found largest first, each in the smallest gap that holds it, which
 comes close to the lower bound, the most bytes that are alive at one time.
@@ -40,7 +40,7 @@ MOST = 1 << 12
 
 
 class Form(NamedTuple):
-    """What an array is like; a place holds arrays of one form."""
+    """The properties of an array that its place depends on; a place holds arrays of one form."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -58,7 +58,7 @@ class FormRecorder(Watch):
     """Watches a run for the forms of the values that it makes.
 
     Attributes:
-        forms: by value; those of blocks that run again and again are the last ones.
+        forms: by value; for a block that runs several times, those of its last run.
     """
 
     def __init__(self) -> None:
@@ -105,15 +105,16 @@ class MemoryPlan:
 
 
 class _Buffer:
-    """Memory that one value after the other is made in, in place.
+    """Memory for a chain of values, each made in place over the one before.
 
     Attributes:
-        form: what they all are like.
+        form: the form of all of them.
         start: the turn of the first.
         end: the last turn in which one is in use.
         source: as of a `Place`.
         latest: the value that is in it.
-        leaves: whether an output is made in it at last: it has no place then, each step of the run finds it free.
+        leaves: whether an output is made in it in the end. It then has no place: in each run, the step finds the memory
+            free.
     """
 
     __slots__ = ("end", "form", "latest", "leaves", "source", "start")
@@ -132,8 +133,8 @@ class _Turn(NamedTuple):
 
     Attributes:
         node: the node.
-        turn: its turn, which the operators share that may run block by block together.
-        tiled: whether it is one of those.
+        turn: its turn; operators that may run block by block together share one.
+        tiled: whether it is one of those operators.
     """
 
     node: Node
@@ -225,7 +226,7 @@ class Planner:
             yield _Turn(node, turn := turn + 1, False)
 
     def _touched(self, node: Node) -> Iterator[Value]:
-        """What ``node`` and those inside it read and make; what the nodes of a group read is read at their turns."""
+        """What ``node`` and the nodes inside it read and make; of a group only the results: its nodes have turns."""
         yield from node.outputs
         if node in self._groups:
             return
@@ -261,7 +262,7 @@ class Planner:
         forms: Mapping[Value, Form],
         of: Mapping[Value, _Buffer],
     ) -> Iterator[_Buffer]:
-        """The buffers that ``node`` reads last, and over which it might make what leaves the run."""
+        """The buffers that ``node`` reads last and may make a value over that leaves the run."""
         if self._kept.isdisjoint(map(self._storage.of, node.outputs)):
             return
         if node.blocks:
@@ -276,7 +277,7 @@ class Planner:
                 yield buffer
 
     def _dying(self, node: Node, read: list[Value], of: Mapping[Value, _Buffer]) -> _Buffer | None:
-        """The buffer of the last value in ``read``, all of one form, that the result may be written over."""
+        """The buffer, of the last fit value in ``read``, that the result may overwrite; ``read`` is of one form."""
         if not overwritable(node):
             return None
         while read and of[read[-1]].latest is not read[-1]:
@@ -288,7 +289,7 @@ class Planner:
         return None
 
     def _resolved(self, value: Value) -> Value:
-        """The value made by a node outside of groups, or inside, that ``value`` is."""
+        """The value that ``value`` stands for across the boundary of a group."""
         while value in self._same:
             value = self._same[value]
         return value
@@ -299,7 +300,7 @@ def _is_returned(value: Value) -> bool:
 
 
 def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
-    """Give the buffers places in one arena: the largest first; of several, those that are needed longest."""
+    """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first."""
     buffers = list(dict.fromkeys(made.values()))
     own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
     starts = np.array([b.start for b in own], np.int64)
@@ -326,7 +327,7 @@ def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
 
 
 def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: int) -> int:
-    """The beginning of the smallest gap between what lies at ``offsets`` that holds ``size``."""
+    """The offset of the smallest gap that holds ``size`` between the buffers placed at ``offsets``."""
     order = np.argsort(offsets, kind="stable")
     begins, reached = offsets[order], np.maximum.accumulate((offsets + sizes)[order])
     gap_starts = np.concatenate([[0], reached])

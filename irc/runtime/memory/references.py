@@ -1,4 +1,4 @@
-"""Whether anybody else has an object, or shows an array, by Python's count of references."""
+"""Whether an object has other references, or an array other views, by Python's reference counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_alone(holder: Mapping[Any, Any] | Sequence[Any], key: Any) -> bool:
-    """Whether ``holder`` alone refers to what it has at ``key``."""
+    """Whether only ``holder`` refers to its item at ``key``."""
     return _count(holder, key) <= _ONE
 
 

@@ -34,7 +34,7 @@ def reusing_step(
     None if the kernel cannot, or no input may be overwritten.
 
     Args:
-        free: which of the first so many inputs, by index, hold memory that nothing needs once the node has run.
+        free: the indices of inputs whose memory nothing needs once the node has run.
     """
     count = overwritable(node) if len(outs) == 1 and takes_out(kernel) else 0
     own = free(count) if count else ()
@@ -57,7 +57,7 @@ def reusing_step(
 
 
 def _has_place(array: Array) -> bool:
-    """Whether each element of ``array`` can be written on its own; what ``flags.carray`` says of arrays in C order."""
+    """Whether each element of ``array`` can be written separately, as ``flags.carray`` implies for C order."""
     return array.flags.writeable and not overlaps_itself(array)
 
 
@@ -76,7 +76,7 @@ def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
 
 
 def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
-    """Over the first operand, if the second is of its shape or has none."""
+    """A step that writes over the first operand, if the second has the same shape or no axes."""
     a, b = ins
 
     def step(frame: Frame) -> None:
@@ -95,7 +95,7 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
 def _any_arity(
     kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...], like: int | None, shaping: int
 ) -> Step:
-    """Over the first candidate that fits; the first ``shaping`` inputs decide the result's shape."""
+    """A step that writes over the first candidate that fits; the first ``shaping`` inputs decide the result's shape."""
 
     def step(frame: Frame) -> None:
         inputs = [frame[s] for s in ins]

@@ -1,12 +1,12 @@
-"""Memory for arrays that grow along one axis in amortised constant time: what KV caches are made of.
+"""Memory for arrays that grow along one axis in amortised constant time, such as KV caches.
 
 A *room* is memory with capacity along one axis, of which a prefix is used.
 Kernels see plain arrays: views of that prefix. `append` writes new elements
-behind the prefix and gives a longer view, so views given out earlier still
+behind the prefix and returns a longer view, so views returned earlier still
 show what they did. It does that only for a view that ends where the prefix does
-(the high-water mark), in a room that the caller may write: of all that is used,
-or of a window that slides, the last positions. Whoever appends to what ends
-before gets a copy, so two continuations of one prefix never meet.
+(the high-water mark), in a room that the caller may write to. Such a view shows the
+whole prefix, or the last positions of it (a sliding window). Appending to a view that
+ends earlier makes a copy, so two continuations of one prefix never meet.
 
 How an array leads to its room: ``view.base`` is an array of the whole room and
 ``view.base.base`` the room itself, because NumPy gives views of views the base
@@ -40,7 +40,7 @@ class Room:
         axis: the axis, counted from the front.
         capacity: how many positions along the axis there is memory for.
         used: how many of them are in use: the high-water mark.
-        append_only: whether views of it are read-only, and whoever holds one may append to it nevertheless.
+        append_only: whether its views are read-only, but may still be appended to.
     """
 
     __slots__ = (
@@ -93,10 +93,10 @@ class Room:
         return view
 
     def extend(self, old: Array, new: Array) -> Array | None:
-        """Write ``new`` behind ``old`` and view both.
+        """Write ``new`` behind ``old``; return a view of both.
 
-        None if ``old`` may not be extended, or does not end where what is used does, or if ``new`` does not fit or is
-        too long, or while somebody else takes the place.
+        None if ``old`` may not be extended or does not end at the high-water mark, if ``new`` does not fit or is too
+        long, or while another append is in progress.
         """
         shape = new.shape
         if (shape != self._fits or new.dtype is not self._dtype) and not self.takes(new):
@@ -129,7 +129,7 @@ class Room:
         return both
 
     def go_back(self, view: Array) -> bool:
-        """Use again what lies behind ``view``, a view of the room, if there is no other that may show it."""
+        """Free the positions behind ``view``, a view of the room, if no other view may show them; whether it did."""
         try:
             turn = self._turn.pop()
         except IndexError:
@@ -145,7 +145,7 @@ class Room:
         return True
 
     def _place(self, view: Array) -> tuple[int, int] | None:
-        """Where ``view``, a view of the room, begins and ends, if it shows positions as they lie here."""
+        """The first position of ``view``, a view of the room, and its end; None if it is laid out otherwise."""
         length = view.shape[self.axis] if self.axis < view.ndim else 0
         before, after = self._around
         strides = self._whole.strides
@@ -155,7 +155,7 @@ class Room:
         return None if within else (begin, begin + length)
 
     def takes(self, new: Array) -> bool:
-        """Whether ``new`` is of the room's element type and of its shape, but for the size along the axis."""
+        """Whether ``new`` has the room's element type and, apart from the size along the axis, its shape."""
         shape, axis = new.shape, self.axis
         if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around or new.dtype != self._dtype:
             return False
@@ -163,7 +163,7 @@ class Room:
         return True
 
     def make_append_only(self, view: Array) -> None:
-        """Make ``view``, and all that is derived from its base, read-only; it may be appended to nevertheless."""
+        """Make ``view``, and all that is derived from its base, read-only; appending to it stays possible."""
         view.flags.writeable = False
         face = view.base
         assert face is not None, "a view of a room has an array of the whole room as its base"
@@ -171,7 +171,7 @@ class Room:
         self.append_only = True
 
     def _ends(self, array: Array) -> bool:
-        """Whether ``array`` is the last of what is used, in place, order and element type; then `_begin` is its."""
+        """Whether ``array`` is laid out as the room and ends at the high-water mark; if so, this sets `_begin`."""
         place = self._place(array)
         if place is None or place[1] != self.used:
             return False
@@ -197,7 +197,7 @@ def room_of(value: Any) -> Room | None:
 
 
 def is_append_only(value: Any) -> bool:
-    """Whether ``value`` is an array that nobody can change, in a room that may be appended to nevertheless."""
+    """Whether ``value`` is a read-only array in a room and may still be appended to."""
     try:  # as `room_of`, without the call: sessions ask for each cache at each step
         room = value.base.base
     except AttributeError:
@@ -208,10 +208,10 @@ def is_append_only(value: Any) -> bool:
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     """``old`` and then ``new`` along ``axis``, as by Concat, and whether ``old`` stayed where it is.
 
-    Nothing that ``old``, or any other array, shows is changed. Where ``old``
+    Nothing that ``old``, or any other array, shows is changed. If ``old``
     cannot stay, both are copied: into a room of twice its length if it was in
-    a room of its holder's, else into one without reserve, which the next
-    append then leaves.
+    a room that its holder may write to, else into a room without reserve, which
+    the next append then leaves.
 
     Raises:
         Error: IRC403 if there is not enough memory; IRC421 if the shapes or element types do not fit together; IRC422
@@ -225,7 +225,7 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
 
 
 def moved(old: Array, new: Array, axis: int) -> Array:
-    """Both in new memory, as `append` says. It raises the same."""
+    """``old`` and then ``new`` in new memory, as `append` says, with the same errors."""
     parts: Sequence[Array] = old, new
     around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in parts)
     if around != others and old.ndim == new.ndim:
@@ -274,7 +274,7 @@ def reserve(array: Array, axis: int, capacity: int) -> Array:
 
 
 def mismatch(old: Array, new: Array, axis: int) -> Error:
-    """That ``new`` does not fit behind ``old``."""
+    """The error IRC421: ``new`` cannot be appended to ``old``."""
     same = old.dtype == new.dtype
     reason = "as by Concat, only the sizes along that axis may differ" if same else "the element types differ"
     return Error(

@@ -1,6 +1,6 @@
-"""Which values may be one piece of memory, as far as somebody who overwrites it must know.
+"""Which values may be one piece of memory, as precisely as is needed before memory is overwritten.
 
-Those are classes of memory (`irc.alias.classes`), of the graph and of what is
+These are memory classes (`irc.alias.classes`), for the graph and for what is
 in its fusion groups.
 """
 
@@ -54,7 +54,7 @@ class Storage:
         return self._classes.of(value)
 
     def captors(self, storage: int) -> set[Block]:
-        """The bodies of loops that need memory of that class again in every trip."""
+        """The bodies of loops that need memory of class ``storage`` again in every trip."""
         return self._captors.get(storage, set())
 
     def _add(self, db: AliasDb) -> None:
@@ -84,12 +84,12 @@ class Storage:
 
 
 def _scanned(scan: Node) -> Sequence[Value]:
-    """The inputs of which each trip sees a slice; of a batch (before version 9), states too."""
+    """The inputs of which each trip sees a slice; before version 9, with a batch axis, also the states."""
     return scan.inputs if is_batched(scan) else scan.inputs[carried(scan).many :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
-    """The nodes around ``user`` that are not around ``value``, innermost first, and in which of its blocks it is."""
+    """The nodes around ``user`` but not around ``value``, innermost first, and their blocks that ``user`` is in."""
     block = user.block
     while block is not None and block is not value.block and block.node is not None:
         yield block.node, block

@@ -1,9 +1,9 @@
 """Where the time and the memory of a run go.
 
-The clock is read on both sides of what following a step costs, so that this
-cost is in nobody's times. A step's *own* time is what is left without the
-steps inside it: of an If, its branch; of a call, the function; of a fusion
-group, its members. Each moment of a thread is somebody's own time once.
+The clock is read before and after the work of following a step, so that this
+work is in no node's time. A step's *own* time is its time without that of the
+steps inside it: for an If, its branch; for a call, the function; for a fusion
+group, its members. Each moment of a thread belongs to the own time of one step.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ class NodeProfile:
         label: operator and name, as in error messages.
         within: the node around it whose step ran it first, or None.
         group: the fusion group it is a member of, or None.
-        calls: how often it ran; of what runs block by block, blocks count.
+        calls: how often it ran; if it runs block by block, how many blocks.
         own: time without that of nodes inside it.
-        total: time with it. Of a call inside of a call of the same node, only the outer one counts.
-        allocations: how many of its results took memory that was nobody's before: not views, results in place and
-            those in planned memory.
+        total: time with it. If a call is inside a call of the same node, only the outer one counts.
+        allocations: how many of its results took new memory: not views, in-place results or planned memory.
         bytes: how much they took.
         inputs: element types and shapes of its inputs at the first call.
     """
@@ -99,7 +98,7 @@ class OperatorProfile(NamedTuple):
 class GroupProfile(NamedTuple):
     """One fusion group: its node, and the members that ran, those that took most first.
 
-    ``node.own`` is what no member accounts for: passing values in and out, and cutting into blocks.
+    ``node.own`` is the time outside of all members: passing values in and out, and cutting into blocks.
     """
 
     node: NodeProfile
@@ -146,7 +145,7 @@ class Profile:
 
     @property
     def allocations(self) -> int:
-        """How many results took memory that was nobody's before."""
+        """How many results took new memory."""
         return sum(node.allocations for node in self.nodes)
 
     def by_operator(self) -> list[OperatorProfile]:
@@ -204,9 +203,9 @@ class Profile:
 
 @dataclass(eq=False)
 class _Call:
-    """A call that has not ended: when following it began, when it did itself, and the bytes alive then.
+    """A call that has not ended: when following it began, when the call itself began, and the bytes alive then.
 
-    ``inside`` is what steps inside it have taken so far, ``away`` that and what it took to follow them.
+    ``inside`` is the time that steps inside it have taken so far, ``away`` the same with the time to follow them.
     """
 
     node: NodeProfile
@@ -250,7 +249,7 @@ class Profiler(Watch):
         self._counters = counters
 
     def lend(self, memory: Any) -> None:
-        """Planned memory is alive from now on, and no result's own."""
+        """Planned memory is alive from now on, and counts for no result."""
         self._live.count([memory])
         self._note_memory(self._clock(), self._live.now)
 
@@ -266,7 +265,7 @@ class Profiler(Watch):
         call.began = self._clock()
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
-        """End it."""
+        """End the call."""
         if node.is_return:
             return
         ended = self._clock()
@@ -281,7 +280,7 @@ class Profiler(Watch):
         call.began = self._clock()
 
     def end_part(self, node: Node) -> None:
-        """It has."""
+        """The member has finished its block."""
         ended = self._clock()
         with self._lock:
             self._end(ended, ())
@@ -367,7 +366,7 @@ class Profiler(Watch):
 
 
 def _passes_on(node: Node) -> bool:
-    """Whether what is in lists that ``node`` gives has been made before: a list that grows is not looked into again."""
+    """Whether lists that ``node`` returns hold values made earlier: a list that grows is not counted again."""
     results = [result for row in schemas(node.kind) for result in row.returns]
     shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
     return shares or bool(node.blocks) or node.kind.startswith("prim::")

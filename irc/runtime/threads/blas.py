@@ -1,9 +1,9 @@
-"""How many threads NumPy's matrix products use, so that several at once do not get in each other's way.
+"""How many threads NumPy's matrix products use, so that simultaneous products do not slow each other down.
 
-NumPy's wheels bring OpenBLAS along, which starts as many threads as there are
+NumPy's wheels include OpenBLAS, which starts as many threads as there are
 processors and shares them among all callers. While two units run side by side,
-each gets half of them; a run that may only have so many threads takes no more of
-these. Another BLAS is left as it is.
+each gets half of the threads; a run with a limit on its threads uses no more of
+them than that. Another BLAS is left as it is.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SUFFIXES = ("64_", "")
 
 
 class Threads:
-    """Shares the threads of the BLAS among who uses it at a time.
+    """Shares the threads of the BLAS among its present users.
 
     Args:
-        get: how many there are.
+        get: returns how many there are.
         put: sets how many there are.
     """
 
@@ -37,7 +37,7 @@ class Threads:
         self._all = 1
 
     def enter(self, user: object, limit: int | None = None) -> None:
-        """``user`` is about to use some of them, or sets a limit to all users; to be followed by `leave`."""
+        """``user`` is about to use some of the threads, or limits them for all users; call `leave` afterwards."""
         with self._lock:
             if not self._users:
                 self._all = self._get()
@@ -45,7 +45,7 @@ class Threads:
             self._share()
 
     def leave(self, user: object) -> None:
-        """``user`` needs none any more; after the last, everything is as before the first."""
+        """``user`` needs no threads any more; after the last user, the number is as before the first."""
         with self._lock:
             if user in self._users:
                 del self._users[user]
@@ -70,7 +70,7 @@ class Threads:
 
 @cache
 def threads() -> Threads:
-    """Those of the BLAS that NumPy uses; if it is not known, nothing happens."""
+    """The threads of NumPy's BLAS; if that BLAS is not known, setting their number has no effect."""
     found = _functions()
     return Threads(*found) if found else Threads(lambda: 1, lambda number: None)
 

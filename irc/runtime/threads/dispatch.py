@@ -1,10 +1,10 @@
-"""Units on threads: each begins when those that it needs have run.
+"""Units on threads: a unit begins when all units that it needs have run.
 
-A unit has a frame of its own. What it needs from others is put into it first;
-what others need is taken from it at its end, under a lock: so no step that
-empties a slot, and no counter, gets in the way of another thread. After a
-failure no unit begins any more, and the failure is raised once, by the thread
-that has called for the run, when no other thread is at work for it.
+A unit has a frame of its own. Values that it needs from others are put into the frame
+first; values that others need are taken from it at its end, under a lock. So no step
+that empties a slot, and no counter, interferes with another thread. After a
+failure no further unit begins, and the thread that called for the run raises the
+failure once, when no other thread works for the run any more.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class UnitCode:
 
     Attributes:
         code: its steps.
-        imports: the slots that it reads and that others fill: other units, or who calls for the run.
-        exports: the slots that it fills and that others read: other units, or who gets the results.
+        imports: the slots that it reads and that other units, or the caller of the run, fill.
+        exports: the slots that it fills and that other units, or the caller, read.
         users: the units that need it.
         needs: how many units it needs.
     """
@@ -161,7 +161,7 @@ class _Dispatch:
             gate.acquire()
 
     def _begin(self, number: int, counters: Counters) -> Frame:
-        """The frame of a unit. What nobody else imports any more, the frame of the run lets go of."""
+        """The frame of a unit. The run's frame drops values that no other unit imports any more."""
         local = self._template.copy()
         local[0] = Run(counters, threads=self._run.threads)
         with self._crew.lock:

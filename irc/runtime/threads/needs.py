@@ -1,6 +1,6 @@
-"""Which operators of a block must have run before which: values, memory and side effects ask for it.
+"""Which operators of a block must run before which others, because of values, memory and side effects.
 
-What an operator needs may be left to one of those that it needs, so that a graph has needs of no more than its size.
+A need that follows from others may be missing, so that the needs of a graph are no larger than the graph.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def find_needs(
     touched: Sequence[Collection[int]],
     overwritten: Sequence[Collection[int]],
 ) -> list[set[int]]:
-    """For each operator of a block the positions of earlier ones that must have run before it.
+    """For each operator of a block, the positions of earlier operators that must run before it.
 
-    Those that these need in turn may be missing.
+    Positions that follow from others may be missing.
 
     Args:
         db: the analysis of the graph.
         nodes: the operators, in order.
-        reads: for each the slots that it reads.
-        makes: for each the slots that it fills.
-        touched: for each the classes of memory that it reads.
-        overwritten: for each the classes of memory that it may write over because nothing needs them later, which
-            the graph does not say. Nobody may be reading them any more then.
+        reads: for each operator the slots that it reads.
+        makes: for each operator the slots that it fills.
+        touched: for each operator the memory classes that it reads.
+        overwritten: for each operator the memory classes that it may overwrite because nothing needs them later. The
+            graph does not show these writes; all reads of the memory must be over by then.
     """
     needs = memory_order(db, nodes)
     maker: dict[int, int] = {}

@@ -1,19 +1,18 @@
-"""Bulks: instructions that are dispatched as one unit, and units that run side by side.
+"""Bulks: operators that are dispatched as one unit, and units that run side by side.
 
-Dispatching costs more than a small operator, and threads are worth their while
-only for work that takes long; so operators that need each other one by one
-form one unit. What a unit needs is found on the graph, once: the values that
-its operators read, and what the alias analysis says of the memory that they
-read and write. So operators on inputs, weights and results of the graph are in
-units like any others.
+Dispatching costs more than a small operator, and threads pay only for work that
+takes long; so operators that need each other one by one form one unit. The needs of
+a unit are found on the graph, once: the values that its operators read, and what the
+alias analysis says of the memory that they read and write. So operators on inputs,
+weights and results of the graph are in units like any others.
 
-On one thread a unit is a run of operators as they stand; control flow ends it,
-and the size that the user allows. On several threads it is a chain in which
-nobody else needs what lies in between, so that units of independent branches
+On one thread a unit is a sequence of operators in program order; it ends at control
+flow, or at the size that the user allows. On several threads it is a chain whose
+intermediate values nothing else needs, so that units of independent branches
 stay apart.
 
 The idea of bulks is MXNet's (pull request 13890); there, operators that touch
-what goes in or comes out mostly were left alone.
+inputs or outputs mostly were left alone.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ Breaks = Mapping[str, int]
 
 
 def bulks_in_order(nodes: Iterable[Node], most: int | None) -> tuple[int, Breaks]:
-    """How many units operators form that run one after another, and why not fewer.
+    """How many units the operators form that run one after another, and the reasons why not fewer.
 
     Args:
         nodes: the operators, in order.
-        most: how many a unit may hold; None for any number.
+        most: how many operators a unit may hold; None for any number.
     """
     units, held, after_control = 0, 0, False
     breaks: Counter[str] = Counter()
@@ -63,8 +62,8 @@ class Unit:
 
     Attributes:
         members: their positions in the block.
-        needs: the units that must have run before.
-        heavy: whether it is worth a thread; others are not dispatched for their own sake.
+        needs: the units that must run before it.
+        heavy: whether it is worth a thread; other units are not dispatched for their own sake.
     """
 
     members: list[int]
@@ -78,7 +77,7 @@ class Schedule:
 
     Attributes:
         units: in an order in which they may run one after another.
-        breaks: why there are not fewer.
+        breaks: the reasons why there are not fewer units.
     """
 
     units: list[Unit]
@@ -86,7 +85,7 @@ class Schedule:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether two heavy units exist of which neither needs the other."""
+        """Whether there are two heavy units neither of which needs the other."""
         # Until two are found, the heavy units form a chain: so those before a unit are the first ones, up to a number.
         chain = 0
         before: list[int] = []
@@ -103,14 +102,14 @@ class Schedule:
 def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int | None) -> Schedule:
     """Form units of operators for several threads.
 
-    An operator joins the unit of one that it needs if that is the unit's last, if nobody else needs that one, and if
-    whatever else it needs has run before the unit begins: so no unit waits for what only its end needs, and none runs
-    longer than those wait for who need it.
+    An operator joins the unit of one that it needs if that one is the last of its unit, if no other operator needs that
+    one, and if whatever else the operator needs has run before the unit begins. So no unit waits for something that
+    only its end needs, and no unit runs on while others wait for a part of it.
 
     Args:
         nodes: the operators of a block, in order.
-        needs: for each the positions of the earlier ones that must have run before it.
-        most: how many a unit may hold; None for any number.
+        needs: for each operator the positions of the earlier ones that must run before it.
+        most: how many operators a unit may hold; None for any number.
     """
     users = [0] * len(nodes)
     for needed in needs:

@@ -1,15 +1,15 @@
 """Worker threads that all models of a process share.
 
 Work is cut into numbered pieces that may run in any order. The thread that has
-the work takes pieces too, and takes all of them if no worker is free, so that
-work may be shared from inside of shared work: nobody waits for a thread that
-waits for him. NumPy releases the GIL inside its loops, so pieces of a hundred
+the work takes pieces too, and takes all of them if no worker is free. So work may
+be shared from inside of shared work without two threads waiting for each other.
+NumPy releases the GIL inside its loops, so pieces of a hundred
 thousand elements run side by side; smaller ones only get in each other's way.
 
-Interrupts: from Python 3.12 on, the jump back of a loop that a condition ends, or
-of a comprehension with one, is in no `try` and no `with`, wherever the loop
-stands. An interrupt that comes just there skips `finally` and leaves locks taken.
-So what must be put right afterwards has no such loop, but calls what has it.
+Interrupts: from Python 3.12 on, the backward jump of a loop that ends by a condition, or
+of a comprehension with one, is covered by no `try` and no `with`, wherever the loop
+stands. An interrupt at that jump skips `finally` and leaves locks taken. So code
+that must clean up afterwards contains no such loop, but calls functions that do.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
 
 
 class Crew:
-    """The thread that has the work, and workers that lend it a hand until the work is done.
+    """The thread that has the work, and workers that help it until the work is done.
 
-    Whoever waits has a *gate* of his own, a lock that somebody else opens. `threading.Condition` does the same, but in
-    Python: an interrupt in the middle of it leaves its lock taken, or gives it back twice. The interpreter looks for
-    interrupts neither between taking a lock of C's and the body of its `with`, nor between the body and giving it back.
+    A waiting thread has a *gate* of its own, a lock that another thread opens. `threading.Condition` does the same, but
+    in Python: an interrupt in the middle of it leaves its lock taken, or releases it twice. The interpreter looks for
+    interrupts neither between taking a lock of C's and the body of its `with`, nor between the body and releasing it.
 
     Attributes:
-        failure: what was raised first on any of the threads; nobody should go on then.
-        lock: to be held where they change what they share. Nobody waits, or calls what may take long, with it.
+        failure: the first exception raised on any of the threads; no thread should go on after it.
+        lock: to be held while changing shared state, but not while waiting or calling anything that may take long.
     """
 
     def __init__(self) -> None:
@@ -102,24 +102,24 @@ class Crew:
         self._helpers = 0
 
     def gate(self) -> Lock:
-        """A gate to be acquired, without the lock, to wait until what is shared has changed. (With the lock.)"""
+        """A gate: acquire it, without the lock, to wait until shared state has changed. (Call this with the lock.)"""
         gate = Lock()
         gate.acquire()
         self._gates.append(gate)
         return gate
 
     def wake(self) -> None:
-        """What is shared has changed. (With the lock.)"""
+        """Open all gates: shared state has changed. (Call this with the lock.)"""
         for gate in self._gates:  # forgotten once all are open: whoever was interrupted here has them opened again
             if gate.locked():
                 gate.release()
         self._gates = []
 
     def run(self, work: Callable[[], None], threads: int) -> None:
-        """Call ``work`` on up to ``threads`` threads, this one included, and return when none is at it any more.
+        """Call ``work`` on up to ``threads`` threads, this one included; return when all of them are done.
 
         Raises:
-            BaseException: the failure; an interrupt too: it must not leave workers at memory that is given away.
+            BaseException: the failure, or an interrupt: no worker may still use memory that is handed out afterwards.
         """
         self._work = work
         helpers = min(threads, MOST) - 1
@@ -152,7 +152,7 @@ class Crew:
             self.fail(error)
 
     def _end(self) -> None:
-        """Return when no other thread is at it any more, whatever interrupts that."""
+        """Return only when no other thread works any more, whatever interrupts that."""
         while True:
             try:
                 for _ in iter(self._is_over, True):
@@ -163,7 +163,7 @@ class Crew:
                 return
 
     def _is_over(self) -> bool:
-        """Let nobody begin any more, and wait for those that have begun; False if that is to be asked again."""
+        """Let no worker begin any more, and wait for those that have begun; False if the caller is to ask again."""
         try:
             with self.lock:
                 self._work = None
@@ -178,7 +178,7 @@ class Crew:
         return False
 
     def fail(self, error: BaseException) -> None:
-        """Remember the first failure, and let nobody wait for what will not come."""
+        """Record the first failure, and wake all waiting threads."""
         with self.lock:
             if self.failure is None:
                 self.failure = error
@@ -189,12 +189,13 @@ def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
     """Do ``pieces`` pieces of work on up to ``threads`` threads, this one included.
 
     Args:
-        start: called once on each thread that takes part, for what does a piece there: memory of its own, say.
+        start: called once on each thread that takes part; returns the function that does a piece there, with memory of
+            its own, say.
         pieces: how many; each is done once, in any order.
         threads: how many threads at most.
 
     Raises:
-        BaseException: what a piece has raised. No piece runs any more then, and not all have run.
+        BaseException: the exception of a piece. No piece runs any more then, and not all have run.
     """
     crew, take = Crew(), count().__next__  # taking a number is atomic
 
