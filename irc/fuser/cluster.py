@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Cluster:
     """Adjacent nodes of one block that are to be one group.
 
-    Nodes stay where they are until the group is complete: a merge moves the
-    producer next to the cluster and no more, so that its cost does not depend
+    Nodes stay where they are until the group is complete: a merge only moves the
+    producer next to the cluster, so its cost does not depend
     on how large the cluster is.
 
     Attributes:
@@ -42,7 +42,7 @@ class Cluster:
         return (op for node in self.members for op in operators(node))
 
     def inputs_with(self, producer: Node) -> set[Value]:
-        """What the group would be given if it were complete with ``producer``; constants are its own."""
+        """The inputs that the group would have if ``producer`` were its last addition; constants are its own."""
         nodes = {producer, *self.members}
         used = {value for node in nodes for value in node.inputs if value.node not in nodes}
         return {value for value in used if value.made_by(CONSTANT) is None}

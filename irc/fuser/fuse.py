@@ -39,7 +39,7 @@ class Fuse:
 
     Subclasses may have a policy of their own (docs/fusion.md).
 
-    Options:
+    Attributes:
         max_size: how many operators a group may hold.
     """
 
@@ -60,7 +60,7 @@ class Fuse:
         raise Error("IRC305", f"pass {self.name}: {wrong}", graph.name)
 
     def policy(self, graph: Graph) -> Policy:
-        """What decides what may fuse in ``graph``."""
+        """The policy that decides what may fuse in ``graph``."""
         return Policy(graph, self.max_size)
 
 
@@ -69,7 +69,7 @@ class Fuser:
 
     Args:
         graph: the graph.
-        ctx: lends the AliasDb, counts, and takes notes of what is refused.
+        ctx: has the AliasDb, counts, and takes notes of what is refused.
         policy: what may fuse.
     """
 
@@ -92,9 +92,9 @@ class Fuser:
         return changed
 
     def scan(self, block: Block) -> bool:
-        """Look at every node of ``block`` once, last first; return whether anything was merged.
+        """Visit every node of ``block`` once, last first; return whether anything was merged.
 
-        What stood in the way of a consumer may join another one later in the
+        A node that stood in the way of a consumer may join another one later in the
         scan, so a block is done only when a scan has merged nothing.
         """
         self.refused[block] = []
@@ -105,7 +105,7 @@ class Fuser:
         return merged
 
     def fuses(self, node: Node) -> bool:
-        """Whether ``node`` is a group that can be part of another, or the policy lets it be in one, and it can."""
+        """Whether ``node`` is a group that can be part of another, or an operator that can, and may by the policy."""
         if is_group(node):
             if node not in self.groups:
                 self.groups[node] = self.may_be_dissolved(node)
@@ -116,7 +116,7 @@ class Fuser:
         return answer and self.may_be_grouped(node)
 
     def is_candidate(self, node: Node) -> bool:
-        """Whether ``node`` may join some group. No reason is reported for others."""
+        """Whether ``node`` may join some group. For other nodes, no refusal is reported."""
         return self.fuses(node) or (node.kind in ANCHORS and self.may_be_grouped(node))
 
     def may_be_grouped(self, node: Node) -> bool:
@@ -126,9 +126,9 @@ class Fuser:
         return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:
-        """Whether ``group``, which anybody may have made, is like those made here: of operators that can be in groups.
+        """Whether ``group``, wherever it comes from, is like those made here: of operators that can be in groups.
 
-        What it gives they have made, and it gives nothing twice.
+        Its results are made by these operators, and none is returned twice.
         """
         graph = subgraph_of(group)
         results = graph.outputs
@@ -139,7 +139,7 @@ class Fuser:
         )
 
     def db_of(self, graph: Graph) -> AliasDb:
-        """The analysis of the graph, or, made when first asked for, of that of a group."""
+        """The analysis of the graph, or of that of a group, which is made when first asked for."""
         if graph not in self.dbs:
             self.dbs[graph] = analyze(graph)
         return self.dbs[graph]
@@ -170,8 +170,8 @@ class Fuser:
     def next_producer(self, cluster: Cluster, candidates: dict[Node, None], refused: dict[Node, str]) -> Node | None:
         """The last of ``candidates`` that may join and now stands right before the cluster; None if none may.
 
-        Those that the policy refuses are no candidates any more. Those that cannot be moved remain: what stands in
-        the way may join. Either way, ``refused`` says why.
+        A producer that the policy refuses is no longer a candidate. One that cannot be moved remains one: the node in
+        the way may join. Either way, ``refused`` has the reason.
         """
         for producer in sorted(candidates, key=_ORDER, reverse=True) if len(candidates) > 1 else list(candidates):
             reason = self.policy.refusal(producer, cluster)
@@ -191,12 +191,12 @@ class Fuser:
         return None
 
     def nonsense(self, method: str, node: Node, wanted: str) -> Error:
-        """What to raise where ``method`` of the policy gives no answer that it may give."""
+        """The error for an answer of the policy's ``method`` that is not one of those ``wanted``."""
         place = f"{type(self.policy).__name__}.{method}"
         return Error("IRC305", f"{place} must return {wanted}", describe(node))
 
     def bring(self, producer: Node, cluster: Cluster) -> bool:
-        """Move ``producer`` right before ``cluster`` if nothing can tell the difference; whether it was done."""
+        """Move ``producer`` right before ``cluster`` if that makes no observable difference; whether it was done."""
         if self.db.any_writes() and self.db.writes_between(producer.outputs, producer, cluster.first):
             return False  # asked first: that is known without a look at all who use what it makes
         return self.db.move_before(producer, cluster.first, cluster.last)

@@ -23,8 +23,9 @@ ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", "onnx::M
 class Policy:
     """What may fuse: pointwise trees with broadcasting, and pointwise epilogues of one convolution or matrix product.
 
-    One is made for each graph. Subclasses decide otherwise (docs/fusion.md): what they say makes groups larger, smaller
-    or other ones, but never wrong, as the fuser itself sees to it that operators can be in groups and may be moved.
+    A policy is made for each graph. Subclasses decide otherwise (docs/fusion.md): their answers make groups larger,
+    smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups and may be
+    moved.
 
     Args:
         graph: the graph that it is asked about, before anything is fused in it.
@@ -38,14 +39,15 @@ class Policy:
     def fuses(self, node: Node) -> bool:
         """Whether ``node``, which is no group, is of a kind that groups grow from and take in.
 
-        Those that carry the time (`ANCHORS`) are taken in besides. Where it is not, nobody is told why.
+        Operators that dominate the run time (`ANCHORS`) are taken in too. If the answer is False, no reason is
+        reported.
         """
         return is_fusible(node)
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
-        """Why ``producer``, an operator or a group, may not join ``cluster``, which uses what it makes; None if it may.
+        """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
 
-        What is refused while a cluster grows does not join it, whatever else does later.
+        A producer that is refused while a cluster grows does not join it later, whatever else joins.
         """
         size = operator_count(producer) + cluster.size
         if size > self.max_size:
@@ -64,7 +66,9 @@ class Policy:
 
 
 def fault(policy: object) -> str:
-    """Why ``policy`` is none that has been made as one, and can be asked; "" if it is."""
+    """Why ``policy`` is unusable: not a `Policy`, not initialised as one, or with methods that cannot be called.
+    Empty if usable.
+    """
     name = type(policy).__name__
     if not isinstance(policy, Policy):
         return f"policy must return a Policy, not {policy!r}"
@@ -83,7 +87,7 @@ class _UpstreamAnchors:
     """Which values come out of an anchor through pointwise operators alone.
 
     Computed once, in one forward pass. It stays right while groups form,
-    because what comes out of a group is the value that it was before.
+    because an output of a group is the same value as before.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -99,7 +103,7 @@ class _UpstreamAnchors:
 
 
 def operators(node: Node) -> Iterator[Node]:
-    """The operators that ``node`` stands for: itself, or those of the group without constants."""
+    """The operators that ``node`` stands for: itself, or those of the group, without constants."""
     if is_group(node):
         for inner in subgraph_of(node).nodes:
             if inner.kind != CONSTANT:
@@ -121,7 +125,7 @@ def anchor_of(node: Node) -> Node | None:
 
 
 def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
-    """An epilogue keeps the shape of what it is applied to: else each element would be needed many times."""
+    """Why ``cluster`` cannot be an epilogue: it changes the shape, so each element would be needed many times."""
     shape = anchor.outputs[0].type.shape
     for op in cluster.operators:
         for value in op.outputs:

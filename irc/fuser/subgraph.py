@@ -83,7 +83,7 @@ def dissolve(group: Node, db: AliasDb) -> list[Node]:
 
 
 class _Inputs:
-    """What the nodes of a new group use from outside, and what stands for it inside.
+    """The outside values that the nodes of a new group use, and the values that stand for them inside.
 
     Attributes:
         actual: the inputs of the group.
@@ -96,7 +96,7 @@ class _Inputs:
         self._constants: dict[Any, Value] = {}
 
     def stand_in(self, value: Value) -> Value:
-        """A constant of the group's own, whose tensor is shared, or a parameter."""
+        """The value for ``value`` inside: a constant of the group's own that shares the tensor, or a parameter."""
         found = self._stand_ins.get(value)
         if found is None:
             source = value.made_by(CONSTANT)
@@ -150,7 +150,7 @@ def _stays_inside(value: Value, inside: set[Node], db: AliasDb) -> bool:
 
 
 def _publish(value: Value, group: Node, inside: set[Node], db: AliasDb) -> tuple[Value, str]:
-    """Make ``value`` an output of ``group``; the new value that stands for it inside, and how that is to be called."""
+    """Make ``value`` an output of ``group``. Returns the new value that stands for it inside, and the name for that."""
     db.rehome_value(value)
     users = [user for user in value.iter_users() if user in inside]
     inner = group.add_output(value.type)

@@ -1,4 +1,4 @@
-"""What a pass is, and what it is lent while it runs."""
+"""What a pass is, and what it is given while it runs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class PassContext:
 
     Attributes:
         module: the module of the graphs, or None.
-        evaluate: computes a node on constants; answers None where there is no kernel. What it raises leaves the node
-            as it is, unless that `comes_from_outside`.
+        evaluate: computes a node on constants; returns None where there is no kernel. An exception from it leaves the
+            node as it is, unless it `comes_from_outside`.
         analyze: builds alias analyses; None: ``irc.alias.analyze``.
         stats: how often each pass did what, by ``"pass.key"``.
         refusals: what passes left as it was, and why, in order.
@@ -93,14 +93,14 @@ class PassContext:
         return analyze(graph, self.module, graph.inputs, self._known_functions(graph))
 
     def begin(self, graph: Graph) -> None:
-        """A pass begins to run on ``graph``, and changes no other before the next call of this."""
+        """A pass begins to run on ``graph``; until the next call of this, it changes no other graph."""
         for changing in (self._running, graph):
             if changing is not None:
                 self._forget_function(changing)
         self._running = graph
 
     def trial(self, copy: Graph) -> PassContext:
-        """What a pass is lent that is tried on ``copy``, a copy of the graph that the running pass may be changing."""
+        """The context for a pass that is tried on ``copy``, a copy of the graph that the running pass may change."""
         lent = PassContext(self.module, self.evaluate, self.analyze)
         if self._running is not None:
             self._forget_function(self._running)
@@ -114,7 +114,7 @@ class PassContext:
         return analyze(graph, module, functions=self._known_functions(graph))
 
     def _known_functions(self, graph: Graph) -> Functions | None:
-        """What all analyses share of functions; None where some may be changing."""
+        """The function summaries that all analyses share; None if functions may be changing."""
         if self.module is None or graph is not self._running:
             return None
         if self._functions is None or self._functions_of != self.module.graphs:
@@ -132,7 +132,7 @@ class PassContext:
         return self._dbs.get(graph)
 
     def drop_alias_db(self, graph: Graph | None = None) -> None:
-        """Forget the analysis of ``graph`` (None: of every graph): the caller changed more than it can tell it."""
+        """Forget the analysis of ``graph`` (None: of all graphs): the changes are more than updates can report."""
         if graph is None:
             self._dbs.clear()
             self._functions = None
@@ -141,7 +141,7 @@ class PassContext:
             self._forget_function(graph)
 
     def function_changed(self, function: Graph) -> None:
-        """Forget what is known of memory in graphs that may call ``function``: it knows what calls of it did."""
+        """Forget the analyses of graphs that may call ``function``: they include what calls of it did."""
         self._forget_function(function)
         calls = any(node.kind == CALL for node in with_subgraphs(function))  # perhaps itself, in the end
         own = None if calls else self._dbs.get(function)
@@ -193,7 +193,7 @@ def describe(node: Node) -> str:
 def set_default_evaluate(evaluate: Evaluate) -> None:
     """Let ``evaluate`` compute constants where a ``PassManager`` is given nothing else.
 
-    Kernels live in a layer that passes know nothing of; ``irc.compiler`` introduces the two, once that is needed.
+    Kernels live in a layer that passes do not import; ``irc.compiler`` connects the two when that is first needed.
     """
     _DEFAULT.evaluate = evaluate
 

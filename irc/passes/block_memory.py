@@ -1,4 +1,4 @@
-"""What the values of one block take of memory, and until when: an estimate to compare orders of its nodes by."""
+"""How much memory the values of one block take, and how long: an estimate to compare orders of its nodes by."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Peak(NamedTuple):
 
     @staticmethod
     def most(peaks: Iterable[Peak]) -> Peak:
-        """The largest, either by itself."""
+        """The largest of each number."""
         fresh = reused = 0
         for peak in peaks:
             fresh, reused = max(fresh, peak.fresh), max(reused, peak.reused)
         return Peak(fresh, reused)
 
     def within(self, other: Peak) -> bool:
-        """Whether neither is more than ``other``'s."""
+        """Whether neither number is larger than that of ``other``."""
         return self.fresh <= other.fresh and self.reused <= other.reused
 
 
@@ -49,8 +49,8 @@ class Moment(NamedTuple):
     """One node at its turn.
 
     Attributes:
-        alive: what is alive while it runs.
-        takes: 1 if it is the last to use memory that it can take, else 0.
+        alive: the bytes alive while it runs.
+        takes: 1 if it is the last to use some memory and can take it for its result, else 0.
         takes_input: the same for a graph input, which its caller may donate.
     """
 
@@ -63,8 +63,8 @@ class GraphMemory:
     """Where the values of a graph may be, wherever its nodes are moved.
 
     Args:
-        db: the analysis of the graph if its inputs are donated: the runtime takes no others, and lets none of these
-            share with anything.
+        db: the analysis of the graph with its inputs donated: these are the only inputs whose memory the runtime takes,
+            and it makes sure that they share memory with nothing.
     """
 
     def __init__(self, db: AliasDb) -> None:
@@ -73,21 +73,21 @@ class GraphMemory:
         self._classes.add(db)
 
     def storage(self, value: Value) -> int:
-        """The class of memory of ``value``."""
+        """The memory class of ``value``."""
         return self._classes.of(value)
 
     def places(self, value: Value) -> Collection[int]:
-        """The locations of ``value`` and of what it holds; none if they are too many to look at."""
+        """The locations of ``value`` and of what it holds; none if there are too many to look at."""
         reach = self._db.reach_set(value)
         return () if isinstance(reach, BigSet) else tuple(members(reach))
 
 
 class BlockMemory:
-    """The memory of one block: its *storages*, classes of values that may share memory, and who uses them.
+    """The memory of one block: its *storages*, classes of values that may share memory, and the nodes that use them.
 
-    A storage is alive from its first value to its last user. What is not known of types is guessed: 64 for a dimension,
-    for a tensor the mean of the others. Memory of values from outside of the block counts nothing. Nodes are numbers:
-    positions in ``nodes``.
+    A storage is alive from its first value to its last user. Unknown sizes are guessed: 64 for a dimension, and the
+    mean of the others for a value whose type does not tell. Memory of values from outside of the block does not count.
+    Nodes are numbers: positions in ``nodes``.
 
     Args:
         block: the block.
@@ -127,7 +127,7 @@ class BlockMemory:
         return self._memory.storage(value)
 
     def may_be_taken(self, storage: int) -> bool:
-        """Whether all that may be in ``storage`` is the graph's to write, or the caller's to give up."""
+        """Whether the memory of ``storage`` is the graph's to write, or the caller may give it up."""
         return storage != FOREIGN
 
     def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
@@ -136,7 +136,7 @@ class BlockMemory:
         Args:
             order: all nodes.
             takes: for each node, the storages over which it can write its result, if nothing uses them later.
-            inside: for each node, what it takes besides while it runs.
+            inside: for each node, the additional memory that it takes while it runs.
         """
         left = {storage: len(users) for storage, users in self.users.items()}
         held: dict[int, int] = {}
@@ -160,7 +160,7 @@ class BlockMemory:
         return found
 
     def _come_by(self, value: Value) -> int | None:
-        """How many bytes come to be with ``value``, None if its type does not tell; 0 if others have been there."""
+        """The bytes of new memory with ``value``; None if its type does not tell; 0 if earlier values are there."""
         places = self._memory.places(value)
         known = bool(places) and self._seen.issuperset(places)
         self._seen.update(places)

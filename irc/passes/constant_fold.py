@@ -58,10 +58,15 @@ class ConstantFold:
 
     Also folded: ``Shape`` and ``Size`` of values whose shape is known, and
     ``prim::If`` on a constant, which becomes the branch taken. Never folded:
-    side effects, random results, loops, groups (which may hold loops, and are computed once if they are
-    pointwise), what something writes into, and what fails when computed (it then fails at run time, where the
-    user sees the inputs), weights that DequantizeLinear makes larger. Inputs of
-    the graph are never constants, not even those with a default.
+
+    - side effects and random results;
+    - loops;
+    - fusion groups, which may hold loops; pointwise groups are computed once at run time instead;
+    - results that something writes into;
+    - nodes that fail when computed: they fail at run time, where the user sees the inputs;
+    - DequantizeLinear where it would make weights larger.
+
+    Inputs of the graph are never constants, not even those with a default.
 
     Results whose elements are all equal stay one scalar and a shape, whatever
     their size, where that can be told without computing them.
@@ -69,7 +74,7 @@ class ConstantFold:
     Attributes:
         max_bytes: the largest result that is computed, in bytes.
         max_growth: how many bytes all results together may add to the model, or an eighth of its
-            weights if that is more; what takes no more bytes than it replaces is not counted, nor are conversions to
+            weights if that is more. Not counted: results that take no more bytes than they replace, conversions to
             elements of twice the size, strings and lists that take no more than a node, and results that were folded
             into others.
     """
@@ -82,11 +87,11 @@ class ConstantFold:
         check_not_negative(self)
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Fold everything in one walk, for constants are there before the nodes that use them.
+        """Fold everything in one walk: constants are made before the nodes that use them.
 
-        Walks again only if a branch was dropped where something writes, or whose results a caller may write to, or
-        something was folded after a refusal for want of room: what may not have been constant because of it may be
-        so now.
+        A second walk is needed only if a branch was dropped in a graph that writes, or whose results a caller may write
+        to, or if something was folded after a refusal for want of room: a value that was not constant before may be
+        constant now.
         """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
         folder.walk(graph)
@@ -99,11 +104,11 @@ class ConstantFold:
 
 
 class _Budget:
-    """What all runs of a pipeline may still do.
+    """What all runs of the pass in a pipeline may still use.
 
     Attributes:
-        bytes: that the model may grow by.
-        multiplications: that may be made.
+        bytes: by how many the model may grow.
+        multiplications: how many may be made.
     """
 
     def __init__(self, bytes: int) -> None:
@@ -112,11 +117,11 @@ class _Budget:
         self._grown: dict[Value, int] = {}
 
     def grown(self, values: Iterable[Value]) -> int:
-        """What the model has grown by for ``values``, and would shrink by again without them."""
+        """The bytes that the model has grown by for ``values``, and would shrink by without them."""
         return sum(self._grown.get(v, 0) for v in values)
 
     def replace(self, old: Iterable[Value], new: Sequence[Value], growth: int) -> None:
-        """The model has grown by ``growth`` for ``new``, not any more by what it had for ``old``, which are gone."""
+        """Count ``growth`` bytes for ``new``, and no longer those for ``old``, which are gone."""
         self.bytes -= growth - sum(self._grown.pop(v, 0) for v in old)
         if growth:
             self._grown[new[0]] = growth
@@ -128,7 +133,7 @@ class _Result:
 
     Attributes:
         contents: of its outputs.
-        growth: bytes that the model grows by, together with what it had grown by for constants that go.
+        growth: bytes that the model grows by, including earlier growth for the constants that go.
         gone: the constants that only the node needs.
     """
 
@@ -165,7 +170,7 @@ class _Folder:
                     pending.extend(reversed(self._visit(node) or inner))
 
     def _visit(self, node: Node) -> list[Node]:
-        """Fold ``node`` if possible; returns the nodes of the branch if it was an If and is no more."""
+        """Fold ``node`` if possible; returns the nodes of the branch taken if it was an If that has been dissolved."""
         if node.kind == IF:
             return self._take_branch(node)
         if not node.blocks:
@@ -191,7 +196,7 @@ class _Folder:
                 self._replace(node, result)
 
     def _skip_identity(self, node: Node) -> None:
-        """A copy of the constant would only be merged with it again; the Identity may be there for an output's name."""
+        """Use the constant itself, as copies would be merged again; the Identity may preserve an output's name."""
         if is_constant(node.inputs[0]) and self.ctx.allow(node) and self.rewriter.replace_node(node, node.inputs):
             self.ctx.count("folded")
             self.changed = True
@@ -281,7 +286,7 @@ class _Folder:
 
 
 def _content(result: Any, type: Type, largest: int) -> Any:
-    """What a constant may hold, for the result of an evaluation whose largest input has ``largest`` bytes."""
+    """The content of a constant for a result of evaluation; ``largest`` is the size of the largest input in bytes."""
     if isinstance(type, TensorType) and isinstance(result, np.ndarray):
         array = cast("np.ndarray[Any, Any]", result)
         if array.base is not None and (not array.flags.c_contiguous or array.nbytes < largest):

@@ -107,7 +107,7 @@ def _weight(node: Node) -> Tensor | None:
 
 
 def _digest(node: Node) -> Any:
-    """A cryptographic hash of a weight's contents: nobody can make two different ones that agree."""
+    """A cryptographic hash of a weight's contents: different weights with the same hash cannot be constructed."""
     from hashlib import blake2b  # slow to import, seldom needed
 
     tensor: Tensor = node.attributes["value"]

@@ -26,7 +26,7 @@ SUFFIX = ".folded"
 @register
 @dataclass(frozen=True)
 class ConvBnFold:
-    """Fold BatchNormalization at inference into the Conv, ConvTranspose or Gemm that alone feeds it.
+    """Fold BatchNormalization at inference into the Conv, ConvTranspose or Gemm whose only user it is.
 
     An Add of a bias per channel between the two is folded too. With
     ``s = scale / sqrt(var + epsilon)`` the weights of each output channel are

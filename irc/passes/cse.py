@@ -26,10 +26,10 @@ class Cse:
     """Let nodes that compute the same from the same values share one result.
 
     A node uses the result of an equal one that dominates it: an earlier one of
-    its block or of a block around it. Equal means kind, version, attributes,
-    inputs, and types of outputs but for what is known of tensors. Not merged: nodes with blocks, side effects
-    or random results; reads with a write to what they read in between;
-    results that something writes into, unless both are the same memory anyhow.
+    its block or of a block around it. Nodes are equal if their kind, version, attributes,
+    inputs and output types agree; what is known of tensors in the types may differ. Not merged: nodes with blocks,
+    side effects or random results; reads if what they read is written in between;
+    results that something writes into, unless both are the same memory already.
     """
 
     name: ClassVar[str] = "cse"

@@ -28,8 +28,8 @@ before version 14 the number of its outputs says whether it trains.)"""
 class Dce:
     """Remove what has no effect on the graph's outputs, on memory that others see, or on the world.
 
-    Also removed: what an If, Loop, Scan or fusion group computes or carries for
-    nothing, optional outputs that nothing uses, and weights that no constant
+    Also removed: what an If, Loop, Scan or fusion group computes or carries
+    without use, unused optional outputs, and weights that no constant
     refers to any more. The graph's own inputs and outputs stay.
     """
 
@@ -78,7 +78,7 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
 
 
 def _remove_slots(rewriter: Rewriter, node: Node, dead: list[Slot]) -> None:
-    """Remove the parameters and outputs of ``dead`` slots, which nothing uses by now."""
+    """Remove the parameters and outputs of ``dead`` slots, which have no uses left."""
     for body in bodies(node):
         rewriter.erase_params(body, [s.param for s in dead if s.param is not None])
     rewriter.erase_outputs(node, [s.output for s in dead if s.output is not None])

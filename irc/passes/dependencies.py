@@ -34,9 +34,9 @@ def operands(node: Node, captured: Mapping[Node, Sequence[Value]]) -> list[Value
 
 
 class Dependencies:
-    """The order that nodes of one block must keep: values before their uses, reads and writes of one place as they are.
+    """The order that nodes of one block must keep: values before their uses; reads and writes of one place in order.
 
-    Linear in what the nodes use and touch. Numbers are positions in ``nodes``.
+    The size is linear in what the nodes use and touch. Nodes are numbers: positions in ``nodes``.
 
     Args:
         nodes: the nodes of a block, in order.
@@ -64,7 +64,7 @@ class Dependencies:
         self._waits[then] += 1
 
     def leads_to(self, start: int, goals: Iterable[int], effort: int) -> bool:
-        """Whether one of ``goals`` must come after ``start``. After ``effort`` steps of looking: perhaps, so yes."""
+        """Whether one of ``goals`` must come after ``start``; True, too, if ``effort`` steps do not settle it."""
         wanted = set(goals)
         end = max(wanted)
         seen = {start}
@@ -80,10 +80,10 @@ class Dependencies:
         return False
 
     def order(self, wishes: Mapping[int, Iterable[int]]) -> list[int]:
-        """The nodes in order but where wishes say otherwise.
+        """The nodes in order, except where wishes ask otherwise.
 
-        Always the first node is next for which all is done that it must wait for, and would rather wait for; where
-        wishes leave none, the first that can run at all.
+        Next is always the first node for which all nodes are done that it must, or wishes to, come after; if wishes
+        leave none, the first node that can run at all.
 
         Args:
             wishes: node -> others that it would rather come after.

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True)
 class FixSizes:
-    """Replace names of dimensions that inputs have by numbers, in all types: shape arithmetic can be folded then.
+    """Replace named dimensions of inputs by numbers, in all types: shape arithmetic can be folded then.
 
-    The model takes inputs of these sizes alone afterwards, and its metadata say so. Names that contain others, such
-    as ``past + new``, are names of their own. So are those of a function that the main graph calls.
+    Afterwards the model takes only inputs of these sizes, and its metadata say so. A name that contains others, such
+    as ``past + new``, is a name of its own. Names in a function that the main graph calls are separate, too.
 
     Attributes:
         sizes: as ``batch=1,sequence=8``; names that hold commas, quotes or equals signs are quoted.
@@ -39,7 +39,7 @@ class FixSizes:
 
     @staticmethod
     def of(sizes: Mapping[str, int]) -> FixSizes:
-        """The pass for sizes by name; Error IRC303 if they are none."""
+        """The pass for sizes by name; Error IRC303 if ``sizes`` cannot be such sizes."""
         with suppress(ValueError, AttributeError, TypeError):  # callers may give anything
             text = sizes_text(sizes)
             if read_sizes(text) == sizes:
@@ -85,8 +85,8 @@ def _names(type: Type) -> Iterator[str]:
 def _fixed(type: Type, sizes: Mapping[str, int], everywhere: bool = True) -> Type:
     """``type`` with numbers for names.
 
-    Elements of lists and dicts differ in what a name stands for. An input's are all checked when it is passed
-    (``everywhere``); of what the graph makes, nothing is known.
+    A name may stand for a different size in each element of a list or dict. The elements of an input are all checked
+    when it is passed (``everywhere``); for those that the graph makes, the size is not known.
     """
     if isinstance(type, TensorType):
         if not type.shape or sizes.keys().isdisjoint(type.shape):

@@ -1,4 +1,4 @@
-"""What constant folding knows of a result before computing it: its type, its size, whether all of it is equal."""
+"""What constant folding knows of a result before computing it: its type, its size, whether all elements are equal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TAKING = MOVERS | {
 
 
 class Refused(Exception):
-    """Why a node is not folded."""
+    """The reason why a node is not folded."""
 
 
 def output_types(node: Node) -> list[Type]:
@@ -61,7 +61,7 @@ def output_types(node: Node) -> list[Type]:
 
 
 def evaluation_bytes(node: Node, types: list[Type]) -> int:
-    """How many bytes the results take at most, so that nothing is computed that does not fit; Refused if unknown."""
+    """An upper bound on the bytes of the results, so that nothing too large is computed; Refused if unknown."""
     return sum(map(_bytes, types, [node] * len(types)))
 
 
@@ -95,12 +95,12 @@ def _beyond_node(size: int) -> int:
 
 
 def _longest(value: Value) -> int:
-    """The bytes of the longest string in a constant tensor, of which operators join no more than two."""
+    """The bytes of the longest string in a constant tensor; operators join at most two strings."""
     return max(map(object_bytes, _strings(constant_tensor(value))), default=0)
 
 
 def _strings(tensor: Tensor | None) -> list[str]:
-    """All in a tensor of strings; of equal ones the one that is kept."""
+    """All elements of a tensor of strings, or the single stored one if they are equal."""
     if tensor is None or tensor.dtype is not DType.STRING or tensor.is_absent:
         return []
     return (tensor.scalar if tensor.is_splat else tensor.numpy()).reshape(-1).tolist()
@@ -139,9 +139,9 @@ _CONTRACTING: dict[str, Callable[[list[Tensor]], int] | None] = {
 
 
 def stored_bytes(content: Any) -> int:
-    """How many bytes the content of a constant keeps: of a tensor one element if all are equal.
+    """How many bytes the content of a constant takes; for a tensor whose elements are all equal, those of one element.
 
-    0 for what is no tensor and takes no more than a node does.
+    0 for anything but a tensor that takes no more than a node does.
     """
     if not isinstance(content, Tensor):
         return _beyond_node(content_bytes(content))
@@ -150,7 +150,7 @@ def stored_bytes(content: Any) -> int:
 
 
 def tensor_bytes(value: Value) -> int:
-    """How many bytes a constant keeps; 0 if it is no tensor."""
+    """How many bytes a constant tensor takes; 0 if ``value`` is not one."""
     tensor = constant_tensor(value)
     return 0 if tensor is None else stored_bytes(tensor)
 
@@ -173,10 +173,10 @@ def computed(evaluate: Evaluate, node: Node, arguments: Sequence[Any]) -> list[A
 
 
 def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any] | None:
-    """The results if all elements of each are equal and that shows without computing them; None if it does not.
+    """The results if it is clear without computing them that all elements of each are equal; else None.
 
-    Pointwise operators are computed on one element; what only moves elements
-    keeps the element; ConstantOfShape and Concat of equals are such by nature.
+    Pointwise operators are computed on one element; operators that only move elements
+    keep the element; ConstantOfShape and Concat of equal elements give equal elements by nature.
     """
     shapes = [t.static_shape for t in types]
     if any(shape is None for shape in shapes):
@@ -212,7 +212,7 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
 
 
 def _one_element(value: Value) -> Any:
-    """An all-equal tensor, or one of a single element, cut down to one element of the same rank; else None."""
+    """A tensor whose elements are all equal, or that has just one, as one element of the same rank; else None."""
     tensor = constant_tensor(value)
     if tensor is None or not _is_uniform(tensor):
         return None

@@ -27,16 +27,16 @@ _UNKNOWN = object()
 class Freeze:
     """Replace ``prim::GetAttr`` of an attribute that is known, and that nothing changes, by its value.
 
-    Left alone are attributes that are set, tensors and lists that something
-    writes into (statistics in training mode), and those of objects that
-    unknown code gets hold of. Tensors that are one memory stay one constant.
-    An object that nothing reads any more is no input of the graph any more.
+    Not replaced: attributes that are set, tensors and lists that something
+    writes into (statistics in training mode), and attributes of objects that
+    unknown code may hold. Tensors that share memory stay one constant.
+    An object that nothing reads any more is removed from the inputs of the graph.
     """
 
     name: ClassVar[str] = "freeze"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Freeze what can be; branches that constants decide are dropped by ``constant-fold``, after which more can."""
+        """Freeze what can be. ``constant-fold`` then drops branches that constants decide: more can be frozen then."""
         module = graph.module
         if module is None or not module.objects_of(graph):
             return False
@@ -64,7 +64,7 @@ class Freeze:
 
 
 def _attribute(db: AliasDb, read: Node) -> Any:
-    """What ``read`` reads, as it is before the first run; `_UNKNOWN` if it may be of this object or that."""
+    """What ``read`` reads, as it is before the first run; `_UNKNOWN` if its object is not certain."""
     owner = db.known_object(read.inputs[0])
     return _UNKNOWN if owner is None else owner.attributes.get(read.attributes.get("name", ""), _UNKNOWN)
 
@@ -102,7 +102,7 @@ def _build(rewriter: Rewriter, node: Node, value: Any, declared: Type) -> Value:
 
 
 def _actual(value: Any, declared: Type) -> Type:
-    """The type of this value: ``declared`` without what else it might have been."""
+    """The exact type of ``value``, where ``declared`` allows several."""
     if value is None:
         return NONE
     if isinstance(declared, OptionalType):
@@ -118,7 +118,7 @@ def _tensor(rewriter: Rewriter, node: Node, tensor: Tensor) -> Value:
 
 
 def _drop_objects(graph: Graph, ctx: PassContext) -> bool:
-    """Drop the inputs that are objects which nothing reads."""
+    """Drop the inputs that are objects and that nothing reads."""
     assert graph.module is not None
     unused = [v for v in graph.inputs if v.name in graph.module.objects and not v.has_uses]
     for value in unused:

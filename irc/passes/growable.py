@@ -1,4 +1,4 @@
-"""Concat, and `torch.cat`, that extend what a run is given and gives back: KV caches."""
+"""Concat, and `torch.cat`, that extend an input of a run which also leaves it as an output: KV caches."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Growable:
     the graph is given, or that a loop carries, is extended and leaves the
     graph, or the loop's body, again.
 
-    `irc::append_` changes nothing that anybody sees; whether there is reserve
-    that it may use, only the run knows. All that is new is that its result
-    may share with the operand. So it is legal where nothing else writes into
-    either, and not in functions, whose callers might. Later passes then know
-    of the sharing: this one comes before those that overwrite.
+    `irc::append_` changes nothing that any other value shows; only the run
+    knows whether there is reserve that it may use. The only difference is that its
+    result may share memory with the operand. So the rewrite is legal where nothing else
+    writes into either, and not in functions, whose callers might. Later passes must
+    know of the sharing, so this pass comes before those that overwrite.
 
-    `torch.cat` means Concat where all parts are known to have one element type
-    and rank: it converts others, and leaves out empty vectors. Its result has
-    no gaps, which a tensor with reserve has: nothing may ask for strides.
+    `torch.cat` is Concat if all parts are known to have one element type
+    and rank; otherwise it converts them, and leaves out empty vectors. Its result has
+    no gaps, whereas a tensor with reserve has some: nothing may ask for strides.
     """
 
     name: ClassVar[str] = "growable"
@@ -139,7 +139,9 @@ def _asks_for_strides(node: Node) -> bool:
 
 
 def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
-    """What operators ask for strides of, and all that these depend on: an operator may keep those of its operands."""
+    """The values whose strides some operator asks for, and all that these depend on: operators may keep the strides of
+    operands.
+    """
     asked: set[Value] = set()
     if all(node.kind == CONCAT for node in nodes):
         return asked
@@ -158,9 +160,9 @@ def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
 
 
 def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
-    """Every Concat that extends what the graph, or the body of a loop around, is given, and that returns the result.
+    """Every Concat that extends what the graph, or a loop body around it, is given, and whose result is returned.
 
-    Between, it may be extended by others: each chain of them is walked once in either direction.
+    Other nodes may extend it in between: each chain of them is walked once in either direction.
     """
     extending = {node: _parts(node)[0] for node in graph.walk() if _extends(node)}
     if all(node.kind == APPEND for node in extending):
@@ -204,7 +206,7 @@ def _extends(node: Node) -> bool:
 
 
 def _others(node: Node, rewriter: Rewriter) -> Value:
-    """What ``node`` puts behind its first operand, put together by a Concat of its own if it is several."""
+    """What ``node`` appends to its first operand; several parts are joined by a new Concat."""
     parts = _parts(node)[1:]
     if len(parts) == 1:
         return parts[0]

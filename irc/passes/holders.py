@@ -1,4 +1,4 @@
-"""Who may refer to which memory: the alias analysis read backwards."""
+"""Which values may refer to which memory: the alias analysis in reverse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDE = 16
 class Holders:
     """Memory location -> the values that may denote it, or hold it in a container.
 
-    It knows those that were entered. Whoever changes the graph says what moved (``moved``).
+    Only values that were entered count. Whatever changes the graph must call ``moved``.
     """
 
     def __init__(self, db: AliasDb, values: Iterable[Value] = ()) -> None:
@@ -40,21 +40,21 @@ class Holders:
                 self._add(value, places)
 
     def drop(self, values: Iterable[Value]) -> None:
-        """Nobody will ask for ``values`` again."""
+        """``values`` are no longer needed."""
         for value in values:
             self._leave(value)
             self._wide.pop(value, None)
 
     def candidates(self, locations: LocationSet) -> Iterator[Value]:
-        """The values that may denote one of ``locations``, or lead to it, and perhaps some more, one by one.
+        """All values that may denote, or lead to, one of ``locations``, and perhaps some others, one by one.
 
-        Cheaper than to ask ``holds`` first: to ask what rules most of them out.
+        It is cheaper to rule out most of them first and ask ``holds`` for the rest.
         """
         yield from self.narrow(locations)
         yield from self.wide(locations)
 
     def narrow(self, locations: LocationSet) -> Iterator[Value]:
-        """Those that may be at few places only."""
+        """The candidates that may be at few places only."""
         self._catch_up()
         at = self._by_location
         if isinstance(locations, int) or len(locations) < len(at):
@@ -69,7 +69,7 @@ class Holders:
                     yield value
 
     def wide(self, locations: LocationSet) -> Collection[Value]:
-        """The others: all that may be at very many places, if any of them may be at one of ``locations``."""
+        """All values that may be at very many places, if any of them may be at one of ``locations``."""
         self._catch_up()
         return self._wide if intersects(self._wide_places, locations) else ()
 
@@ -78,7 +78,7 @@ class Holders:
         return (value in self._places or value in self._wide) and intersects(self._db.reach_set(value), locations)
 
     def moved(self, old: LocationSet, new: LocationSet) -> None:
-        """Whatever was at ``old`` is at ``new`` now."""
+        """All that was at ``old`` is at ``new`` now."""
         if not isinstance(old, int):
             self._generation = -1, -1  # several places, of which others may stay: look at everything anew
             return

@@ -32,12 +32,12 @@ _WHOSE = {
 class InPlace:
     """Replace operators by their in-place twins: ``onnx::Relu(%x)`` by ``onnx::Relu_(%x)``.
 
-    Only where nothing can tell the difference: the operand is whole memory of
+    Only where it makes no observable difference: the operand is whole memory of
     its own, made in the graph or donated; the result surely has its element
     type and shape; the operator reads it at the same places only, through no
     other operand; and no value that may be, or hold, that memory is used
-    later, on any path. Of two operands that may change places, the first
-    that is free is taken.
+    later, on any path. If the operator commutes, the first operand that is
+    free is taken.
     """
 
     name: ClassVar[str] = "in-place"
@@ -128,7 +128,7 @@ class _Overwriter:
         return self._later_use(node, value)
 
     def _foreign(self, memory: LocationSet) -> Kind | None:
-        """The kind of some location in ``memory`` that is not the graph's to write; None if there is none."""
+        """The kind of some location in ``memory`` that the graph may not write to; None if there is none."""
         foreign = self._db.all_but(OWN)
         if not intersects(memory, foreign):
             return None
@@ -139,7 +139,7 @@ class _Overwriter:
         return Kind.BORROWED if given else kind
 
     def _later_use(self, node: Node, value: Value) -> str | None:
-        """Which value that may be or hold the memory of ``value`` may be used after ``node``; None if none is."""
+        """How the memory of ``value`` may be used after ``node``, by a value that may be or hold it; None if not."""
         memory = self._db.location_set(value)
         over: list[Value] = []
         found: str | None = None

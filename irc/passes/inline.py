@@ -78,7 +78,7 @@ def _inlined_sizes(module: Module) -> dict[str, int]:
     """How many nodes each function has once everything in it is inlined.
 
     Functions in or above a cycle of calls have no such number and are missing.
-    Callees come first (Kahn's algorithm), so nothing is expanded to count it.
+    Callees come first (Kahn's algorithm), so counting expands nothing.
     """
     sizes: dict[str, int] = {}
     own: dict[str, int] = {}
@@ -139,7 +139,7 @@ def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
 
 
 def _forget_named_sizes(copies: list[Node]) -> None:
-    """A function's named sizes are its own: the same name in the caller may be another size."""
+    """Drop a function's named sizes: the same name in the caller may mean another size."""
     nodes = [node for copy in copies for node in (copy, *copy.nested())]
     held = [graph for node in nodes for graph in graphs_of(node)]
     held += [graph for node in with_subgraphs(*held) for graph in graphs_of(node)]

@@ -40,7 +40,7 @@ class Instrument:
         """Called after ``p`` ran on ``graph``."""
 
     def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
-        """Called when ``p`` raised ``error``, which goes on to the caller."""
+        """Called when ``p`` raised ``error``, which is then raised to the caller."""
 
     def finish(self, report: PassReport, ctx: PassContext) -> None:
         """Called after the last pass."""
@@ -205,7 +205,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
 
 
 def create_instruments(names: Sequence[str]) -> list[Instrument]:
-    """The instruments called ``names``; IRC301 if there is none of a name."""
+    """The instruments called ``names``; IRC301 if a name matches no instrument."""
     for name in names:
         if name not in INSTRUMENTS:
             known = list(INSTRUMENTS)
@@ -215,7 +215,7 @@ def create_instruments(names: Sequence[str]) -> list[Instrument]:
 
 
 def _text(graph: Graph) -> str:
-    """All that a pass on ``graph`` may change: a module's functions too, if it is the main graph."""
+    """The text of all that a pass on ``graph`` may change: if it is the main graph, also the module's functions."""
     return str(graph.module if graph.is_main else graph)
 
 

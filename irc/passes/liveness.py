@@ -19,7 +19,7 @@ class Liveness:
 
     Attributes:
         order: all nodes, those in blocks and fusion groups too, except what is
-            inside of groups that write memory: these live or die as a whole.
+            inside of groups that write memory: such a group lives or dies as a whole.
             Users come after what they use, nested nodes after the one around them.
         nodes: the live nodes.
         values: the live values.
@@ -64,7 +64,7 @@ class Liveness:
                     pending.extend(inner)
 
     def _writes(self, group: Node) -> bool:
-        """Whether ``group`` writes anything; one inside a group that writes nothing does not."""
+        """Whether ``group`` writes anything. A group inside a group that writes nothing does not either."""
         return group.graph is self._db.graph and self._db.writes_anything(group)
 
     def _index_slots(self, node: Node, inner: list[Block]) -> None:
@@ -102,7 +102,7 @@ class Liveness:
                 self._run(self._owner[value.block])
 
     def _run(self, node: Node) -> None:
-        """``node`` is live, and whatever it is nested in."""
+        """``node`` is live, and so are the nodes around it."""
         while node not in self.nodes:
             self.nodes.add(node)
             self._use_always(node)
@@ -112,7 +112,7 @@ class Liveness:
             node = self._owner[block]
 
     def _use_always(self, node: Node) -> None:
-        """What ``node`` uses whatever becomes of its slots: conditions, trip counts; everything if it has no slots."""
+        """What ``node`` uses even if its slots are dead: conditions, trip counts; everything if it has no slots."""
         found = self._slots.get(node) or []
         inputs = {s.input for s in found}
         returned = {s.returned for s in found}

@@ -23,7 +23,7 @@ class PassReport:
     """What a pipeline did.
 
     Attributes:
-        passes: the runs, in order; those left out because nothing had changed since the last one do not appear.
+        passes: the runs, in order; a pass that was skipped because nothing had changed since its last run is missing.
         stats: how often each pass did what, by ``"pass.key"``.
         refusals: what passes left as it was, and why.
     """
@@ -178,7 +178,7 @@ class _Run:
 
 
 def _names(module: Module) -> dict[str, list[str]]:
-    """What callers know the inputs and outputs by; objects that come with the model are none of its inputs."""
+    """The names by which callers know the inputs and outputs; objects that come with the model are not inputs."""
     main = module.main
     return {
         "inputs": [v.name for v in main.inputs if v.name not in module.objects],
@@ -187,7 +187,7 @@ def _names(module: Module) -> dict[str, list[str]]:
 
 
 def _check_names(p: Pass, names: dict[str, list[str]], found: dict[str, list[str]]) -> None:
-    """Raise IRC305 if the model has not the inputs and outputs any more that it had before ``p``."""
+    """Raise IRC305 if the inputs and outputs are not those that the model had before ``p``."""
     for what, before in names.items():
         if found[what] != before:
             pairs = zip_longest(before, found[what])
@@ -196,7 +196,7 @@ def _check_names(p: Pass, names: dict[str, list[str]], found: dict[str, list[str
 
 
 def _entries(item: Pass | Repeat | str) -> Pipeline:
-    """What ``item`` stands for in a pipeline; TypeError if that is nothing."""
+    """What ``item`` stands for in a pipeline; TypeError if it cannot be part of one."""
     if isinstance(item, str):
         return parse_pipeline(item)
     if isinstance(item, type):
@@ -209,7 +209,7 @@ def _entries(item: Pass | Repeat | str) -> Pipeline:
 
 
 def _check_pass(p: Pass) -> None:
-    """Raise TypeError if the class of ``p`` is none of passes, or its options cannot be hashed."""
+    """Raise TypeError if ``type(p)`` is not a pass class, or its options cannot be hashed."""
     wrong = fault(type(p))
     if wrong:
         raise TypeError(f"this is no pass: {type(p).__name__}: {wrong}")
@@ -220,7 +220,7 @@ def _check_pass(p: Pass) -> None:
 
 
 def _instrument(item: Instrument | str) -> Instrument:
-    """An instrument, also by its name; TypeError if it is none."""
+    """An instrument, given itself or by its name; TypeError if it is neither."""
     if isinstance(item, str):
         return create_instruments([item])[0]
     if not isinstance(item, Instrument):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed

@@ -1,4 +1,4 @@
-"""Merging equal nodes: decided one by one, done all at once."""
+"""Merging equal nodes: each merge is decided on its own, all are carried out at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Merges:
-    """The nodes of one graph that shall give way to earlier ones, which compute the same.
+    """The nodes of one graph that are to be replaced by earlier ones, which compute the same.
 
-    Very many may be merged into one, and each change that the alias analysis is told may have it look at much of the
-    graph. So it is told once, when all is decided; what was decided since the beginning is remembered here.
+    Very many nodes may be merged into one, and each update of the alias analysis may re-analyse much of the
+    graph. So it is updated once, when all is decided; until then, the decisions are remembered here.
     """
 
     def __init__(self, rewriter: Rewriter) -> None:
@@ -24,7 +24,7 @@ class Merges:
         """Results that give the callers of a function what was merged into them."""
 
     def may_share(self, earlier: Node, node: Node) -> bool:
-        """Whether each result of ``node`` may become one memory with that of ``earlier``, and all merged into it."""
+        """Whether results of ``node`` may become the same memory as those of ``earlier`` and of all merged into it."""
         db = self._rewriter.db
         return all(
             self._rewriter.can_share(a, b) and (a not in self._escaping or not db.escapes(b) or db.must_alias(a, b))
@@ -32,12 +32,12 @@ class Merges:
         )
 
     def add(self, earlier: Node, node: Node) -> None:
-        """``node`` shall be merged into ``earlier``, which never is merged into others."""
+        """Plan to merge ``node`` into ``earlier``, which is never itself merged into another."""
         self._pairs.append((earlier, node))
         if self._rewriter.graph.is_function:
             pairs = zip(earlier.outputs, node.outputs, strict=True)
             self._escaping.update(a for a, b in pairs if self._rewriter.db.escapes(b))
 
     def apply(self) -> int:
-        """Merge them. Returns how many."""
+        """Carry out the planned merges. Returns how many."""
         return self._rewriter.replace_nodes([(node, earlier.outputs) for earlier, node in self._pairs])

@@ -37,7 +37,7 @@ def fault(pass_class: object) -> str:
 
 
 def _misfit(pass_class: type) -> str:
-    """Why a pass of this class cannot be made of its options, or called; "" if it can be."""
+    """Why an object of this class cannot be made of its options, or ``run`` not be called; "" if both work."""
     options = [field.name for field in fields_of(pass_class).values()]
     try:
         takes = inspect.signature(pass_class)
@@ -63,7 +63,7 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def defaults(pass_class: type) -> str:
-    """The options of a pass with what they are unless a pipeline says otherwise: `` {max-size=64}``; "" without any."""
+    """The options of a pass with their defaults, as pipelines spell them: `` {max-size=64}``; "" without options."""
     options = [
         name if field.default is dataclasses.MISSING else f"{name}={print_value(field.default)}"
         for name, field in fields_of(pass_class).items()

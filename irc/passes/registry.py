@@ -28,9 +28,9 @@ P = TypeVar("P", bound="type[Pass]")
 
 
 def register(pass_class: P) -> P:
-    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is none or the name is taken.
+    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is no pass class or the name is taken.
 
-    A class of the same module and name takes the place of the one before: the definition has been run again.
+    A class of the same module and name replaces the earlier one: the definition has been run again.
     """
     wrong = fault(pass_class)
     if wrong:
@@ -64,7 +64,7 @@ def names() -> list[str]:
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:
-    """The pass called ``name`` with its fields set from ``options``; IRC301 if there is none of that name."""
+    """The pass called ``name`` with its fields set from ``options``; IRC301 if there is no pass of that name."""
     found = find(name)
     if found is None:
         raise Error("IRC301", unknown(name))
@@ -72,7 +72,7 @@ def create(name: str, options: dict[str, Any] | None = None) -> Pass:
 
 
 def unknown(name: str) -> str:
-    """What to say about a pass that does not exist."""
+    """The error message for a pass that does not exist."""
     if name in PIPELINES:
         return f"{name!r} is a pipeline, not a pass; parse_pipeline gives its passes"
     known = names()

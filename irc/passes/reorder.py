@@ -1,4 +1,4 @@
-"""Operators that can run in place moved to where they may: behind the other readers of what they overwrite."""
+"""Moving operators to where they can run in place: behind the other readers of what they overwrite."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _EFFORT = 256
 class Reorder:
     """Let operators that can write over an operand run after the other readers of that operand.
 
-    Of each memory that something reads after the last operator that could take
-    it, one such operator is chosen that no later reader depends on, and would
-    rather run after all of them. (rten's planner postpones every such operator
-    as long as anything else can run.) Then always the first node is next that
-    waits for nothing. What moved is kept, stretch by stretch, where it lets
-    more operators run in place and the most bytes alive in the block, as far
-    as types tell, do not grow. Nested blocks are ordered each by itself, inner
+    For each memory that is still read after the last operator that could overwrite
+    it, one such operator is chosen that no later reader depends on; it is to
+    run after all of them. (rten's planner postpones every such operator
+    as long as anything else can run.) Next is then always the first node that
+    waits for nothing. Moves are kept, stretch by stretch, if they let
+    more operators run in place and do not increase the most bytes alive in the block,
+    as far as types tell. Nested blocks are ordered each by itself, inner
     ones first.
     """
 
@@ -58,9 +58,9 @@ class _Known(NamedTuple):
 
     Attributes:
         db: its alias analysis.
-        captured: for every node with blocks, what is used inside of it.
+        captured: for every node with blocks, the outer values used inside of it.
         memory: where its values may be.
-        peaks: what each node takes besides while it runs, of those with blocks that are in order.
+        peaks: for nodes whose blocks are in order, the additional memory they take while they run.
     """
 
     db: AliasDb
@@ -70,7 +70,7 @@ class _Known(NamedTuple):
 
 
 def _sort(block: Block, known: _Known, ctx: PassContext) -> bool:
-    """Whether there is a better order of the block, which it has then; its peak is put into what is known."""
+    """Order the block better if possible, and note its peak in ``known``. Returns whether it changed."""
     sorter, changed = _Sorter(block, known), False
     while sorter.run(ctx):
         sorter, changed = _Sorter(block, known), True
@@ -97,7 +97,7 @@ class _Sorter:
         self.peak = _peak(self._plain)
 
     def run(self, ctx: PassContext) -> bool:
-        """Change the order where that is better; whether it was anywhere."""
+        """Change the order where that is better; returns whether it changed."""
         nodes = self._nodes[:-1]  # the return node stays where it is
         dependencies = cache(lambda: Dependencies(nodes, self._used, self._db))
         wishes = self._wishes(dependencies)
@@ -134,7 +134,7 @@ class _Sorter:
         return found
 
     def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
-        """For each operator that should take memory, its other readers; empty if there is no new one."""
+        """For each operator that is to take memory, the other readers of it; empty if no operator is new among them."""
         memory, takes, end = self._memory, self._takes, len(self._nodes) - 1
         wishes: dict[int, list[int]] = {}
         served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
@@ -158,7 +158,7 @@ class _Sorter:
 
 
 def _can_take(node: Node, value: Value) -> bool:
-    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes may tell otherwise later.
+    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes at run time may rule it out.
 
     The runtime writes over what is `overwritable`, in-place twins over their first operand.
     """
@@ -170,7 +170,7 @@ def _can_take(node: Node, value: Value) -> bool:
 
 
 def _stretches(order: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The shortest parts of ``order``, as start and end, that hold what the plain order has there, but otherwise."""
+    """The shortest parts of ``order``, as start and end, that rearrange what the plain order has there."""
     start = reached = 0
     for at, node in enumerate(order):
         reached = max(reached, node)

@@ -1,4 +1,4 @@
-"""The one way passes change a graph: it keeps the alias analysis and the names of outputs right."""
+"""The only way for passes to change a graph: it keeps the alias analysis and the names of outputs right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDENTITY = "onnx::Identity"
 class Rewriter:
     """Changes one graph.
 
-    Every change is told to the graph's alias analysis, if it has been built.
+    The graph's alias analysis, if it has been built, is updated with every change.
     The outputs of a main graph keep their names: a value that replaces an
     output takes its name over or, where it cannot (it is a graph input, another
     output, or defined in a nested block), reaches it through ``onnx::Identity``.
@@ -95,7 +95,7 @@ class Rewriter:
         return not self._is_function or db.safe_to_change_aliasing([a], [b])
 
     def can_be_constant(self, results: Sequence[Value], read: Sequence[Value] = ()) -> bool:
-        """Whether ``results`` may become constants, which are memory that nobody may write.
+        """Whether ``results`` may become constants, whose memory nothing may write.
 
         They may not if something writes into them, or into what they are computed from (``read``), or if the
         caller of a function might.
@@ -126,7 +126,7 @@ class Rewriter:
         return changed
 
     def _replace(self, old: Value, new: Value, keep_name: bool, batch: _Batch) -> bool:
-        """As `replace`, but that the end of the graph and the alias analysis know of it when ``batch`` finishes."""
+        """As `replace`, but the end of the graph and the alias analysis are updated only when ``batch`` finishes."""
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
@@ -144,10 +144,10 @@ class Rewriter:
         return True
 
     def replace_inputs(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """The first half of replacing very many values, in one node after the other: let ``node`` use others, at once.
+        """Replace inputs of ``node``, all at once: the first half of replacing very many values.
 
-        Nothing is told to the alias analysis. The caller then calls ``replace`` or ``replace_node`` for each of
-        the values, which finds no uses any more and sees to the rest; without, the analysis is wrong.
+        The alias analysis is not updated. The caller must then call ``replace`` or ``replace_node`` for each of
+        the values, which finds no uses any more and does the rest; otherwise the analysis is wrong.
         At the end of the graph, only values that are fresh results in its own block may come in, and the
         caller gives them the names of those that they replace.
         """
@@ -159,9 +159,9 @@ class Rewriter:
         return self.replace_nodes([(node, values)], keep_names=keep_names) > 0
 
     def replace_nodes(self, nodes: Sequence[tuple[Node, Sequence[Value]]], *, keep_names: bool = False) -> int:
-        """As `replace_node` for each; returns how many changed. No value may both be replaced and replace another.
+        """As `replace_node` for each; returns how many changed. No value may be replaced and also replace another.
 
-        A graph may return very many of their results: its end is changed once. So is the alias analysis.
+        A graph may return very many of their results: its end, and the alias analysis, are updated once.
         """
         batch = _Batch(self.graph.block.return_node, self._tell_replaced)
         changed: list[bool] = []
@@ -210,10 +210,11 @@ class Rewriter:
                 self.erase(constant)
 
     def hoist(self, nodes: Collection[Node], node: Node) -> None:
-        """Move ``nodes`` out of the blocks of ``node``, to right before it, in the order in which they are given.
+        """Move ``nodes`` out of the blocks of ``node``, to right before it, in the given order.
 
-        The caller vouches that this is right: what they use is there, they may run as often as ``node`` does, and
-        nothing that ``node`` does before them is seen by them or sees them. Many cost no more than one.
+        The caller vouches that this is right: what they use is defined there, they may run as often as ``node`` does,
+        and neither they nor anything that ``node`` does before them affects the other. Moving many costs no more than
+        one.
         """
         for inner in nodes:
             inner.move_before(node)
@@ -239,13 +240,13 @@ class Rewriter:
 
 
 class _Batch:
-    """Replacements that the alias analysis, and the end of the graph, learn of once.
+    """Replacements for which the end of the graph and the alias analysis are updated once.
 
     A graph may return thousands of values, and very much may have to be analysed again.
 
     Args:
         end: the graph's ``return_node``.
-        tell: tells the alias analysis of pairs of old and new values.
+        tell: updates the alias analysis with pairs of old and new values.
     """
 
     def __init__(self, end: Node, tell: Callable[[Iterable[tuple[Value, Value]]], None]) -> None:
@@ -264,7 +265,7 @@ class _Batch:
         return value in self._new or (value not in self._instead and value.uses_by(self.end) > 0)
 
     def redirect(self, old: Value, new: Value, users: Iterable[Node]) -> None:
-        """Let ``users`` use ``new`` instead of ``old``: the end when it finishes, others at once."""
+        """Let ``users`` use ``new`` instead of ``old``: the end of the graph when the batch finishes, others now."""
         for user in users:
             if user is self.end:
                 self._instead[old] = new
@@ -273,12 +274,12 @@ class _Batch:
                 user.replace_uses(old, new)
 
     def tell(self) -> None:
-        """Tell the alias analysis now, of those that it has not been told of."""
+        """Update the alias analysis with the replacements since the last call."""
         self._tell(self._untold)
         self._untold.clear()
 
     def finish(self) -> None:
-        """Tell the alias analysis, and let the graph return the new values."""
+        """Update the alias analysis, and let the graph return the new values."""
         self.tell()
         if len(self._instead) == 1:
             self.end.replace_uses(*self._instead.popitem())

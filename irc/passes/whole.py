@@ -34,9 +34,9 @@ _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.DO
 
 
 class Whole:
-    """Answers, with a memo; whoever adds values that are whole says so (``add``).
+    """Whether values are whole, with a memo; whatever adds values that are whole must call ``add``.
 
-    Slices, transposes and expanded tensors are not whole: to write into them
+    Slices, transposes and expanded tensors are not whole: writing into them
     would keep something larger alive, be slow, or write one place twice.
     """
 
@@ -84,7 +84,7 @@ class Whole:
         return location.kind is wanted and location.site is value and not location.path
 
     def _sources(self, value: Value) -> list[Value]:
-        """The values, whole if they are, that ``value`` may be the same as; empty if that is not known."""
+        """The values that ``value`` may be the same as, and with which it is whole; empty if they are not known."""
         node = value.node
         if node is None:
             owner = value.definer
@@ -96,7 +96,7 @@ class Whole:
         return []
 
     def _carried(self, node: Node, value: Value) -> list[Value]:
-        """What a parameter or a result of a branch or loop may be: what was given, and what the blocks return."""
+        """What a parameter or a result of a branch or loop may be: the initial value, and what the blocks return."""
         known = self._slots.get(node)
         if known is None:
             known = self._slots[node] = _returned(node)
@@ -108,7 +108,7 @@ class Whole:
 
 
 def _makers(node: Node) -> Iterable[Node]:
-    """The operators that make the results of ``node``: itself, or what is in a group."""
+    """The operators that make the results of ``node``: the node itself, or those in the group."""
     if node.kind != GROUP:
         return (node,)
     return (inner for block in bodies(node) for inner in block.nodes if inner.kind != CONSTANT)

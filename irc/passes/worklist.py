@@ -9,7 +9,7 @@ from irc.ir import Node
 
 
 class Worklist:
-    """Nodes that are still to be visited, in the order in which they came, none of them twice."""
+    """Nodes that are still to be visited, in the order in which they were added, without duplicates."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self._order = deque[Node]()
@@ -17,7 +17,7 @@ class Worklist:
         self.add(nodes)
 
     def add(self, nodes: Iterable[Node]) -> None:
-        """Put ``nodes`` at the end, but for those that wait already."""
+        """Put ``nodes`` at the end, except those that are waiting already."""
         for node in nodes:
             if node not in self._held:
                 self._held.add(node)

@@ -27,8 +27,8 @@ FAMILIES = (activations, heads, identities, masks, norms, products, rotary, scat
 class Canonicalize:
     """Rewrite nodes to simpler forms until no rule applies.
 
-    Options:
-        max_rewrites: a limit a node, against rules that undo each other.
+    Attributes:
+        max_rewrites: the most rewrites per node, against rules that undo each other.
     """
 
     name: ClassVar[str] = "canonicalize"

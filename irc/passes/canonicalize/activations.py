@@ -1,9 +1,9 @@
-"""Activations as exporters spell them out, where the operator set of their time had no operator for them.
+"""Activations that exporters wrote as several operators, because their operator set had no operator for them.
 
-``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` is eight operators, in many an order: ``x ** 3`` may be
-``x * x * x``, and factors may stand inside of sums or before them. Multiplied out, all are one polynomial of x and of
-the one function in them, whose operand is a polynomial of x. Written as ONNX, older operator sets get it spelt out
-again (`irc.frontend.onnx_export.spelling`).
+``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` is eight operators, in any of several orders: ``x **
+3`` may be ``x * x * x``, and factors may be inside of sums or before them. Multiplied out, all are one polynomial of x
+and of the one function in them, whose operand is a polynomial of x. When exported to ONNX for an older operator set,
+they are written as several operators again (`irc.frontend.onnx_export.spelling`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _FUNCTIONS = {*_GELUS, _SIGMOID}
 
 @rewrite("Mul")
 def activation(m: Match) -> Value | None:
-    """The product that gelu, or x times a sigmoid, ends with."""
+    """The product that ends a gelu, or x times a sigmoid."""
     dtype = m.output.type.dtype
     if dtype not in _PRECISION:
         return None
@@ -90,9 +90,9 @@ def activation(m: Match) -> Value | None:
 
 
 class _Reading:
-    """How values are made of one other, x, and of one function of that.
+    """How values are computed from one other value, x, and from one function of that.
 
-    What is looked through has no other use, and x has several.
+    Intermediate values have no other use; x has several.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Reading:
         self.nodes: list[Node] = []
 
     def polynomial(self, value: Value) -> _Polynomial | None:
-        """What ``value`` is, multiplied out; None if it is something else."""
+        """``value`` as a polynomial, multiplied out; None if it is not one."""
         number = one_number(value)
         if number is not None:
             return {"": number} if number > 0 else None
@@ -118,7 +118,7 @@ class _Reading:
         return {"x": 1.0} if value is self.x else None
 
     def result_of(self, node: Node) -> _Polynomial | None:
-        """What the result of arithmetic is."""
+        """The polynomial that an arithmetic node computes."""
         if len(self.nodes) == _MOST_NODES or (node.version or 7) < 7:
             return None
         self.nodes.append(node)

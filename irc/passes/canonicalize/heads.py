@@ -1,9 +1,9 @@
-"""Heads that share keys and values: rows of one product with these, which are not repeated for each of the heads.
+"""Attention heads that share keys and values: one product for them all, instead of repeated keys and values.
 
-Exporters of grouped-query attention repeat them (``repeat_kv``): of a cache, all
-of it is copied in each step. A target shape in which a 0 copies a size is taken
-to be meant for some keys, or for a batch of some: of neither, no elements have
-another shape.
+Exporters of grouped-query attention repeat keys and values (``repeat_kv``), which copies
+the whole cache in each step. A target shape in which a 0 copies a size is assumed to
+be for at least one key and a batch of at least one; without elements, the
+shape would be another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_CHAIN = 4
 
 
 class _Repeated(NamedTuple):
-    """``Reshape(Expand(Unsqueeze(source)))``: each of ``shared`` heads once for each of those that share it."""
+    """``Reshape(Expand(Unsqueeze(source)))``: ``shared`` heads become ``heads``, each repeated for its share."""
 
     source: Value
     shared: int
@@ -38,7 +38,7 @@ class _Repeated(NamedTuple):
 
 @rewrite("MatMul")
 def product_of_shared_heads(m: Match) -> Value | None:
-    """Queries of all heads that share keys are the rows of one product; so are the weights of values."""
+    """The queries of all heads that share keys become rows of one product; likewise the weights of shared values."""
     left, right, out = m.types.tensor(0), m.input(1), m.output.type
     if left.shape is None or left.rank != 4:
         return None
@@ -61,7 +61,7 @@ def product_of_shared_heads(m: Match) -> Value | None:
 
 
 def _heads(m: Match, value: Value, heads: int, type: Type) -> Value:
-    """``value`` with so many heads: batch and width stay, even if they are 0."""
+    """``value`` with ``heads`` heads: batch and width stay, even if they are 0."""
     target = m.new_constant(Tensor.of(np.array([0, heads, -1, 0])))
     return m.new("onnx::Reshape", [value, target], type)
 
@@ -73,7 +73,7 @@ def _with(type: Type, axis: int, size: int | None) -> TensorType:
 
 
 def _chain(m: Match, value: Value) -> list[tuple[Node, Value]]:
-    """What leaves heads where they are and can as well come before they are repeated, last first, and its operand."""
+    """The nodes, last first, that can as well run before heads are repeated, each with its operand."""
     chain: list[tuple[Node, Value]] = []
     for _ in range(_LONGEST_CHAIN):
         node = value.node
@@ -98,7 +98,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _repeated(m: Match, value: Value) -> _Repeated | None:
-    """How ``value`` is made, if heads are repeated in it, and nothing else is."""
+    """How ``value`` repeats heads; None if it does not, or does anything else."""
     nodes = _made_by(m, value, "onnx::Reshape", "onnx::Expand", "onnx::Unsqueeze")
     if nodes is None:
         return None
@@ -128,7 +128,7 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
 
 
 def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
-    """The nodes of ``kinds``, last first, by which ``value`` is made in the block of the match."""
+    """The nodes of ``kinds``, last first, that make ``value`` in the block of the match; None if others do."""
     nodes: list[Node] = []
     for kind in kinds:
         node = value.made_by(kind)
@@ -140,13 +140,13 @@ def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
 
 
 def _asked(reshape: NodeTypes, axis: int) -> Dim:
-    """What the target shape says of ``axis``."""
+    """What the target shape states for ``axis``."""
     target = reshape.numbers(1)
     return None if target is None else target[axis]
 
 
 def _is_asked_for(m: Match, reshape: Node, axis: int, *wanted: Dim) -> bool:
-    """Whether ``reshape``, where it is possible, gives ``axis`` the size that is ``wanted``."""
+    """Whether ``reshape``, if it succeeds, gives ``axis`` one of the sizes that are ``wanted``."""
     made, asked = m.size(reshape.output, axis), _asked(m.types_of(reshape), axis)
     found = (made,) if isinstance(made, int) else (made, asked)
     return any(size is not None and size in found for size in wanted)
@@ -154,7 +154,7 @@ def _is_asked_for(m: Match, reshape: Node, axis: int, *wanted: Dim) -> bool:
 
 @rewrite("Shape")
 def shape_of_shared_heads(m: Match) -> Value | None:
-    """Needs none of the copies that products do without."""
+    """The shape of repeated heads, taken without repeating them."""
     found = _repeated(m, m.input())
     if found is None or not m.still_holds(*found.made_by):
         return None
@@ -169,7 +169,7 @@ def shape_of_shared_heads(m: Match) -> Value | None:
 
 @rewrite("Reshape")
 def transpose_of_heads_as_one(m: Match) -> Value | None:
-    """The last two axes change places while those before them are one: they need not be."""
+    """A transposition of the last two axes between reshapes that merge and split the others: no reshape is needed."""
     nodes = _made_by(m, m.input(), "onnx::Transpose", "onnx::Reshape")
     if nodes is None or m.types.version < 5 or nodes[0].attributes.get("perm") != [0, 2, 1]:
         return None

@@ -39,13 +39,13 @@ _CASTS = ("onnx::Cast", "onnx::CastLike")
 
 @rewrite("aten::conj", "aten::_conj")
 def conjugate(m: Match) -> Value | None:
-    """A copy in place of a view that NumPy does not have, where nothing writes into one of them."""
+    """A copy instead of a view that NumPy does not have, if nothing writes into either."""
     return m.new("aten::conj_physical", [m.input()], m.output.type) if m.is_fixed(m.output) else None
 
 
 @rewrite("aten::mH")
 def adjoint(m: Match) -> Value | None:
-    """Likewise, transposed."""
+    """As `conjugate`, transposed."""
     if not m.is_fixed(m.output):
         return None
     return m.new("aten::mT", [m.new("aten::conj_physical", [m.input()], m.output.type)], m.output.type)
@@ -53,7 +53,7 @@ def adjoint(m: Match) -> Value | None:
 
 @rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast", "CastLike", "Tile")
 def shape_and_type_kept(m: Match) -> Value | None:
-    """These do nothing at all if shape and element type stay as they are."""
+    """Operators that do nothing if shape and element type stay as they are."""
     x = m.input()
     if m.node.kind == "onnx::Tile" and m.types.version < 6:
         return None
@@ -63,14 +63,14 @@ def shape_and_type_kept(m: Match) -> Value | None:
 
 @rewrite("Concat", "Sum", "Max", "Min", "Mean")
 def single_operand(m: Match) -> Value | None:
-    """Of one operand, the sum, extreme, mean or concatenation is the operand."""
+    """The sum, extreme, mean or concatenation of one operand is that operand."""
     x = m.input()
     return x if len(m.node.inputs) == 1 and m.can_share(x) else None
 
 
 @rewrite("Transpose")
 def transpose_in_order(m: Match) -> Value | None:
-    """A transposition that leaves all dimensions in their places."""
+    """A transposition that leaves all dimensions in place."""
     perm, x = m.types.attr("perm"), m.input()
     rank = m.types.tensor(0).rank
     in_order = perm == list(range(len(perm))) if perm else rank is not None and rank <= 1
@@ -79,7 +79,7 @@ def transpose_in_order(m: Match) -> Value | None:
 
 @rewrite("Slice")
 def full_slice(m: Match) -> Value | None:
-    """A slice of everything, forwards."""
+    """A slice of everything, in forward order."""
     x = m.input()
     if m.types.version >= 10 and m.types.has(4):
         steps = m.types.ints(4)

@@ -1,8 +1,8 @@
-"""Softmax of scores of which all may be masked, as PyTorch's exporters write it: ``where(isnan(s), 0, s)``.
+"""Softmax of scores that may all be masked, as PyTorch's exporters write it: ``where(isnan(s), 0, s)``.
 
-What is masked is -inf, and the softmax of nothing but that is no number. A whole row is none, or nothing of it: so
-`irc::masked_softmax` need not look at all of them. Written as ONNX it is spelt out again
-(`irc.frontend.onnx_export.spelling`).
+Masked scores are -inf, and the softmax of a row of nothing but -inf is NaN. Either all elements of a row are NaN or
+none is, so `irc::masked_softmax` need not look at all of them. When exported to ONNX, it is written as several
+operators again (`irc.frontend.onnx_export.spelling`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @rewrite("Where")
 def masked_softmax(m: Match) -> Value | None:
-    """0 where the result of Softmax, which nothing else needs, is not a number."""
+    """0 where the result of a Softmax that nothing else uses is NaN."""
     condition, zero, found = m.node.inputs
     test, softmax = condition.made_by("onnx::IsNaN"), found.made_by("onnx::Softmax")
     if test is None or softmax is None or test.inputs[0] is not found or found.use_count != 2:

@@ -59,7 +59,7 @@ class Match:
         return NodeTypes(node, self.inference.known)
 
     def size(self, value: Value, axis: int) -> Dim:
-        """The size of ``value`` along ``axis``; those that compare equal surely are. None if its rank is not known."""
+        """The size of ``value`` along ``axis``; None if its rank is unknown. Sizes that compare equal surely are."""
         shape = self.inference.type_of(value).shape
         return None if shape is None else shape[axis]
 
@@ -96,7 +96,7 @@ class Match:
         return a.dtype is not None and a.dtype is b.dtype
 
     def can_share(self, value: Value) -> bool:
-        """Whether ``value``, equal to the output, may stand for it although one of them may be a copy now."""
+        """Whether ``value``, equal to the output, may replace it, even if one of them is a copy of the other."""
         return self.rewriter.can_share(value, self.output)
 
     def can_be_constant(self) -> bool:
@@ -104,16 +104,16 @@ class Match:
         return self.rewriter.can_be_constant([self.output])
 
     def still_holds(self, *earlier: Node) -> bool:
-        """Whether nothing has written what any of ``earlier`` read or made when the node runs."""
+        """Whether, when the node runs, nothing has written what any of ``earlier`` read or made."""
         writes = self.rewriter.db.writes_between
         return not any(writes((*node.inputs, *node.outputs), node, self.node) for node in earlier)
 
     def still_holds_here(self, earlier: Collection[Node]) -> bool:
-        """Likewise, and all of ``earlier`` are in the block of the matched node."""
+        """As `still_holds`, and all of ``earlier`` are in the block of the matched node."""
         return all(node.block is self.node.block for node in earlier) and self.still_holds(*earlier)
 
     def is_fixed(self, value: Value) -> bool:
-        """Whether nothing writes into ``value``, so that looking at how it is made tells its contents."""
+        """Whether nothing writes into ``value``, so that the node that makes it determines its contents."""
         return not self.rewriter.db.has_writers(value)
 
     def new(

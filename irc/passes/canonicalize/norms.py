@@ -1,8 +1,8 @@
-"""Normalisations as exporters spell them out, where the operator set of their time had no operator for them.
+"""Normalisations that exporters wrote as several operators, because their operator set had no operator for them.
 
-``(x - mean) / sqrt(mean((x - mean)²) + epsilon) * scale + bias`` is nine operators, and a decoder has some of that for
-each layer: as LayerNormalization, or RMSNormalization where no mean is taken off, it is one. Written as ONNX, older
-operator sets get it spelt out again (`irc.frontend.onnx_export.spelling`).
+``(x - mean) / sqrt(mean((x - mean)²) + epsilon) * scale + bias`` is nine operators, and a decoder has several of these
+in each layer. As LayerNormalization, or RMSNormalization if no mean is subtracted, it is one operator. When exported to
+ONNX for an older operator set, it is written as several operators again (`irc.frontend.onnx_export.spelling`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSIONS = {LAYER_NORM: 17, RMS_NORM: 23}
 
 
 class _Normal(NamedTuple):
-    """``source``, less its mean if it is ``centered``, over what its elements are on (root mean square) average."""
+    """``source``, minus its mean if ``centered``, divided by the root mean square of the result (and ``epsilon``)."""
 
     source: Value
     centered: bool
@@ -50,7 +50,7 @@ def normalization(m: Match) -> Value | None:
 
 @rewrite("Mul")
 def scale_of_normalization(m: Match) -> Value | None:
-    """What normalised rows are multiplied by, if their scale is 1."""
+    """A product with normalised rows whose scale is 1: the factor becomes the scale."""
     for normal, own, given in _rows_with(m, LAYER_NORM, RMS_NORM):
         scale = constant_tensor(normal.inputs[1])
         if scale is not None and (scale.is_splat or scale.numel == 1) and scale.scalar == 1:
@@ -60,16 +60,16 @@ def scale_of_normalization(m: Match) -> Value | None:
 
 @rewrite("Add")
 def bias_of_normalization(m: Match) -> Value | None:
-    """What is added to normalised rows, if they have no bias."""
+    """A sum with normalised rows that have no bias: the summand becomes the bias."""
     for normal, own, given in _rows_with(m, LAYER_NORM):
         return _with(m, normal, [own, normal.inputs[1], given])
     return None
 
 
 def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
-    """A node of ``kinds`` without bias, what it normalises along the last axis, and a number for each column of that.
+    """A node of ``kinds`` without bias, what it normalises along the last axis, and one number for each column of that.
 
-    Nothing else needs the result of the node.
+    Nothing else uses the result of the node.
     """
     for at in (0, 1):
         rows, constant = m.input(at), m.constant(1 - at)
@@ -87,7 +87,7 @@ def _with(m: Match, normal: Node, inputs: list[Value]) -> Value:
 
 
 def _normals(m: Match) -> Iterator[_Normal]:
-    """What the node, a division or product, may be the normal form of."""
+    """The normalisations that the node, a division or product, may be."""
     for source, root, inverse in _quotients(m.node):
         shifted = root.made_by("onnx::Sqrt") if root.is_used_once else None
         added = None if shifted is None else shifted.inputs[0].made_by("onnx::Add")
@@ -120,7 +120,7 @@ def _quotients(node: Node) -> Iterator[tuple[Value, Value, list[Node]]]:
 
 
 def _mean(m: Match, value: Value) -> Node | None:
-    """What makes ``value``, if that is the mean along the last axis, which stays."""
+    """The node that makes ``value``, if it takes the mean along the last axis and keeps that axis."""
     node = value.made_by("onnx::ReduceMean")
     if node is None or not node.attributes.get("keepdims", 1):
         return None

@@ -1,4 +1,4 @@
-"""Matrix products: which of their operands is scaled."""
+"""Matrix products: which of the operands is scaled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WIDE = (DType.FLOAT, DType.DOUBLE)
 
 
 class _Scaled(NamedTuple):
-    """``moved(source * factor)``, which nothing else uses any part of."""
+    """``moved(source * factor)``; no part of it has another use."""
 
     source: Value
     factor: float
@@ -47,7 +47,7 @@ class _Scaled(NamedTuple):
 
 @rewrite("MatMul")
 def scale_of_the_smaller_operand(m: Match) -> Value | None:
-    """Attention as exporters spell it out scales queries and keys: the queries may bear it all, keys are a cache."""
+    """Exported attention scales both queries and keys; the queries can take both factors, as the keys are a cache."""
     for side in (0, 1):
         large, small = m.input(side), m.input(1 - side)
         scaled = _scaled(m, large)
@@ -71,7 +71,7 @@ def scale_of_the_smaller_operand(m: Match) -> Value | None:
 
 
 def _scaled(m: Match, value: Value) -> _Scaled | None:
-    """How ``value`` is a product with one number, if it is."""
+    """How ``value`` is a product with a single number; None if it is not."""
     moved: list[Node] = []
     for _ in range(_LONGEST_CHAIN):
         node = value.node
@@ -96,7 +96,7 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
 
 
 def _is_weight(value: Value) -> bool:
-    """Whether ``value`` is a constant, whose elements may have been moved."""
+    """Whether ``value`` is a constant, possibly with its elements moved."""
     for _ in range(_LONGEST_CHAIN):
         moving = value.made_by(*_MOVING)
         if moving is None:
@@ -106,7 +106,7 @@ def _is_weight(value: Value) -> bool:
 
 
 def _is_larger(value: Value, other: Value) -> bool:
-    """Whether ``value`` has more elements than ``other``, as far as that can be told: a cache is the larger one."""
+    """Whether ``value`` has more elements than ``other``, as far as that is known: a cache counts as the larger one."""
     sizes = [v.type.static_shape for v in (value, other)]
     if sizes[0] is not None and sizes[1] is not None:
         return math.prod(sizes[0]) > math.prod(sizes[1])
@@ -114,7 +114,7 @@ def _is_larger(value: Value, other: Value) -> bool:
 
 
 def _lasting(value: Value) -> int:
-    """2 if ``value`` is what the block is given with more put into it, 1 if it is given, 0 if it is made here."""
+    """2 if ``value`` extends something that the block is given, 1 if it is given to the block, 0 if it is made here."""
     extended = False
     for _ in range(_LONGEST_CHAIN):
         node = value.node

@@ -1,8 +1,8 @@
-"""Rotary positions as PyTorch's exporters write them.
+"""Rotary position embeddings as PyTorch's exporters write them.
 
-``cat((-x[..., n // 2:], x[..., :n // 2]), -1)`` is four operators, and seven are
-``stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)``: each is one copy, `irc::rotate_half`, twice in each layer of
-many decoders. Written as ONNX it is spelt out again (`irc.frontend.onnx_export.spelling`).
+``cat((-x[..., n // 2:], x[..., :n // 2]), -1)`` is four operators, and ``stack((-x[..., 1::2], x[..., ::2]),
+-1).flatten(-2)`` is seven. Each becomes one `irc::rotate_half`, which copies once; many decoders have two of them in
+each layer. When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.spelling`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @rewrite("Concat")
 def rotated_halves(m: Match) -> Value | None:
-    """The second half of the last axis, with the other sign, before the first."""
+    """The second half of the last axis, negated, before the first half."""
     rank = m.output.type.rank
     if len(m.node.inputs) != 2 or not rank or m.types.attr("axis", 1) not in (-1, rank - 1):
         return None
@@ -29,7 +29,7 @@ def rotated_halves(m: Match) -> Value | None:
 
 @rewrite("Reshape")
 def rotated_pairs(m: Match) -> Value | None:
-    """Of each two neighbours on the last axis the second, with the other sign, before the first."""
+    """The elements of each pair on the last axis exchanged, the second of them negated."""
     concat = m.producer(0, "Concat")
     rank = m.output.type.rank
     if concat is None or len(concat.inputs) != 2 or not rank or m.types_of(concat).attr("axis", 1) not in (-1, rank):
@@ -42,7 +42,7 @@ def rotated_pairs(m: Match) -> Value | None:
 
 
 def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, interleaved: bool) -> Value | None:
-    """The operator, if both parts are cut out of one value, the first of them with another sign."""
+    """The operator, if both parts are slices of one value and the first of them is negated."""
     sign, first = parts[0].made_by("onnx::Neg"), parts[1].made_by("onnx::Slice")
     second = None if sign is None else sign.inputs[0].made_by("onnx::Slice")
     if sign is None or first is None or second is None or second.inputs[0] is not first.inputs[0]:
@@ -61,13 +61,13 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
 
 
 def _axes(m: Match, node: Node) -> list[int] | None:
-    """The axes that an Unsqueeze is told."""
+    """The axes that an Unsqueeze inserts."""
     types = m.types_of(node)
     return types.ints(1) if types.version >= 13 else types.attr("axes")
 
 
 def _begins(m: Match, node: Node, count: int, step: int) -> int | None:
-    """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step."""
+    """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step; else None."""
     types, rank = m.types_of(node), node.inputs[0].type.rank
     by_inputs = types.version >= 10
     starts, axes = (types.ints(1), types.ints(3)) if by_inputs else (types.attr("starts"), types.attr("axes"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @rewrite("ScatterND", "irc::slice_scatter")
 def scatter_overwritten(m: Match) -> Value | None:
-    """What the operator before wrote is all written over."""
+    """A scatter into the result of another one, at the same place: the earlier one is dropped."""
     inner = m.input().node
     if inner is None or inner.kind != m.node.kind or inner.attributes != m.node.attributes:
         return None
@@ -39,7 +39,7 @@ def scatter_overwritten(m: Match) -> Value | None:
 
 @rewrite("ScatterND")
 def scatter_to_slice(m: Match) -> Value | None:
-    """Indices that are a box of evenly spaced positions, in order."""
+    """Indices of evenly spaced positions along each axis, in order: a slice."""
     data, updates = m.types.tensor(0).static_shape, m.types.tensor(2).static_shape
     if data is None or updates is None or _adds_up(m.node.attributes):
         return None
@@ -63,7 +63,7 @@ def scatter_to_slice(m: Match) -> Value | None:
 
 @rewrite("ScatterND")
 def scatter_of_all(m: Match) -> Value | None:
-    """Indices of all positions in order, as of the slice of a mask that is all of it: nothing but updates is left."""
+    """Indices of all positions in order, such as a slice of a mask that is all of it: the result is the updates."""
     data, indices, updates = m.node.inputs
     join, shape = indices.made_by("onnx::Concat"), m.types.shape(0)
     if shape is None or _adds_up(m.node.attributes) or not m.is_fixed(indices):
@@ -85,7 +85,7 @@ def scatter_of_all(m: Match) -> Value | None:
 
 
 def _counted(m: Match, column: Value, axis: int, rank: int) -> Dim:
-    """How far ``column``, which has one more axis at its end, counts from 0 along ``axis``, and along no other."""
+    """The size n if ``column``, apart from an axis at its end, counts 0 to n - 1 along ``axis``, and along no other."""
     made = column.made_by("onnx::Unsqueeze")
     if made is None or m.types_of(made).axes(1) not in ([-1], [rank]):
         return None
@@ -103,7 +103,7 @@ def _counted(m: Match, column: Value, axis: int, rank: int) -> Dim:
 
 
 def _before(value: Value, kind: str) -> Value:
-    """What an operator of ``kind`` made ``value`` of; itself if none did."""
+    """The first input of the node that makes ``value``, if that is of ``kind``; else ``value``."""
     made = value.made_by(kind)
     return value if made is None else made.inputs[0]
 
@@ -132,7 +132,7 @@ def _adds_up(attributes: dict[str, Any]) -> bool:
 
 
 def _columns(m: Match, indices: Value) -> list[Array] | None:
-    """``indices[..., k]`` for each k, as broadcast views: nothing is spelt out that the graph does not."""
+    """``indices[..., k]`` for each k, as broadcast views: they repeat no more than the graph does."""
     tensor = constant_tensor(indices)
     if tensor is not None:
         array = tensor.numpy()

@@ -48,7 +48,7 @@ def known_contents(m: Match) -> Value | None:
 
 @rewrite(*_COUNTING)
 def same_contents(m: Match) -> Value | None:
-    """Shape arithmetic that comes to what has been worked out before: deep models ask for the same in each layer."""
+    """Shape arithmetic whose result has been computed before: deep models repeat it in each layer."""
     contents, node = m.inference.contents.get(m.output), m.node
     if contents is None or None in contents.flat:
         return None
@@ -65,7 +65,7 @@ def same_contents(m: Match) -> Value | None:
 
 @rewrite("Reshape")
 def reshape_by_numbers(m: Match) -> Value | None:
-    """A target that is worked out for nothing: of numbers and sizes that stay, and at most one that is all the rest."""
+    """A target shape that need not be computed: numbers, unchanged sizes, and at most one size that is the rest."""
     target, x = m.types.dims(1), m.types.shape(0)
     if m.types.version < 5 or target is None or x is None or m.constant(1) is not None:
         return None
@@ -134,7 +134,7 @@ def reshape_of_reshape(m: Match) -> Value | None:
 
 @rewrite("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Equal", "Less", "Greater", "Where", "And", "Or")
 def operand_expanded_for_nothing(m: Match) -> Value | None:
-    """Operators that broadcast need no Expand before them, unless it alone gives the result its shape."""
+    """Operators that broadcast need no Expand before them, unless only it gives the result its shape."""
     out, db = m.inference.type_of(m.output), m.rewriter.db
     if m.types.version < 7 or out.shape is None or None in out.shape:
         return None

@@ -1,12 +1,12 @@
 """In-place operators become functional ones.
 
-``%y = aten::add_(%x, %z)`` becomes ``%y = aten::add(%x, %z)``, and whoever sees
+``%y = aten::add_(%x, %z)`` becomes ``%y = aten::add(%x, %z)``, and whatever uses
 %x, or a view of it, after the write uses %y, or that view of it. This is SSA
-construction with memory as the variable: ``versions.py`` says which contents
-are seen where, ``family.py`` who shows which part of the memory, ``origins.py``
-what is made of which value, ``forms.py`` what stands for an operator and how a
-part is put into the whole, and ``rewrite.py`` does it. Branches and loops pass
-changed memory on as values. Where nobody looks at the memory again,
+construction with memory as the variable. ``versions.py`` finds which contents
+are seen where, ``family.py`` which value shows which part of the memory, ``origins.py``
+what values are made of; ``forms.py`` has the functional form of each operator and
+how a part is put into the whole, and ``rewrite.py`` changes the graph. Branches and
+loops pass changed memory on as values. Where the memory is not used again,
 ``overwritten.py`` needs no certainty.
 """
 
@@ -38,7 +38,7 @@ _NO_MEMORY = frozenset({Kind.RANDOM, Kind.WORLD})
 @register
 @dataclass(frozen=True)
 class RemoveMutation:
-    """Replace in-place operators by functional ones, where it is certain what they write and who sees it.
+    """Replace in-place operators by functional ones, where it is certain what they write and which values show it.
 
     Writes stay, with a note, if they are to memory that the graph did not
     allocate (inputs, constants, unknown memory), if something that only *may*
@@ -91,7 +91,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
 
 
 def _undo(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
-    """Go through what is refused; return whether anything could be done."""
+    """Try again for the writes that are refused; return whether any could be removed."""
     undone = undo(refused, graph, ctx)
     if undone:
         ctx.count("removed", undone)
@@ -103,8 +103,8 @@ class _Written:
 
     Attributes:
         places: location -> the nodes that write it and nothing else.
-        unsure: the nodes that write one of several locations, or several. No value that is certainly at one of these
-            can be what they write, so they stay, and so do writes to any of these.
+        unsure: the nodes that write several locations, or one of several. What they write is not certain, so they stay,
+            and so do all writes to any of these locations.
     """
 
     def __init__(self, db: AliasDb) -> None:

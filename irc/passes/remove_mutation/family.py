@@ -1,4 +1,4 @@
-"""All that shares one piece of memory: who surely shows which part of it, and who only may."""
+"""All values that share one piece of memory: those that certainly show a known part of it, and those that only may."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _DEEPEST = 16
 
 
 class Refused(Exception):
-    """Why the writes to some memory stay."""
+    """The reason why the writes to some memory stay."""
 
 
 class Step(NamedTuple):
-    """What a member is of another one, its ``parent``, which is the root or a view: the same, or a view by a node.
+    """How a member follows from its ``parent``, which is the root or a view: it is the same, or the result of ``view``.
 
-    ``how`` says what that node does.
+    ``how`` says what that view operator does.
     """
 
     parent: Value
@@ -47,7 +47,7 @@ class Family:
     operators, and what branches and loops pass on of these. They can be taken
     anew of any later version. All other values that may share it, or hold it
     in a container, are *loose*: they may not be used once what they show has
-    been written over, for nobody could tell whether they see that.
+    been written over, as it would be uncertain whether they see that.
 
     Args:
         root: the value.
@@ -61,7 +61,7 @@ class Family:
         versions: which version of the memory is seen where.
 
     Raises:
-        Refused: if some write cannot be done without.
+        Refused: if some write cannot be removed.
     """
 
     def __init__(self, root: Value, db: AliasDb, holders: Holders, origins: Origins, writers: Sequence[Node]) -> None:
@@ -85,7 +85,7 @@ class Family:
     # -- members ---------------------------------------------------------
 
     def member(self, value: Value) -> Value | None:
-        """The root, or the view of it, that ``value`` surely is; None if it is no member."""
+        """The root, or the view of it, that ``value`` certainly is; None if it is not a member."""
         if value is self.root:
             return value
         step = self._steps.get(value)
@@ -104,7 +104,7 @@ class Family:
         return {step.view: step for step in self._steps.values() if step.view is not None}
 
     def _find_members(self, origins: Origins) -> None:
-        """Whatever a loop carries is taken to be what it is given, until that turns out to be wrong."""
+        """Find all members. What a loop carries is assumed to be what it is given, until that proves wrong."""
         refuted: set[Value] = set()
         while True:
             self._steps.clear()
@@ -175,9 +175,9 @@ class Family:
     def _check_loose(self) -> None:
         """A loose value must not be used where another version is seen than where it was made.
 
-        Those that were made before the memory was, or outside of where it is
-        in scope, may hold one version only, wherever they are used; what the
-        caller knows is used at the end.
+        A loose value that was made before the memory, or outside of its scope,
+        must see a single version at all its uses; one that the caller knows is
+        also used at the end.
         """
         wide = self._holders.wide(self._memory)
         near = self._near(len(wide))
@@ -191,9 +191,9 @@ class Family:
             raise Refused(f"%{name}, which may share or hold its memory, is used before and after it is written")
 
     def _near(self, most: int) -> dict[Value, None] | None:
-        """What is made or used while the memory changes: all others that are loose see what it is in the end.
+        """The values made or used while the memory changes: all other loose values see its final version.
 
-        None if more than ``most`` nodes stand there, so that it is cheaper to look at so many values.
+        None if more than ``most`` nodes are there, so that it is cheaper to examine ``most`` values.
         """
         found: dict[Value, None] = {}
         for number, node in enumerate(self.versions.while_changing()):
@@ -204,7 +204,7 @@ class Family:
         return found
 
     def _note_outside(self, values: Iterable[Value], outside: dict[Version, Value]) -> None:
-        """Note what the loose ones of ``values`` may see that come from outside of where the memory is in scope."""
+        """Add the versions that loose ones of ``values`` from outside of the memory's scope may see to ``outside``."""
         versions = self.versions
         for value in filter(self._is_loose, values):
             seen = [versions.before(u) if versions.in_scope(u) else self._final for u in value.iter_users()]
@@ -240,7 +240,7 @@ def check_form(node: Node) -> None:
 
 
 def only_may_share(node: Node, root: Value) -> Refused:
-    """Of ``node``, which writes its first input, it is not certain whether that is the memory of ``root``."""
+    """The refusal for ``node``: it is not certain that its first input, which it writes, is the memory of ``root``."""
     return Refused(f"%{node.inputs[0].name} only may share memory with %{root.name}")
 
 

@@ -1,4 +1,4 @@
-"""What stands for a write: the functional form of an in-place operator, and how a part's new contents reach the whole.
+"""Replacements of a write: the functional form of an in-place operator, and how new contents of a part reach the whole.
 
 ``x.select(0, 1).add_(y)`` is ``x' = x.select_scatter(x.select(0, 1) + y, 0, 1)``.
 """
@@ -42,9 +42,9 @@ _SETTINGS = frozenset({types.NONE, types.STR})
 def functional_kind(node: Node) -> str | None:
     """The operator that computes into new memory what ``node`` writes into its first input; None if there is none.
 
-    It takes the same arguments and shares with none. What the in-place one
-    writes into its input is its result, if that can be converted to the input's
-    element type (`is_like_first`); else the in-place one fails.
+    It takes the same arguments and shares memory with none. Its result is what the in-place
+    operator writes into its input, provided that it converts to the input's element
+    type (`is_like_first`); otherwise the in-place one fails.
     """
     if not node.inputs or len(node.outputs) > 1 or not isinstance(node.inputs[0].type, TensorType):
         return None
@@ -57,7 +57,7 @@ def functional_kind(node: Node) -> str | None:
 
 
 def functional_form(kind: str) -> str | None:
-    """What `functional_kind` gives for nodes of ``kind``, if for any."""
+    """The `functional_kind` of any node of ``kind``; None if none has one."""
     if kind == APPEND:
         return CONCAT  # as `concatenate_instead` has it
     if kind.startswith(("onnx::", "irc::")):
@@ -74,7 +74,7 @@ def _is_twin(node: Node, functional: str) -> bool:
 
 @cache
 def _functional_row(row: Schema) -> str | None:
-    """The operator with a row that takes the arguments of ``row`` and gives fresh memory."""
+    """The operator with a row that takes the arguments of ``row`` and returns fresh memory."""
     name = _RENAMED.get(row.name) or row.name.removesuffix("_")
     written = [i for i, a in enumerate(row.arguments) if a.alias is not None and a.alias.write]
     if name == row.name or written != [0]:
@@ -92,7 +92,7 @@ def _functional_row(row: Schema) -> str | None:
 def is_like_first(node: Node, functional: str) -> bool:
     """Whether ``functional`` on the inputs of ``node`` surely gives a tensor like the first: no conversion, no growth.
 
-    True for twins of ONNX operators, which fail at run time if it is not so.
+    True for twins of ONNX operators, which fail at run time otherwise.
     """
     if not functional.startswith("aten::") or functional in _LIKE_FIRST:
         return True
@@ -101,7 +101,7 @@ def is_like_first(node: Node, functional: str) -> bool:
 
 
 def is_laid_out_like_first(node: Node) -> bool:
-    """Whether the functional form of ``node`` surely orders its result as its first input is: its only tensor."""
+    """Whether the functional form of ``node`` surely lays out its result as its first input: no other is a tensor."""
     return not any(isinstance(v.type, TensorType) for v in node.inputs[1:])
 
 
@@ -135,7 +135,7 @@ def _same(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
 
 
 def _swap(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
-    """For what is its own inverse."""
+    """A view operator that is its own inverse, as transposition is."""
     return emit(node.kind, part, *node.inputs[1:])
 
 

@@ -1,4 +1,4 @@
-"""What values are made of without new memory: views, results of writes, what branches and loops pass on."""
+"""Values that take no new memory, and what they come from: views, results of writes, what branches and loops pass."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CARRIERS = frozenset({IF, PRIM_LOOP, ONNX_LOOP})
 
 
 class Origin(NamedTuple):
-    """What a value is made of.
+    """What a value comes from.
 
     Attributes:
         given: the values of which it is one, or a view.
-        back: what each trip of a loop passes on in the place of that.
-        view: the node that makes it, if that makes a view.
+        back: the value that each trip of a loop passes on in place of that.
+        view: the node that makes it, if it is a view.
         how: what that node does.
     """
 
@@ -36,14 +36,14 @@ class Origin(NamedTuple):
 class Origins:
     """The origins of values in a graph, as they are when first asked for.
 
-    Each node is looked at once, however many values it is given: a branch or loop may pass on thousands.
+    Each node is examined once, however many values it is given: a branch or loop may pass on thousands.
     """
 
     def __init__(self) -> None:
         self._found: dict[Node, dict[Value, list[tuple[Value, Origin]]]] = {}
 
     def made_of(self, value: Value) -> Iterator[tuple[Value, Origin]]:
-        """What the users of ``value`` make of it or pass it on as."""
+        """The values that users of ``value`` make of it, or pass it on as."""
         for user in value.iter_users():
             node = user.outer if user.is_return else user
             if node is not None:

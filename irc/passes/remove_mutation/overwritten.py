@@ -1,9 +1,9 @@
-"""In-place operators whose operand nothing needs any more: what the pass ``in-place`` makes, the other way round.
+"""In-place operators whose operand is not used again: the inverse of the pass ``in-place``.
 
-Such an operator need not be certain what it writes. Whoever may see the
-operand's memory does not look at it again, so a result in memory of its own
-is as good. The pass ``in-place`` itself says whether that is so: if it would
-make, of the graph without these operators, all of them again.
+For such an operator it need not be certain what it writes. No value that may share the
+operand's memory is used afterwards, so a result in memory of its own
+is as good. The pass ``in-place`` itself decides whether that is so: if it would
+make all of these operators again in the graph without them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS = 2
 
 
 def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
-    """Make those of ``nodes`` functional that ``in-place`` could make from that; return how many."""
+    """Make those of ``nodes`` functional that ``in-place`` could restore; return how many."""
     if ctx.alias_db(graph).declares_unknown():
         return 0  # unknown code may look, and copies of the graph do not say so
     candidates = [node for node in nodes if len(node.outputs) == 1 and functional_kind(node) is not None]
@@ -41,7 +41,7 @@ def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
 
 
 def _made_again(names: set[str], graph: Graph, ctx: PassContext) -> set[str]:
-    """Which of the results called ``names`` the pass writes in place, as they are, if none is."""
+    """The results called ``names`` that ``in-place`` writes in place, as now, once all of them are functional."""
     copy = graph.copy()
     _make_functional(names, copy)
     InPlace().run(copy, ctx.trial(copy))

@@ -1,4 +1,4 @@
-"""Putting a new value in the place of every version of some memory."""
+"""Putting a new value in place of every version of some memory."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Returned: TypeAlias = dict[Node, list[Value]]
 
 
 def rewrite(family: Family, returned: Returned) -> None:
-    """Make the writes of ``family`` functional. The alias analysis is not told.
+    """Make the writes of ``family`` functional. The alias analysis is not updated.
 
-    What blocks return besides goes into ``returned``: thousands of families may be written in one.
+    Additional returns of blocks are collected in ``returned``: thousands of families may be written in one block.
     """
     _Rewrite(family).run(returned)
 
 
 class _Rewrite:
-    """Each version becomes a value: what the functional operator gives, or what a branch or loop passes on.
+    """Each version becomes a value: the result of the functional operator, or what a branch or loop passes on.
 
-    Whoever used a member uses the same part of the version that it saw.
+    A user of a member then uses the same part of the version that it saw.
     """
 
     def __init__(self, family: Family) -> None:
@@ -79,7 +79,7 @@ class _Rewrite:
         self._values[node] = node.add_output(root.type, root.name)
 
     def _rebind(self, user: Node) -> None:
-        """Let ``user`` use what it sees of the memory, for each member among its inputs."""
+        """Let ``user`` use the version of the memory that it sees, for each member among its inputs."""
         for value in self._used[user]:
             member = self._family.member(value)
             assert member is not None
@@ -102,7 +102,7 @@ class _Rewrite:
         return part
 
     def _replace(self, node: Node, target: Value) -> None:
-        """Make the version after the write ``node``; its inputs are bound to the version before."""
+        """Make the version after the write ``node``, whose inputs are bound to the version before it."""
         kind = functional_kind(node)
         assert kind is not None
         part = node.inputs[0]
@@ -157,7 +157,7 @@ class _Rewrite:
 
 
 def _settles_layout(view: Step) -> bool:
-    """Whether the whole, after a write into ``view``, is laid out in the same way however what is written is."""
+    """Whether the layout of the whole, after a write into ``view``, does not depend on what is written."""
     return view.how is not None and view.how.copies
 
 

@@ -17,9 +17,9 @@ loop begins, by the loop's block; None: as they were made."""
 class Versions:
     """The versions of the memory of ``root``, by where in the graph.
 
-    Writes inside a branch or loop make a new version after it; writes inside
-    a loop, one more at the beginning of each trip. So each place in the graph
-    sees just one version.
+    A write inside a branch or loop makes a new version after it; a write inside
+    a loop, also one at the beginning of each trip. So each place in the graph
+    sees exactly one version.
 
     Attributes:
         home: the block where the memory is made; outside of it, its versions have no names.
@@ -46,7 +46,7 @@ class Versions:
         self._events = {block: sorted(nodes, key=lambda n: n.order) for block, nodes in events.items()}
 
     def while_changing(self) -> Iterator[Node]:
-        """All nodes behind the one that makes the memory, up to the last that writes it; what is inside of them too."""
+        """All nodes after the one that makes the memory, up to the last that writes it, and the nodes inside them."""
         at, last = self._root, self._events[self.home][-1]
         while at is not last:
             assert at.next is not None, "a write comes after what it writes is made"
@@ -60,7 +60,7 @@ class Versions:
         return at is not None and self._root.is_before(at)
 
     def before(self, node: Node) -> Version:
-        """What ``node``, which is in scope, sees."""
+        """The version that ``node``, which is in scope, sees."""
         while True:
             block = node.block
             assert block is not None
@@ -76,20 +76,20 @@ class Versions:
             node = block.node
 
     def after(self, node: Node) -> Version:
-        """What is seen right after ``node``, which is in scope."""
+        """The version seen right after ``node``, which is in scope."""
         block = node.block
         assert block is not None
         return node if node in self._events.get(block, ()) else self.before(node)
 
     def at_start(self, block: Block) -> Version:
-        """What is seen when ``block``, that of a loop, in scope, begins."""
+        """The version seen at the beginning of ``block``, the body of a loop in scope."""
         if self._events.get(block):
             return block
         assert block.node is not None
         return self.before(block.node)
 
     def at_end(self, block: Block) -> Version:
-        """What is seen when ``block`` ends."""
+        """The version seen at the end of ``block``."""
         return self.before(block.return_node)
 
 

@@ -46,11 +46,11 @@ def _never(value: Value) -> bool:
 
 @dataclass
 class Known:
-    """What is known of values beside their types.
+    """What is known of values besides their types.
 
     Attributes:
-        is_stable: whether nothing changes shapes and element types of tensors, what is called included.
-        is_fixed: whether a list or tensor surely stays as it was made, but for what a list holds.
+        is_stable: whether no node, in called functions either, changes shapes and element types of existing tensors.
+        is_fixed: whether a list or tuple surely stays as it was made; its items may change inside.
         contents: of small integer tensors.
         symbolic: the types of tensors with sizes that have no name; see `type_of`.
     """
@@ -61,10 +61,10 @@ class Known:
     symbolic: dict[Value, TensorType] = field(default_factory=dict["Value", TensorType])
 
     def type_of(self, value: Value) -> Type:
-        """The type of ``value`` in which sizes without a name are polynomials: none is left open if the rank is known.
+        """The type of ``value``, with polynomials for sizes without a name: if the rank is known, no size is left open.
 
-        So sizes of which nothing is known can be told to be equal; for nodes that a loop repeats, in one round of it.
-        Where shapes and element types may change, it is a plain tensor.
+        So unknown sizes can be found equal; for nodes that a loop repeats, within one trip.
+        If shapes and element types may change, the type is a plain tensor.
         """
         found, type = self.symbolic.get(value), value.type
         if found is not None:
@@ -76,7 +76,7 @@ class Known:
         return self._keep(value, type.shape)
 
     def tell(self, value: Value, type: Type) -> None:
-        """``value``, which has its type, turned out to be of ``type``, which has polynomials in it."""
+        """Record that ``value``, whose own type stays, is of ``type``, which has polynomials as sizes."""
         told, own = type.shape, value.type.shape
         if self.is_stable and told and own:
             pairs = zip(told, own, strict=True)
@@ -154,7 +154,7 @@ class NodeTypes:
         return self.tensor(index).shape
 
     def element(self, index: int) -> Type:
-        """Element type of a sequence input, without names of sizes: elements differ in what they stand for."""
+        """Element type of a sequence input, without named sizes: a name may differ between elements."""
         found = self.type(index)
         elem = found.elem if isinstance(found, ListType) else TENSOR
         return without_names(elem) if isinstance(elem, TensorType) else elem
@@ -169,7 +169,7 @@ class NodeTypes:
         return value.numpy()
 
     def dims(self, index: int) -> list[Dim] | None:
-        """The elements of a small integer input (a shape, axes...): numbers, what surely are sizes, unknown ones."""
+        """The elements of a small integer input (a shape, axes...): numbers, what is surely a size, None for others."""
         found = self.numbers(index)
         return None if found is None else [d if isinstance(d, int) or is_size(d) else None for d in found]
 
@@ -241,7 +241,7 @@ class NodeTypes:
         return open_dims.pop() if len(open_dims) == 1 else None
 
     def same_dim(self, dims: Sequence[Dim], what: str) -> Dim:
-        """The one size that all of ``dims`` must have: known before named before unknown."""
+        """The one size that all of ``dims`` must have: a number before a name, and a name before other sizes."""
         sizes = {d for d in dims if isinstance(d, int)}
         if len(sizes) > 1:
             self.fail(f"{what} must agree, but are {' and '.join(map(str, sorted(sizes)))}")
@@ -263,7 +263,7 @@ def trackable(type: Type) -> bool:
 
 
 def fit(contents: Contents, type: Type) -> bool:
-    """Whether ``contents`` may be a tensor's of ``type``: of its shape, and of numbers that have not wrapped around."""
+    """Whether ``contents`` may be those of a tensor of ``type``: they have its shape and have not wrapped around."""
     if type.static_shape != contents.shape:
         return False
     dtype = type.dtype

@@ -36,9 +36,9 @@ class Inference:
 
     Args:
         graph: the graph; its values get their types.
-        alias_db: gives the alias analysis of the graph, which says what has no fixed contents, as something writes into
-            it; by default one of its own. Only called if the graph may write at all.
-        memory: where passes remember what holds as long as they run.
+        alias_db: returns the alias analysis of the graph, which shows what is written and so has no fixed contents; by
+            default one of its own. Only called if the graph may write at all.
+        memory: where passes store results for as long as they run.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Inference:
 
     @classmethod
     def in_pass(cls, graph: Graph, ctx: PassContext) -> Inference:
-        """For a pass, which knows what writes."""
+        """The inference for a pass, with the pass's alias analysis."""
         return cls(graph, partial(ctx.alias_db, graph), ctx.memory)
 
     @property
@@ -79,8 +79,8 @@ class Inference:
         """Infer everything.
 
         Raises:
-            Error: IRC310 types contradict each other where every run comes. What may never run, a branch or a loop's
-                body, need not make sense: whether it does is for the run to say.
+            Error: IRC310 types contradict each other at a node that every run reaches. Branches and loop bodies may
+                never run, so a contradiction there is an error only at run time.
         """
         self._block(self.graph.block)
         return self
@@ -101,7 +101,7 @@ class Inference:
                 self.set_type(value, self._declared.get(value, value.type))
 
     def _is_reached(self, node: Node) -> bool:
-        """Whether every run comes to ``node``."""
+        """Whether every run reaches ``node``."""
         return self._surely_runs and node.block is self.graph.block
 
     def _infer(self, node: Node) -> None:
@@ -122,9 +122,9 @@ class Inference:
                 self.contents[node.outputs[0]] = contents
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
-        """Infer ``users``, some of whose inputs have changed, and what depends on them; returns all that was inferred.
+        """Infer ``users``, some of whose inputs have changed, and what depends on them; returns all nodes inferred.
 
-        Nodes that are in no block any more are left out.
+        Nodes that are no longer in a block are left out.
         """
         pending = Worklist(users)
         inferred: dict[Node, None] = {}
@@ -144,12 +144,12 @@ class Inference:
         return list(inferred)
 
     def _told(self, value: Value) -> tuple[object, ...]:
-        """All that is known of ``value``, to be compared."""
+        """All that is known of ``value``, for comparison."""
         contents = self.contents.get(value)
         return value.type, self.known.symbolic.get(value), None if contents is None else tuple(contents.flat)
 
     def set_type(self, value: Value, type: Type) -> None:
-        """Give ``value`` its type; what that leaves open stays as it was declared."""
+        """Give ``value`` its type; what ``type`` leaves open stays as it was declared."""
         plain = with_plain_sizes(type)
         value.type = refined(plain, self._declared.setdefault(value, value.type))
         self.known.symbolic.pop(value, None)
@@ -178,11 +178,11 @@ class Inference:
             self.set_type(out, self._covering(out, a, b))
 
     def _covering(self, value: Value, a: Type, b: Type) -> Type:
-        """The type of ``value``, which may be of types ``a`` and ``b``; a union or Any as it was declared."""
+        """A type of ``value`` that covers ``a`` and ``b``; the declared type if only a union or Any does."""
         return join(a, b) or self._declared.setdefault(value, value.type)
 
     def _known_condition(self, condition: Value) -> bool | None:
-        """What a condition in TorchScript always is, such as that an image has four dimensions; else None."""
+        """The constant value of a TorchScript condition, such as that an image has four dimensions; else None."""
         contents = self.contents.get(condition)
         if contents is None or isinstance(condition.type, TensorType):
             return None
@@ -202,7 +202,7 @@ class Inference:
             self.set_type(out, stacked(row.type, None, surely=surely))
 
     def _surely_has_a_trip(self, node: Node) -> bool:
-        """Whether an ``onnx::Loop`` runs its body at least once, whatever it is given."""
+        """Whether an ``onnx::Loop`` runs its body at least once, whatever its inputs."""
         types = NodeTypes(node, self.known)
         limit, condition = types.contents_of(0), types.contents_of(1)
         begins = not types.has(0) or (limit is not None and limit.size == 1 and is_positive(limit.item()))
@@ -235,12 +235,13 @@ class Inference:
             self.set_type(out, stacked(row.type, length, axis, surely=isinstance(length, int) and length > 0))
 
     def _to_fixed_point(self, loop: Node) -> None:
-        """Types of carried values: what they start with, joined with what the body hands on, until stable.
+        """Types of carried values: the initial types joined with those that the body returns, until stable.
 
-        Zero trips give the initial values, others what the body returns: the parameters' types cover both.
+        With zero trips the results are the initial values, otherwise what the body returns: the parameters' types cover
+        both.
 
-        Where a loop around repeats it, it goes on from what it came to before, as types only get wider: to start anew
-        each time would take time exponential in the depth of the nest.
+        If an outer loop repeats this one, inference continues from the earlier types, as types only get wider: starting
+        anew each time would take time exponential in the depth of nesting.
         """
         if not self._pure:
             self._alias_db()  # now: of types that are too narrow, as they are in between, an analysis would be wrong
@@ -294,7 +295,7 @@ _CONTROL = {
 
 
 def inferred_by(kind: str) -> Callable[..., object] | None:
-    """What infers the outputs of nodes of ``kind``: a rule, or for control flow a method; None if nothing does."""
+    """The rule, or for control flow the method, that infers the outputs of nodes of ``kind``; None if there is none."""
     return _CONTROL.get(kind) or find_rule(kind)
 
 
@@ -302,12 +303,12 @@ _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 
 
 def surely_writes_nothing(node: Node) -> bool:
-    """Whether it is sure without an analysis that ``node`` itself, not what it runs, writes nothing."""
+    """Whether it is certain without an analysis that ``node`` itself, not what it runs, writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
 
 
 def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
-    """Whether tensors keep their shapes and element types, in functions too, which ``graph`` may call."""
+    """Whether tensors keep their shapes and element types, in functions that ``graph`` may call too."""
     changing = _changing(graph)
     if changing != {CALL} or graph.module is None:
         return not changing
@@ -318,7 +319,7 @@ def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
 
 
 def _changing(graph: Graph) -> set[str]:
-    """The kinds of its nodes that may change shapes and element types."""
+    """The kinds of nodes of ``graph`` that may change shapes and element types."""
     return {node.kind for node in with_subgraphs(graph) if not keeps_metadata(node)}
 
 
@@ -331,7 +332,7 @@ where each of many values hands on the one before, every round widens one more o
 
 
 def _forget(type: Type, rounds: int) -> Type:
-    """What is left of ``type`` after so many rounds."""
+    """What is kept of ``type`` after ``rounds`` rounds: element types at first, then not even these."""
     few = rounds < _MAX_ROUNDS + _PATIENCE
     return rebuilt(type, lambda part: TensorType(part.dtype if few else None) if isinstance(part, TensorType) else part)
 
@@ -339,7 +340,8 @@ def _forget(type: Type, rounds: int) -> Type:
 def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
     """The type of ``length`` tensors of ``type`` stacked along a new axis.
 
-    Unless there surely is one, sizes that are no numbers may be 0: nobody knows them where there is none.
+    If there may be none (``surely`` is False), named sizes are dropped: without a tensor they are unknown, and may be
+    0.
     """
     row = without_names(type) if isinstance(type, TensorType) and not surely else type
     if row.shape is None:

@@ -42,7 +42,7 @@ def _window(c: NodeTypes, spatial: Shape, kernel: list[Dim], *, ceil: bool = Fal
 
 
 def _moved_by_one(size: Dim, kernel: Dim, dilation: int, pads: list[int], auto: str) -> Dim:
-    """How often a window fits that moves on by one element at a time."""
+    """How often a window fits that moves by one element at a time."""
     if auto.startswith("SAME") or not isinstance(kernel, int):
         return size if auto.startswith("SAME") else None
     return plus(size, (0 if auto == "VALID" else sum(pads)) - (kernel - 1) * dilation)
@@ -209,7 +209,7 @@ def einsum(c: NodeTypes) -> Type:
 
 
 def einsum_shape(c: NodeTypes, equation: str, shapes: Sequence[Shape | None]) -> Shape | None:
-    """The shape that ``equation`` makes of operands of these; an axis of 1 goes with one of any size."""
+    """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or not is_equation(equation):
         return None

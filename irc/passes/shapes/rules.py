@@ -1,4 +1,4 @@
-"""The table of shape rules, which other packages add to: what they tell is looked at."""
+"""The table of shape rules, which other packages may extend: what their rules return is checked."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _TWINS = ("onnx::", "irc::")
 def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds.
 
-    A function of the same module and name takes the place of the one before: the definition has been run again.
-    IRC304 if what is registered is no function, or there is another rule for one of the kinds.
+    A function of the same module and name replaces the earlier one: the definition has been run again.
+    IRC304 if what is registered is not a function, or there is another rule for one of the kinds.
     """
     kinds = [check_kind("a shape rule", name, "onnx") for name in names]
 
@@ -48,7 +48,7 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def _origin(rule: Rule) -> tuple[str, str]:
-    """The module that defines ``rule``, and what it is called there."""
+    """The module that defines ``rule``, and its name there."""
     return str(getattr(rule, "__module__", rule)), str(getattr(rule, "__qualname__", ""))
 
 
@@ -58,14 +58,14 @@ def kinds() -> set[str]:
 
 
 def find_rule(kind: str) -> Rule | None:
-    """The rule for ``kind``, or None. An in-place twin has that of the operator without the underscore."""
+    """The rule for ``kind``, or None. An in-place twin has the rule of the operator without the underscore."""
     load_for(kind)
     of_its_own = _RULES.get(kind)
     return _RULES.get(kind.removesuffix("_")) if of_its_own is None and kind.startswith(_TWINS) else of_its_own
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
-    """What ``rule`` says; Error IRC310 if it cannot make sense of the node, IRC305 if it is another package's."""
+    """The result of ``rule``; Error IRC310 if it cannot make sense of the node, IRC305 if a foreign rule fails."""
     try:
         return rule(types)
     except (Error, MemoryError):
@@ -81,7 +81,7 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
 
 
 def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
-    """What ``rule`` says of a node's outputs; Errors as `apply`, IRC305 if that is no sequence of types."""
+    """The types of a node's outputs by ``rule``; Errors as `apply`, and IRC305 if it returns no sequence of types."""
     found: Any = apply(rule, types)
     told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
     if is_foreign(rule):
@@ -96,11 +96,11 @@ def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
 
 
 class _NoTypeError(Exception):
-    """Something is no type: why, as the end of a message, where that is not plain."""
+    """Something is not a type. The message is the end of a sentence: the reason, unless obvious."""
 
 
 def _checked(type: Any) -> Type:
-    """``type``, which anybody may have made, with NumPy's numbers as Python's; _NoTypeError if it is none."""
+    """``type``, from an untrusted rule, with NumPy's numbers as Python's; _NoTypeError if it is not a type."""
     if not isinstance(type, Type):
         raise _NoTypeError
     if not isinstance(type, TensorType):
@@ -122,7 +122,7 @@ def _python_size(size: Any) -> Any:
 
 
 def _possible(type: Type) -> Type:
-    """``type`` without sizes that no tensor has: where a model's attributes lead to one, the operator will fail."""
+    """``type`` without impossible sizes: where a model's attributes lead to one, the operator will fail."""
     if not type.shape:
         return type
     shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])

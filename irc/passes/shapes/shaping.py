@@ -28,7 +28,7 @@ def size(c: NodeTypes) -> Type:
 
 
 def _unknown_sizes(c: NodeTypes, rank: Dim) -> Shape | None:
-    """The shape of which only the rank is known, if that is; IRC310 if no tensor can have it."""
+    """The shape of a tensor of which only the rank is known; None if not even that; IRC310 if the rank is too high."""
     if not isinstance(rank, int):
         return None
     if rank > MAX_RANK:
@@ -71,10 +71,10 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
 
 
 def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
-    """Whether ``target[at]``, which is no number, surely is the new size, although it would mean "copy" if it were 0.
+    """Whether ``target[at]``, not a number, is surely the new size, although it would mean "copy" if it were 0.
 
-    If it is and copies another size, all of a target has as many elements as before only if yet another size is 0: of
-    what is empty for two reasons, any shape will do.
+    If it were 0 and copied another size, the number of elements would stay the same only if yet another size were 0;
+    and a tensor that is empty for two reasons may have any shape.
     """
     if x is None:
         return False
@@ -91,7 +91,7 @@ def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
 
 
 def _rest(c: NodeTypes, x: Shape, target: Sequence[Dim]) -> Dim:
-    """What a -1 in ``target`` stands for: what is left of ``x`` without what stays where it is."""
+    """The size that a -1 in ``target`` stands for: the elements of ``x`` divided by the sizes that are given."""
     left, others = list(x), list[Dim]()
     for i, size in enumerate(target):
         if size is not None and size in x[i : i + 1]:
@@ -194,7 +194,7 @@ def constant_of_shape(c: NodeTypes) -> Type:
 
 
 def range_length(start: float, limit: float, step: float) -> int:
-    """How many numbers there are from ``start`` on, before ``limit``: of integers, exactly."""
+    """The count of numbers from ``start`` up to, excluding, ``limit``: exact for integers."""
     if isinstance(start, int) and isinstance(limit, int) and isinstance(step, int):
         return max(0, -((start - limit) // step))
     return max(0, math.ceil((limit - start) / step))
@@ -306,7 +306,7 @@ def slice_(c: NodeTypes) -> Type:
 
 
 def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
-    """How many of ``whole`` elements a slice has that says where it begins and ends; so many or more are all."""
+    """Length of ``start:end:step`` on an axis of size ``whole``; an end of 2**31 or more means the axis's end."""
     if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(*bounds(start, end, step, whole).indices(whole)))
     if step != 1:
@@ -317,7 +317,7 @@ def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
 
 
 def _position(whole: Dim, at: Dim) -> Dim:
-    """Where a slice of ``whole`` elements begins or ends that says it is ``at``."""
+    """The position that ``at``, the start or end of a slice, means on an axis of size ``whole``; None if unknown."""
     if is_positive(times(at, -1)):
         at = plus(whole, at)
         return at if is_size(at) else 0 if is_size(times(at, -1)) else None

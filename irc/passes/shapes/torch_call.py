@@ -1,4 +1,4 @@
-"""What a shape rule sees of a TorchScript operator: its arguments by the names of the schema that fits."""
+"""What a shape rule sees of a TorchScript operator: its arguments, by their names in the schema that fits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def torch_rule(*names: str) -> Callable[[TorchRule], TorchRule]:
 
 
 def complete_copied() -> None:
-    """Give the copied forms of views the views' rules."""
+    """Give the copying forms of views (``_copy``) the views' rules."""
     for name in COPIED_NAMES:
         torch_rule(f"{name}_copy")(_of_view(f"aten::{name}", TORCH_RULES[name]))
 
@@ -61,7 +61,7 @@ def _of_view(kind: str, rule: TorchRule) -> TorchRule:
 
 
 def _apply(rule: TorchRule, c: NodeTypes) -> Sequence[Type]:
-    """The types of all outputs; what a rule leaves open is a plain tensor again, whatever an earlier visit said."""
+    """The types of all outputs; what the rule leaves open is a plain tensor, whatever was inferred before."""
     schema, outputs = resolve(c.node), c.node.outputs
     for value in outputs:
         c.contents.pop(value, None)
@@ -108,7 +108,7 @@ class Call:
         return type if isinstance(type, TensorType) else TENSOR
 
     def arg(self, name: str, default: Any = None) -> Any:
-        """What an argument always is; ``default`` if this overload has no such argument; UNKNOWN if it may vary."""
+        """The constant value of an argument; ``default`` if this overload does not have it; UNKNOWN if it may vary."""
         if name not in self._index:
             return default
         if self._index[name] >= len(self.node.inputs):
@@ -117,12 +117,12 @@ class Call:
         return None if value.type == NONE else self.known(value)
 
     def number(self, name: str, absent: int | None = None) -> int | None:
-        """The whole number that an argument always is; ``absent`` if it is not given; None if it may vary."""
+        """The constant whole number of an argument; ``absent`` if it is not given; None if it may vary."""
         given = self.arg(name)
         return absent if given is None else given if isinstance(given, int) else None
 
     def known(self, value: Value) -> Any:
-        """The Python value that ``value`` always is, or UNKNOWN."""
+        """The constant Python value of ``value``, or UNKNOWN."""
         tracked = self.types.contents.get(value)
         if tracked is not None and tracked.ndim == 0 and not isinstance(value.type, TensorType):
             return tracked.item() if isinstance(tracked.item(), int) else UNKNOWN
@@ -206,5 +206,5 @@ class Call:
         return not isinstance(self.node.outputs[0].type, TensorType)
 
     def tell(self, value: Value, contents: Any) -> None:
-        """Note what an integer, or list of integers, always is."""
+        """Record the constant contents of an integer, or of a list of integers."""
         self.types.contents[value] = as_contents(np.array(contents, object))

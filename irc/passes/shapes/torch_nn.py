@@ -12,7 +12,7 @@ from irc.passes.shapes.torch_types import category, if_float, result_type
 
 
 def _common(*operands: TensorType) -> DType | None:
-    """The element type that operands which must agree have."""
+    """The common element type of operands that must agree."""
     found = {t.dtype for t in operands}
     return found.pop() if len(found) == 1 else None
 

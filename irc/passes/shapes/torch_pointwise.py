@@ -34,7 +34,7 @@ KEEPS_METADATA = frozenset(
 def keeps_metadata(node: Node) -> bool:
     """Whether ``node`` surely leaves shapes and element types of existing tensors as they are.
 
-    What other packages have registered may write elements, but nothing else of a tensor.
+    Operators that other packages have registered may write elements, but change nothing else of a tensor.
     """
     kind, rows = node.kind, schemas(node.kind)
     if kind in KEEPS_METADATA:
@@ -88,7 +88,7 @@ def _operands(c: Call) -> list[Type]:
 
 
 def together(c: Call, operands: list[Type] | None = None) -> TensorType:
-    """The operands' common element type, broadcast; ``operands``: the types of those that are any, all without."""
+    """The operands' common element type and broadcast shape; ``operands`` are their types, by default those of all."""
     operands = _operands(c) if operands is None else operands
     shapes = [t.shape for t in operands if t.is_any or _holds_tensors(t)]
     if c.schema.name == "aten::where":
@@ -164,7 +164,7 @@ def element_type(given: Any) -> DType | None:
 
 
 def _number(c: Call) -> tuple[Type, ...]:
-    """Arithmetic on integers that are known is followed: shapes are computed by it."""
+    """Arithmetic on known integers, which computes shapes: the result is tracked."""
     apply = _INTEGERS.get(c.schema.name.removeprefix("aten::"))
     values = [c.known(v) for v in c.node.inputs]
     if apply is not None and len(values) == 2 and all(isinstance(v, int) for v in values):

@@ -1,4 +1,4 @@
-"""Types of TorchScript's less common operators: tables where a few words say all, then those that need more."""
+"""Types of TorchScript's less common operators: tables where a few words suffice, then rules for the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _float_of(x: TensorType) -> DType | None:
 
 
 def _complex_of(x: TensorType) -> DType | None:
-    """Of a spectrum: integers are taken as float32."""
+    """The element type of a spectrum: integers are treated as float32."""
     dtype = as_float(x.dtype)
     return dtype if dtype in _PARTS and dtype not in COMPLEX else COMPLEX.get(dtype) if dtype else None
 
@@ -124,7 +124,7 @@ def topk(c: Call) -> tuple[Type, ...]:
 
 
 def _with(shape: Shape, at: int, *sizes: Dim) -> Shape:
-    """``shape`` with ``sizes`` in the place of that of axis ``at``."""
+    """``shape`` with ``sizes`` in place of the size of axis ``at``."""
     return (*shape[:at], *sizes, *shape[at + 1 :])
 
 
@@ -170,7 +170,7 @@ def masked_select(c: Call) -> Type:
 
 @torch_rule("index")
 def index(c: Call) -> Type:
-    """Of one tensor of integers among slices; masks choose as many elements as they please."""
+    """Indexing with a single tensor of integers among slices; the size of a result of masks is unknown."""
     x, places = c.tensor(0), c.value("indices")
     node = places.made_by("prim::ListConstruct") if places is not None and c.types.is_fixed(places) else None
     if x.shape is None or node is None:
@@ -196,7 +196,7 @@ def one_hot(c: Call) -> Type:
 
 
 def _turned(c: Call) -> Type:
-    """With the last two axes exchanged."""
+    """A result with the last two axes exchanged."""
     x = c.tensor(0)
     if x.shape is None or len(x.shape) < 2:
         return TensorType(x.dtype)
@@ -336,7 +336,7 @@ def native_norm(c: Call) -> Type:
 
 @torch_rule("lstm", "gru", "rnn_tanh", "rnn_relu")
 def recurrent(c: Call) -> tuple[Type, ...]:
-    """Outputs have the states' sizes once or twice, last states those of the first ones."""
+    """The last axis of the output is that of the states, twice if bidirectional; the last states are as the first."""
     x = c.tensor("input")
     if c.schema.overload != "input":
         return ()

@@ -59,7 +59,7 @@ def _combined(operands: tuple[tuple[int, DType], ...]) -> DType | None:
 
 
 def _decided(found: DType, later: DType) -> DType | None:
-    """What the operands so far have in common, where those of a later group are of a higher kind."""
+    """The common type with the operands so far if those of a later group are of a higher category."""
     return COMPLEX.get(found) if found.is_float and later in COMPLEX.values() else promote(found, later)
 
 
@@ -75,7 +75,7 @@ def category(dtype: DType) -> int:
 
 
 def promote(a: DType, b: DType) -> DType | None:
-    """The type that two tensors of types ``a`` and ``b`` have together; None if that is not settled here."""
+    """The common type of tensors of types ``a`` and ``b``; None if that is not settled here."""
     if a is b:
         return a
     low, high = sorted((a, b), key=category)
@@ -99,5 +99,5 @@ def as_float(dtype: DType | None) -> DType | None:
 
 
 def if_float(dtype: DType | None) -> DType | None:
-    """``dtype`` if it is floating-point: the operator takes no others, or does something else with them."""
+    """``dtype`` if it is floating-point, else None: the operator refuses other types, or treats them differently."""
     return dtype if dtype is not None and dtype.is_float else None
