@@ -1,4 +1,4 @@
-"""Tensors among the attributes of nodes and objects: as they are, or in lists, tuples and dictionaries of any depth."""
+"""Tensors in the attributes of nodes and objects, also inside of lists, tuples and dictionaries of any depth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tensors_of(node: Node) -> Iterator[Tensor]:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
-    """All tensors in the value of an attribute of a node, or among those of an object."""
+    """All tensors in the value of an attribute of a node or object."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -40,7 +40,7 @@ def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The value of an attribute with ``change`` made to all tensors in it, in new lists and dictionaries."""
+    """The value of an attribute with ``change`` applied to all tensors in it, in new lists and dictionaries."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, list | tuple):

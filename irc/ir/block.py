@@ -70,7 +70,7 @@ class Block:
             block = None if block.node is None else block.node.block
 
     def unchanging_nodes(self) -> Iterator[Node]:
-        """The nodes in order, for who changes none meanwhile: without the cursor that keeps ``nodes`` right then."""
+        """The nodes in order, for callers that do not change the block meanwhile: faster than ``nodes``."""
         end = self.return_node
         node = end._next
         while node is not end and node is not None:
@@ -177,7 +177,7 @@ class Block:
 
 
 class _Cursor:
-    """Where an iteration over a block stands; removal of that node moves it one back."""
+    """The position of an iteration over a block; removing its node moves it back by one."""
 
     __slots__ = ("at", "forward")
 

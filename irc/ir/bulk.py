@@ -11,9 +11,9 @@ from contextlib import contextmanager
 def no_collection() -> Generator[None]:
     """Switch the cyclic garbage collector off while a graph is read, analysed or transformed.
 
-    Nearly all that these allocate stays alive, so the collector would only
-    walk it again and again: half of the time of parsing 100,000 nodes. What
-    passes erase, which is in cycles, is freed after they are done.
+    Nearly all that these steps allocate stays alive, so the collector would only
+    walk it again and again: half of the time of parsing 100,000 nodes. Nodes that
+    passes erase, which are in cycles, are freed after the passes are done.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a model declares of its outputs: told to users and to other tools, not computed with, as it may be wrong.
+"""What a model declares of its outputs: shown to users and other tools, but not computed with, as it may be wrong.
 
 There is one exception: a scan output of a loop that makes no trip has no rows to take a shape from, and has the
 declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
@@ -23,13 +23,13 @@ def declared_type(value: Value, metadata: Mapping[str, str]) -> Type | None:
 
 
 def change_declared(metadata: dict[str, str], change: Callable[[Type], Type]) -> None:
-    """Let outputs be declared as ``change`` gives it from what they are declared as."""
+    """Replace every declared output type by ``change(type)``."""
     declared = {key: parse_type(text) for key, text in metadata.items() if key.startswith(OUTPUT_TYPE)}
     metadata.update((key, str(change(type))) for key, type in declared.items())
 
 
 def told_type(value: Value) -> Type:
-    """The type of ``value``, with what its module declares of it if it is an output of the main graph."""
+    """The type of ``value``; for an output of the main graph, completed by what its module declares."""
     module = value.graph.module
     if module is None or not value.graph.is_main or value not in value.graph.outputs:
         return value.type
@@ -37,7 +37,7 @@ def told_type(value: Value) -> Type:
 
 
 def completed(type: Type, declared: Type | None) -> Type:
-    """``type`` with the sizes, and names of sizes, that ``declared`` has and it does not."""
+    """``type``, with sizes and their names filled in from ``declared`` where ``type`` has none."""
     return type if declared is None else merged(type, declared, _completed)
 
 

@@ -11,13 +11,13 @@ from irc.ir.types import DictType, EnumType, ListType, OptionalType, TupleType, 
 
 @dataclass(frozen=True)
 class EnumMember:
-    """A member of an enumeration. Two are equal if they are of one enumeration and have one name.
+    """A member of an enumeration. Two are equal if they have the same enumeration and name.
 
     Attributes:
         type: the enumeration.
         name: the member's name in it.
-        value: what it stands for: an int, a float or a str. None if that is not known: TorchScript's text names
-            members, and leaves out what they stand for.
+        value: an int, a float or a str. None if it is not known: TorchScript's text has the names of members, but not
+            their values.
     """
 
     type: EnumType
@@ -40,7 +40,7 @@ class EnumMember:
 
 
 def with_members(value: Any, type: Type) -> Any:
-    """``value``, of ``type``, with irc's members of enumerations in place of Python's (``enum.Enum``)."""
+    """``value``, of ``type``, with irc's enumeration members in place of Python's (``enum.Enum``)."""
     return _with_members(value, type) if _has_members(type) else value
 
 

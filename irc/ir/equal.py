@@ -15,12 +15,12 @@ from irc.ir.value import Value
 
 
 def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = True) -> str | None:
-    """None if ``a`` and ``b`` are the same but for object identity, else the first difference, in words.
+    """None if ``a`` and ``b`` differ in nothing but object identity, else the first difference, in words.
 
     Compared are the blocks, nodes, inputs, outputs, types, versions and
-    attributes, floating-point values bit for bit. A weight is the same if its
-    name and type are, and its contents where both are known. What text does not
-    hold, the metadata and default inputs of modules, is not compared.
+    attributes, floating-point values bit for bit. Weights are equal if their
+    names and types are, and their contents where both are known. Metadata and
+    default inputs of modules, which the text does not hold, are not compared.
 
     Args:
         a: a graph or module.

@@ -1,4 +1,4 @@
-"""Sizes that named dimensions have been given for good, and how they are written: ``batch=1, "past + new"=5``."""
+"""Fixed sizes of named dimensions, and how they are written: ``batch=1, "past + new"=5``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZE = re.compile(rf'(?:\s*"({STRING_BODY})"\s*|([^",=]+))=\s*([0-9]{{1,19}})\s
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """``sizes`` as `read_sizes` takes them, and as messages have them; names are quoted as in the text of types."""
+    """``sizes`` in the form that `read_sizes` reads and messages use; names are quoted as in the text of types."""
     return ", ".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
 
 
@@ -41,7 +41,7 @@ def read_sizes(text: str) -> dict[str, int]:
 
 
 def fixed_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
-    """The sizes in the metadata of a module, by the names that they replace. What is malformed says nothing."""
+    """The sizes in the metadata of a module, by the names that they replace. Malformed entries are ignored."""
     sizes: dict[str, int] = {}
     for key in FIXED_SIZES_KEYS:
         try:

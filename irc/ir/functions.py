@@ -1,4 +1,4 @@
-"""Graphs that nodes run: functions of a module, which constants of type Function name, and subgraphs of their own."""
+"""Graphs that nodes run: functions of a module, which constants of type Function name, and subgraphs in attributes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def function_name(node: Node) -> str | None:
-    """The name that ``node`` has for a function; None if it is no constant that names one."""
+    """The name of the function that the constant ``node`` stands for; None if it is no such constant."""
     name = node.attributes.get("name") if node.kind == CONSTANT else None
     return name if isinstance(name, str) else None
 
 
 def callee(node: Node) -> str | None:
-    """The name of the function that ``node`` calls; None if it is no call, or if what it calls is not a constant."""
+    """The name of the function that ``node`` calls; None if it is no call, or the function is not a constant."""
     function = node.inputs[0].node if node.kind == CALL and node.inputs else None
     return None if function is None else function_name(function)
 
 
 def inner_graph(node: Node) -> Graph | None:
-    """The graph in an attribute that ``node`` runs; None if it is of no kind that does, whatever its attributes."""
+    """The graph in an attribute that ``node`` runs; None if its kind runs none, whatever its attributes."""
     graph = node.attributes.get("Subgraph") if node.kind in SUBGRAPHS else None
     return graph if isinstance(graph, Graph) else None
 

@@ -174,7 +174,7 @@ class Graph:
             del self._values[value._name]
 
     def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
-        """Outputs or parameters without those at ``indices``, which leave the graph unused; later ones move down."""
+        """``values``, outputs or parameters, without those at ``indices``, which have no uses; later ones move down."""
         positions = range(len(values))
         gone = {positions[index] for index in indices}
         for value in [values[index] for index in gone]:
@@ -253,7 +253,7 @@ class Module:
         return graph
 
     def objects_of(self, graph: Graph) -> Mapping[str, Object]:
-        """What is known of the inputs of ``graph`` that are objects, by name: nothing unless it is the main graph."""
+        """The inputs of ``graph`` that are known objects, by name: empty unless it is the main graph."""
         return self.objects if graph is self.main else {}
 
     def verify(self) -> None:

@@ -123,7 +123,7 @@ class Node:
         self.inputs = tuple(inputs)
 
     def replace_uses(self, old: Value, new: Value) -> None:
-        """Make every input that is ``old`` be ``new``. To replace all of very many, one by one, is O(inputs) too."""
+        """Make every input that is ``old`` be ``new``. Replacing many inputs one by one is O(inputs) in all."""
         if self._redirect(old, new):
             if len(self.inputs) < WIDE:
                 self.inputs = tuple([new if value is old else value for value in self.inputs])
@@ -132,7 +132,7 @@ class Node:
                 self.__class__ = _Wide  # pyright: ignore[reportAttributeAccessIssue]
 
     def _redirect(self, old: Value, new: Value) -> bool:
-        """Count uses of ``old`` as uses of ``new``; whether there are any."""
+        """Count uses of ``old`` as uses of ``new``. Returns whether there are any."""
         if new is old or self not in old._users:
             return False
         new._users[self] = new._users.get(self, 0) + old._users.pop(self)
@@ -241,9 +241,9 @@ class Node:
         return self.place() < other.place()
 
     def place(self) -> list[tuple[int, int]]:
-        """What sorts nodes of one graph as `is_before` does; valid until a block around this node changes.
+        """A sort key that orders nodes of one graph as `is_before` does; valid until a block around this node changes.
 
-        From the outside in, the number of the block among those of its node and the order in it.
+        From the outside in: the index of each block in its node, and the order in that block.
         """
         place: list[tuple[int, int]] = []
         node: Node | None = self
@@ -260,11 +260,11 @@ class Node:
 
     @property
     def outer(self) -> Node | None:
-        """The node in a block of which this one stands; None in a graph's own block, or in none."""
+        """The node whose block contains this one; None in a graph's own block, or in no block."""
         return None if self.block is None else self.block.node
 
     def around(self) -> Iterator[Node]:
-        """The nodes that this one is inside of, innermost first."""
+        """The nodes that contain this one, innermost first."""
         node = self.outer
         while node is not None:
             yield node
@@ -298,7 +298,7 @@ class Node:
         return [value for value in used if value.block not in blocks]
 
     def nested(self) -> Iterator[Node]:
-        """All nodes inside this one, at any depth, and the ``return_node`` of each block. They must not change."""
+        """All nodes inside this one, at any depth, with the ``return_node`` of each block. They must not change."""
         stack = list(self.blocks)
         while stack:
             block = stack.pop()
@@ -328,11 +328,11 @@ class Node:
 
 
 class _Replaced(NamedTuple):
-    """Inputs of which some are others by now.
+    """Inputs, some of which have been replaced.
 
     Attributes:
-        inputs: what they were.
-        instead: what has been replaced by what since, in that order.
+        inputs: the inputs before.
+        instead: the replacements since then, as (old, new), in order.
     """
 
     inputs: tuple[Value, ...]
@@ -346,7 +346,7 @@ class _Replaced(NamedTuple):
 
 
 class _Wide(Node):
-    """A node with `_Replaced` inputs, until somebody asks for them: no other node then pays for looking."""
+    """A node with `_Replaced` inputs, until they are read: other nodes need no check for it."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""Objects that a graph is given with its weights: TorchScript's ``self``, a tree of named attributes.
+"""Objects that come with a graph's weights: TorchScript's ``self``, a tree of named attributes.
 
-A module knows them by the graph input that they are (``Module.objects``). They
-say what the attributes are before the first run; running changes copies.
+A module lists them by the graph inputs that they are (``Module.objects``). They
+have the attributes' values before the first run; running changes copies.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Object:
 
 
 class Strided(NamedTuple):
-    """A tensor that shows elements of a storage which other attributes show too, or not all of one.
+    """A tensor that shows part of a storage, or a storage that other attributes show too.
 
     Attributes:
         storage: all elements, one-dimensional.
         shape: its sizes.
-        strides: for each dimension, how many elements of the storage lie between neighbours.
+        strides: for each dimension, the distance between neighbours in elements of the storage.
         offset: where in the storage it begins.
     """
 
@@ -54,12 +54,12 @@ class Strided(NamedTuple):
         return self.storage.dtype
 
     def of(self, storage: Array) -> Array:
-        """The same elements of another array of the storage's shape: a view."""
+        """The view of ``array``, which has the storage's shape, that shows the same elements."""
         steps = tuple(s * storage.itemsize for s in self.strides)
         writable = bool(storage.flags.writeable)
         return np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps, writeable=writable)
 
 
 def storage_of(tensor: Tensor | Strided) -> Tensor:
-    """The tensor whose name stands for the memory."""
+    """The tensor whose name identifies the memory."""
     return tensor.storage if isinstance(tensor, Strided) else tensor

@@ -1,13 +1,13 @@
-"""Sizes that have no name: sums of products of named sizes, and of sizes of which nothing is known.
+"""Sizes that have no name: sums of products of named sizes and unknown sizes.
 
-A cache after a step is ``past + new`` long, rows of a batch taken together are
+A cache after a step is ``past + new`` long, the rows of a batch taken together are
 ``batch * rows``. Such a size is a number, a name or, in general form, a
-`Polynomial`; so what is equal as a polynomial is written in one way, and two
-sizes are surely equal if they compare equal. What a size is called that nothing
-is known of is `unknown_size`.
+`Polynomial`. Equal polynomials are written in one way, so two
+sizes are surely equal if they compare equal. `unknown_size` is the size of which
+nothing is known.
 
 Sizes are whole numbers from 0 on. Differences, which elements of index tensors
-may be, need not be: `is_size` says what surely is one.
+may be, can be negative: `is_size` tells which expressions surely are sizes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _ONE: _Term = frozenset()
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A sum of terms, each of them a product, that is neither a number nor a name.
+    """A sum of terms, each of them a product; never just a number or a name.
 
     Attributes:
-        terms: what is added up, and how often each; not empty, and none 0 times.
+        terms: the terms, each with its factor; not empty, and no factor is 0.
     """
 
     terms: frozenset[tuple[_Term, int]]
@@ -77,7 +77,7 @@ def _text(term: _Term, n: int) -> str:
 
 
 def unknown_size(value: Any, axis: int) -> Polynomial:
-    """What the size of ``value`` along ``axis`` is called where nothing is known of it."""
+    """The polynomial for the size of ``value`` along ``axis`` if nothing is known of it."""
     return Polynomial(frozenset({(frozenset({(UnknownSize(value, axis), 1)}), 1)}))
 
 
@@ -160,7 +160,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def quotient(a: Size, b: Size) -> Size:
-    """What times ``b`` is ``a``, for a ``b`` of one term; None if that is not known, or nothing is."""
+    """The factor that makes ``b``, of one term, into ``a``; None if there is none, or it is not known."""
     if a is None or b is None or b == 0:
         return None
     ((divisor, m), *more) = _terms(b)

@@ -1,4 +1,4 @@
-"""Which tensors share memory: arrays, by their addresses, to named tensors."""
+"""Which arrays share memory, by their addresses, as named tensors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dic
 
 
 def _views(arrays: dict[str, Array], key: str) -> dict[str, Strided]:
-    """Views of one storage that holds all that lies between the first and the last element of ``arrays``."""
+    """Views of one storage that spans all memory between the first and the last element of ``arrays``."""
     bounds = [_bounds(array) for array in arrays.values()]
     low, high = min(a for a, _ in bounds), max(b for _, b in bounds)
     name, array = next(iter(arrays.items()))

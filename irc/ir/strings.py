@@ -1,4 +1,4 @@
-"""Arrays of strings: those of Python's strings, and what can be made such."""
+"""Arrays of strings: those of Python's strings, and arrays that can be converted to such."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def python_strings(array: Array) -> Array:
-    """``array`` as one of Python's strings; ValueError, which says why, if it is none of strings or UTF-8."""
+    """``array`` as an array of Python's strings; ValueError with the reason if it has no strings or no valid UTF-8."""
     kind = array.dtype.kind
     if kind == "S":
         try:

@@ -1,7 +1,7 @@
 """Other names of torch's operators.
 
-PyTorch replaces them where it compiles code and in what it traces, but neither in the modules that a trace calls nor in
-text. Nodes never have them, so that everything that goes by kinds knows one name.
+PyTorch replaces them in code that it compiles and in what it traces, but neither in modules that a trace calls nor
+in text. Nodes never have them, so that everything that depends on kinds knows one name.
 """
 
 from __future__ import annotations

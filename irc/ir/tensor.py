@@ -100,7 +100,7 @@ class Tensor:
     ) -> Tensor:
         """A tensor whose array ``load`` returns, each time it is called.
 
-        If what it returns is ``transient`` (a view of something that may change), a copy of it is kept. ``sample`` is
+        If that array is ``transient`` (a view of something that may change), a copy of it is kept. ``sample`` is
         that of the contents, if it is known already.
         """
         return Tensor(dtype, shape, name=name, load=load, transient=transient, sample=sample)
@@ -164,7 +164,7 @@ class Tensor:
         return self._array
 
     def written_out(self) -> Array:
-        """The contents, read-only, each element in memory of its own: of a splat, too, the same array at each call."""
+        """The contents, read-only, with memory of its own for each element, also of a splat; always the same array."""
         if self._scalar is None:
             return self.numpy()
         if self._array is None:
@@ -172,12 +172,12 @@ class Tensor:
         return self._array
 
     def peek(self) -> Array:
-        """The contents like `numpy`, but a tensor that is not loaded stays so: for those looked at once."""
+        """The contents as by `numpy`, but without keeping them loaded: for a single look."""
         load = self._load
         return self.numpy() if load is None else load()
 
     def sample(self) -> Hashable:
-        """A few elements' bits, the same ones for each tensor of this shape: where they differ, contents do."""
+        """The bits of a few elements, the same ones for each tensor of this shape: if they differ, contents do."""
         if self._sample is None:
             self._sample = sample(self.peek())
         return self._sample
@@ -223,7 +223,7 @@ class WeightTable(dict[str, Tensor]):
     """Named tensors of a module: what ``@"name"`` in IR text refers to."""
 
     def hold(self, name: str, tensor: Tensor) -> Tensor:
-        """``tensor`` as a constant may hold it: entered under ``name`` if it has none and is too large to print."""
+        """``tensor`` as constants may hold it: in the table as ``name`` if it has no name and is too large to print."""
         in_line = tensor.name or tensor.is_splat or tensor.numel <= _INLINE_ELEMENTS
         return tensor if in_line else self.add(name, tensor)
 

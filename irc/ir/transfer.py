@@ -36,7 +36,7 @@ def transfer_node(node: Node, point: Node) -> None:
 
 
 def exchange_outputs(a: Value, b: Value) -> None:
-    """Let each of two outputs be what the other was. Their uses and names stay; types are the caller's business."""
+    """Exchange the places of two outputs in their nodes. Their uses and names stay; the caller adapts the types."""
     a.node, b.node, a.index, b.index = b.node, a.node, b.index, a.index
     for value in (a, b):
         node = value.node

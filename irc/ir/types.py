@@ -191,11 +191,11 @@ class Type:
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether values of it, or what they hold, may be anything. (Kept: a tuple may have thousands of elements.)"""
+        """Whether values of it, or what they hold, may be anything. (Cached: tuples may have thousands of elements.)"""
         return self.is_any or any(part.is_open for part in self.inner)
 
     def of(self, inner: Iterable[Type]) -> Type:
-        """The type of the same kind that is made of these, as many as its own (of a tuple, any number)."""
+        """The type of the same kind made of the types ``inner``, as many as it has itself (for a tuple, any number)."""
         return self
 
 
@@ -272,7 +272,7 @@ class TupleType(Type):
 
     @cached_property
     def _hash(self) -> int:
-        """Kept: there may be thousands of elements, and caches ask by type."""
+        """The hash, cached: there may be thousands of elements, and caches look types up."""
         return hash((TupleType, self.elems))
 
     def __reduce__(self) -> tuple[type[TupleType], tuple[tuple[Type, ...]]]:
@@ -383,7 +383,7 @@ def tensor(dtype: DType | None = None, shape: Iterable[Dim] | None = None) -> Te
 
 
 def tensor_fault(type: TensorType) -> str | None:
-    """What is wrong with the parts of ``type``, which may be anything; None if nothing is."""
+    """What is wrong with the parts of ``type``, which may be any objects; None if nothing is."""
     if type.dtype.__class__ not in (DType, NoneType):
         return f"the element type of a tensor is a DType, or None where it is not known, not {type.dtype!r}"
     if not isinstance(type.shape, tuple | NoneType):  # type: ignore[reportUnnecessaryIsInstance]
@@ -398,19 +398,19 @@ def tensor_fault(type: TensorType) -> str | None:
 
 
 def without_names(type: TensorType) -> TensorType:
-    """``type`` with no names of sizes, which are those of one value or graph: elsewhere they may be others'."""
+    """``type`` without named sizes: a name belongs to one value or graph and may mean another size elsewhere."""
     if type.shape is None or all(d is None or isinstance(d, int) for d in type.shape):
         return type
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
 def without_shapes(type: Type) -> Type:
-    """``type`` with no shape, of itself or in it: what stays true of values that may change theirs."""
+    """``type`` with no shapes, at any depth: what stays true of values whose shapes may change."""
     return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
 
 
 def with_plain_sizes(type: Type) -> Type:
-    """``type`` with no sizes but numbers and names, as types of values have them."""
+    """``type`` with only numbers and names as sizes, as types of values have them."""
     return rebuilt(type, _with_plain_sizes)
 
 
@@ -421,15 +421,15 @@ def _with_plain_sizes(type: Type) -> Type:
 
 
 def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
-    """``type`` with every type in it, and then itself, as ``change`` gives it."""
+    """``type`` with ``change`` applied to every type in it, and then to itself."""
     inner = type.inner
     return change(type.of([rebuilt(part, change) for part in inner]) if inner else type)
 
 
 def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorType]) -> Type:
-    """``a`` with every tensor type in it as ``merge`` gives it from what ``a`` and ``b`` have there.
+    """``a``, with each tensor type in it replaced by ``merge`` of it and the type at the same place in ``b``.
 
-    Where they are of different kinds, or unions, whose members have no places, it is as ``a`` has it.
+    Where the two are of different kinds, or unions, whose members have no places, the type of ``a`` stays.
     """
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return merge(a, b)
@@ -439,7 +439,7 @@ def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorTyp
 
 
 def refined(known: Type, other: Type) -> Type:
-    """``known``, with what it leaves open filled in from ``other``; a number is more than a name for a size."""
+    """``known``, with what it leaves open filled in from ``other``; a number also replaces a name of a size."""
     return merged(known, other, _refined)
 
 
@@ -455,7 +455,7 @@ def _better(a: Dim, b: Dim) -> Dim:
 
 
 def may_be_equal(a: TensorType, b: TensorType) -> bool:
-    """Whether some tensor is of both types: a dimension that has no number may be any."""
+    """Whether some tensor is of both types: a dimension without a number may have any size."""
     if a.dtype is not None and b.dtype is not None and a.dtype is not b.dtype:
         return False
     if a.shape is None or b.shape is None:
@@ -465,7 +465,7 @@ def may_be_equal(a: TensorType, b: TensorType) -> bool:
 
 
 def has_shape(sizes: tuple[int, ...], shape: Shape | None) -> bool:
-    """Whether a tensor of these sizes is of ``shape``: a dimension that has no number may be any."""
+    """Whether a tensor of these sizes is of ``shape``: a dimension without a number may have any size."""
     if shape is None:
         return True
     return len(sizes) == len(shape) and all(n == d for n, d in zip(sizes, shape) if isinstance(d, int))

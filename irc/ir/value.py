@@ -64,7 +64,7 @@ class Value:
 
     @property
     def definer(self) -> Node | None:
-        """The node that it is an output of, or, of a parameter, the one around its block; None of a graph's input."""
+        """The node that it is an output of; for a parameter, the node around its block; None for a graph's input."""
         if self.node is not None:
             return self.node
         return None if self._param_of is None else self._param_of.node
@@ -95,7 +95,7 @@ class Value:
 
     @property
     def is_used_once(self) -> bool:
-        """Whether there is one use of it, and no other. O(1), which counting the uses is not."""
+        """Whether it has exactly one use. O(1), which ``use_count`` is not."""
         return len(self._users) == 1 and self.use_count == 1
 
     @property

@@ -18,7 +18,7 @@ def is_equation(text: str) -> bool:
 
 
 def axes_of(equation: str, ranks: Sequence[int]) -> tuple[list[list[Axis]], list[Axis]]:
-    """The axes of each operand, which have these ranks, and those of the result; ValueError if they do not fit."""
+    """The axes of operands with these ``ranks``, and of the result; ValueError if they do not fit the equation."""
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):

@@ -1,4 +1,4 @@
-"""Operators that put tensors one behind the other: ONNX's, torch's and irc's own."""
+"""Operators that concatenate tensors: ONNX's, torch's and irc's own."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _OF_LIST = "aten::cat"
 
 
 class Join(NamedTuple):
-    """Tensors, one behind the other along an axis."""
+    """Tensors that are concatenated along an axis."""
 
     parts: Sequence[Value]
     axis: int
 
 
 def joined(node: Node) -> Join | None:
-    """What ``node`` joins; None if it is another operator, or the axis or the parts are not known.
+    """What ``node`` concatenates; None if it is another operator, or the axis or the parts are not known.
 
-    torch's take a list, whose elements are known if nothing else has it.
+    torch's operators take a list, whose elements are known if nothing else uses it.
     """
     if node.kind in _WITH_AXIS:
         axis, parts = node.attributes.get("axis"), node.inputs

@@ -1,4 +1,4 @@
-"""What loops carry from trip to trip, and the rows that their bodies give to be stacked to scan outputs."""
+"""What loops carry from trip to trip, and the rows that their bodies return to be stacked to scan outputs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ outputs, which have the declared shape in ONNX Runtime too, and for models that 
 
 
 class Carried(NamedTuple):
-    """What a loop carries: where it begins in the inputs, in the block's parameters and returns, and how much it is.
+    """What a loop carries: where it begins in the inputs, the block's parameters and its returns, and how many it is.
 
-    Inputs and parameters behind it are what Scan takes slices of, and those. Outputs begin with it; what they have
-    behind it is stacked from the rows that the block returns behind it.
+    A Scan's inputs after the carried ones are scanned, and its parameters after them are slices of those. A loop's
+    first outputs are the carried values; further outputs are stacked from the rows that the block returns after these.
     """
 
     input: int
@@ -34,7 +34,7 @@ class Carried(NamedTuple):
 
 
 def carried(loop: Node) -> Carried:
-    """What ``loop``, one of `LOOPS`, carries; nothing if it has fewer inputs than it needs, which verifying tells.
+    """What ``loop``, one of `LOOPS`, carries; nothing if it has too few inputs, which the verifier reports.
 
     ==============  ================================  ===========================  =========================
     loop            inputs                            the block's parameters       what the block returns
@@ -56,7 +56,7 @@ def is_batched(loop: Node) -> bool:
 
 
 def scanned_rows(node: Node) -> list[TensorType]:
-    """As `known_rows`, with what the body declares of the rows where nothing else is known."""
+    """As `known_rows`, with what the body declares of rows of which nothing else is known."""
     declared = declared_types(node, DECLARED_ROWS)
     return [
         TensorType(row.dtype or said.dtype, _sizes(row.shape, said.shape))
@@ -84,7 +84,7 @@ def known_rows(node: Node) -> list[TensorType]:
 
 
 def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:
-    """The type of a row: what the types of the value that the body returns and of the scan output say together.
+    """The type of a row, from the type of the value that the body returns and that of the scan output together.
 
     What the model declares of the output counts, as an empty one has the declared shape, in ONNX Runtime too.
     """
@@ -98,7 +98,7 @@ def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> Ten
 
 
 def _sizes(shape: tuple[Dim, ...] | None, other: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
-    """``shape``, with the sizes of ``other`` where it has no numbers, if both have as many."""
+    """``shape``, with the sizes of ``other`` in place of those that are no numbers, if both have the same rank."""
     if shape is None or other is None:
         return other if shape is None else shape
     return tuple(d if isinstance(d, int) else o for d, o in zip(shape, other)) if len(shape) == len(other) else shape

@@ -1,7 +1,7 @@
-"""How many bytes the strings and lists take that TorchScript's operators make of their operands.
+"""The bytes of the strings and lists that TorchScript's operators make of their operands.
 
-Known before they are made: constant folding asks before it computes them, and runs under limits do. Operators that are
-not named here make nothing that is much larger than their operands.
+They are known before they are made, which constant folding and runs under limits need. Operators that are not
+listed here make nothing that is much larger than their operands.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def object_bytes(value: Any) -> int:
 
 
 def content_bytes(value: Any) -> int:
-    """As `object_bytes`, with all that a list holds; of a list of strings, each as often as it is there."""
+    """As `object_bytes`, with all that a list or tuple holds; what is in a list several times counts as often."""
     inner = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
     return object_bytes(value) + sum(map(content_bytes, inner))
 
@@ -61,7 +61,7 @@ def made_bytes(kind: str, operands: Sequence[Any]) -> int | None:
 
 
 def _text(characters: int, *strings: str) -> int:
-    """A string of so many characters out of ``strings``."""
+    """Bytes of a string of ``characters`` characters taken from ``strings``."""
     return STRING_BYTES + characters * (1 if all(map(str.isascii, strings)) else _WIDEST_CHARACTER)
 
 
@@ -79,13 +79,13 @@ def _replaced(x: str, old: str, new: str, most: int = -1) -> int:
 
 
 def _written(*values: Any) -> int:
-    """All values as text, in one string."""
+    """Bytes of one string with all values as text."""
     writing = _Writing()
     return STRING_BYTES + sum(map(writing.characters, values)) * writing.width
 
 
 class _Writing:
-    """How long text is: lists that hold a list many times are written with it as often, but walked once.
+    """Computes the length of values as text: a list that occurs many times is written as often, but walked once.
 
     Attributes:
         width: bytes of a character, as far as strings have been seen.
@@ -113,7 +113,7 @@ class _Writing:
 
 
 def _parts(pieces: int, x: str) -> int:
-    """``x`` in so many strings."""
+    """Bytes of ``x`` split into ``pieces`` strings."""
     return pieces * (STRING_BYTES + ENTRY_BYTES) + _text(len(x), x)
 
 

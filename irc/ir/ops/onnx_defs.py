@@ -1,6 +1,6 @@
-"""What the onnx package says of operators; signatures have the alias table laid over.
+"""What the onnx package states about operators; signatures are combined with the alias table.
 
-The package is imported when it is first asked: that takes 0.2 s, and graphs without ONNX operators need none of it.
+The package is imported when first needed: that takes 0.2 s, and graphs without ONNX operators need none of it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def signature(kind: str, version: int | None = None) -> Schema | None:
 
 
 def _formal(type: Type, name: str, row: Argument | None, is_optional: bool = False) -> Argument:
-    """An argument or a result, of whose memory ``row`` tells."""
+    """An argument or a result; ``row`` has its alias annotation."""
     if row is None or row.alias is None:
         return Argument(type, name, has_default=is_optional, text=f"{type} {name}")
     return Argument(type, name, row.alias, is_optional, text=row.text)

@@ -1,4 +1,4 @@
-"""Operators that other packages bring, loaded when a node of their namespace is first met."""
+"""Operators from other packages, loaded when a node of their namespace is first met."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _lock = RLock()
 
 
 def load_for(kind: str) -> None:
-    """Load what offers the namespace of ``kind``, if anything does; IRC304 if it cannot be loaded."""
+    """Load the packages that provide the namespace of ``kind``, if any; IRC304 if one cannot be loaded."""
     namespace = kind.rpartition("::")[0]
     if namespace in _done:
         return
@@ -35,7 +35,7 @@ def load_for(kind: str) -> None:
 
 
 def load_all() -> dict[str, Error]:
-    """Load whatever packages offer; why not, for the namespaces of which something cannot be loaded."""
+    """Load all that packages provide; for each namespace that cannot be loaded, the error."""
     broken: dict[str, Error] = {}
     for namespace in dict.fromkeys(offer.name for offer in offers(OPERATORS)):
         try:
@@ -64,7 +64,7 @@ def check_callable(what: str, kind: str, function: object) -> None:
 
 
 def is_foreign(function: object) -> bool:
-    """Whether ``function`` is none of irc's own."""
+    """Whether ``function`` is not irc's own."""
     return package_of(getattr(function, "__module__", "")) != package_of(__name__)
 
 
@@ -76,7 +76,7 @@ def name_of(function: object) -> str:
 
 
 def fault_of(error: BaseException, function: object) -> str:
-    """What ``error`` says, and the line of the package of ``function`` that was last come to before it."""
+    """The message of ``error``, and the last line in the package of ``function`` that ran before it."""
     package = package_of(getattr(function, "__module__", ""))
     place = last_line(error, lambda frame: package_of(frame.f_globals.get("__name__")) == package)
     return f"{described(error)}{place and f' ({place})'}"

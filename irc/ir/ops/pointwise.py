@@ -1,4 +1,4 @@
-"""Which operators of ONNX and of other packages are pointwise: result elements depend on one element of each input.
+"""Which operators of ONNX and of other packages are pointwise: a result element depends on one element of each input.
 
 Such operators fuse into one pass over memory, may run in tiles, and may write
 their result over an input of the same shape and type.
@@ -131,7 +131,7 @@ LEGACY_BROADCAST = frozenset(
 
 
 def overwritable(node: Node) -> int:
-    """Over how many of its inputs, from the first on, ``node`` may write its result: over any of its type and shape."""
+    """How many inputs, from the first on, ``node`` may write its result over, given equal types and shapes."""
     if node.kind in SCATTERING:
         return 1
     if node.kind not in POINTWISE or RESULT_LIKE.get(node.kind, 0) is None:

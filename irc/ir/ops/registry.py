@@ -28,20 +28,21 @@ on_change: list[Callable[[str], None]] = []
 
 
 def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = False) -> None:
-    """Add schema rows, further overloads of kinds that are known already included.
+    """Add schema rows, which may be further overloads of known kinds.
 
-    A row takes the place of one with the same overload name that was registered before, as kernels do.
+    A row replaces one with the same overload name that was registered before, as kernels do.
 
     Args:
         rows: as PyTorch writes schemas.
         effects: what the operators do besides.
-        pointwise: whether each element of the result depends on the element at its place in each operand alone. These
-            broadcast as in NumPy, and the result has the element type of the first.
+        pointwise: whether each element of the result depends only on the element at its place in each operand. Such
+            operators broadcast as in NumPy, and the result has the element type of the first operand.
 
     Raises:
         Error: IRC203 if a row is not well formed, or a result shares with, or an argument is stored into, a set that is
-            no argument's: that would say nothing; if rows of a pointwise operator say anything but that it makes a
-            tensor of tensors; if irc has another row for that overload; or if effects are none. No row is added then.
+            no argument's, which would have no effect; if rows of a pointwise operator state anything but that it makes
+            a tensor of tensors; if irc has another row for that overload; or if ``effects`` are not effects. No row is
+            added then.
     """
     if not isinstance(effects, Effects):  # type: ignore[reportUnnecessaryIsInstance]
         raise Error("IRC203", f"effects are such as irc.ir.ops.Effects.RANDOM, not {effects!r}", "schema")
@@ -68,7 +69,7 @@ def _check_pointwise(schema: Schema, effects: Effects) -> None:
 
 
 def _check_own(row: str, schema: Schema) -> None:
-    """Irc's passes and kernels rely on its own rows."""
+    """Error IRC203 if ``row`` differs from irc's own row for that overload, which passes and kernels rely on."""
     own = _own(row)
     if own and str(parse_schema(own)) != str(schema):
         message = f"irc has another row for {_overload(row)}: give the overload a name of its own"
@@ -82,7 +83,7 @@ def _own(row: str) -> str:
 
 
 def _enter(row: str, effects: Effects) -> None:
-    """Add ``row``, and drop what was registered for the same overload before. Irc's own stays: it says the same."""
+    """Add ``row``, replacing one registered earlier for the same overload. A row of irc's own stays: it is the same."""
     kind, name = _kind(row), _overload(row)
     if not _own(row):
         _TEXTS[kind] = [*(text for text in _TEXTS.get(kind, ()) if _overload(text) != name), row]
@@ -123,7 +124,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
 
 
 def _of_others(schema: Schema) -> Schema:
-    """``schema`` as ONNX reads it, in which optional inputs at the end may be left out, default or not."""
+    """``schema`` as in ONNX: optional inputs at the end may be left out, with or without a default."""
     arguments = tuple(
         replace(a, has_default=True) if isinstance(a.type, OptionalType) and not a.has_default else a
         for a in schema.arguments
@@ -138,12 +139,12 @@ def effects(kind: str) -> Effects:
 
 
 def random_switch(kind: str) -> str | None:
-    """The argument that turns the use of random numbers off when it is false or zero; None if there is none."""
+    """The name of the argument that disables random numbers if it is false or zero; None if there is none."""
     return _SWITCHES.get(kind)
 
 
 def functional_by_default(kind: str) -> bool:
-    """Whether ``kind`` is of ONNX's own: they write nothing and return fresh memory unless a row says otherwise."""
+    """Whether ``kind`` is one of ONNX's own, which write nothing and return fresh memory unless a row says more."""
     return kind.rpartition("::")[0] in onnx_alias.DOMAINS
 
 

@@ -27,11 +27,11 @@ _ANY_OF: dict[str, type[Type]] = {"AnyClassType": ClassType, "AnyEnumType": Enum
 
 
 def resolve(node: Node) -> Schema | None:
-    """The overload that fits the node's arguments best; None if none fits, or if only the run can tell which.
+    """The overload that fits the node's arguments best; None if none fits, or if that is only known at run time.
 
-    The first row wins that fits without any conversion, else the first that
-    fits at all. An argument that may be anything fits every row, so that it
-    settles nothing: then only one row may fit.
+    The first row that fits without any conversion wins, else the first that
+    fits at all. An argument that may be anything fits every row and so decides
+    nothing: then only one row may fit.
     """
     actual = [v.type for v in node.inputs]
     is_open = any(type.is_open for type in actual)
@@ -54,7 +54,7 @@ def takes(kind: str, actual: list[Type]) -> bool:
 
 
 def effects_of(node: Node) -> Effects:
-    """The effects of this node: those of its kind, but for random numbers that a constant argument turns off."""
+    """The effects of this node: those of its kind, without random numbers if a constant argument disables them."""
     found = effects(node.kind)
     switch = random_switch(node.kind)
     if found and switch is not None and _is_off(node, switch):
@@ -83,7 +83,7 @@ def _is_off(node: Node, name: str) -> bool:
 
 
 def schema_of(node: Node) -> Schema | None:
-    """The signature of a node: a row of irc's tables, or for ONNX operators what ``onnx.defs`` says; else None.
+    """The signature of a node: a row of irc's tables or, for ONNX operators, that of ``onnx.defs``; else None.
 
     ONNX's are looked up in the onnx package, which is imported when first needed.
     """
@@ -95,7 +95,7 @@ def schema_of(node: Node) -> Schema | None:
 
 
 def _fits(schema: Schema, actual: list[Type]) -> bool | None:
-    """True: as it stands; False: with conversions; None: not at all."""
+    """Whether ``actual`` fits ``schema``: True as it is, False with conversions, None not at all."""
     if len(actual) > len(schema.arguments) and not schema.is_vararg:
         return None
     if any(not a.has_default for a in schema.arguments[len(actual) :]) and not schema.is_vararg:
@@ -125,7 +125,7 @@ def _argument_fits(formal: Argument, actual: Type, bound: dict[str, Type]) -> bo
 def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
     """Whether every value of type ``actual`` may be given for ``formal``; binds type variables.
 
-    (What is verified is less: that types do not contradict each other, `irc.ir.verify.type_relation.accepts`.)
+    (The verifier checks less: that types do not contradict each other, `irc.ir.verify.type_relation.accepts`.)
     """
     if isinstance(formal, TypeVar):
         have = bound.setdefault(formal.name, actual)

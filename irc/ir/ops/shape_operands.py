@@ -1,8 +1,8 @@
-"""Which operands' contents decide the shapes of an operator's results; all else follows from shapes and attributes.
+"""Which operands' contents decide the shapes of results; everything else follows from shapes and attributes.
 
-Source: the operators' definitions in the ONNX standard, versions 1 to 28. What
-an operator is not listed for here, nobody relies on: control flow, random draws
-and results whose size is found by looking at the data (NonZero, Unique).
+Source: the operators' definitions in the ONNX standard, versions 1 to 28. Of
+operators that are not listed, nothing is assumed: control flow, random draws
+and results whose size depends on the data (NonZero, Unique).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::slice_scatter", MASKED_SOFTMAX, ROTATE_HALF], ())
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
-"""Kind -> indexes of those operands, of all operators but the pointwise ones."""
+"""Kind -> indexes of those operands. Pointwise operators are missing (see `shape_operands`), their twins are not."""
 
 ONLY_SHAPES = frozenset(["onnx::EyeLike", "onnx::Shape", "onnx::Size"])
 """Operators whose results' contents, too, follow from the shapes of their operands."""
@@ -59,5 +59,5 @@ NOT_DETERMINED = frozenset(["onnx::Dropout"])
 
 
 def shape_operands(kind: str) -> tuple[int, ...] | None:
-    """The indexes of those operands of ``kind``; None if it may give any shape."""
+    """The indexes of the operands of ``kind`` whose contents decide shapes; None if its results may have any shape."""
     return () if kind in POINTWISE else SHAPE_OPERANDS.get(kind)

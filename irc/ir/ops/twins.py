@@ -1,8 +1,8 @@
 """In-place twins: operators that can write their result into one of their inputs instead of into new memory.
 
-``onnx::Relu_`` computes what ``onnx::Relu`` does, into its first input. Which
-element of the result depends on which element of that input: the one at the
-same place. So a twin may write while it reads.
+``onnx::Relu_`` computes what ``onnx::Relu`` does, into its first input. Each
+element of the result depends on the element of that input at the same place
+only, so a twin may write while it reads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def twin_of(node: Node) -> str | None:
 
 
 def twin(kind: str) -> str | None:
-    """The kind that nodes of ``kind`` may have for a twin, if their version does not forbid it."""
+    """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
     in_onnx = kind.startswith("onnx::") and kind in POINTWISE and RESULT_LIKE.get(kind, 0) == 0
     return f"{kind}_" if in_onnx or kind in TORCH or kind in _OWN else None
 
@@ -53,8 +53,8 @@ def twin(kind: str) -> str | None:
 def may_take(node: Node, index: int) -> bool:
     """Whether the result of ``node``, which has a twin, surely has the element type and shape of input ``index``.
 
-    For ONNX operators of one operand that is their nature; for others the
-    types of the inputs must tell.
+    For ONNX operators with one operand this is always so; for others the
+    types of the inputs decide.
     """
     if index > 0 and not (index == 1 and node.kind in COMMUTATIVE and len(node.inputs) == 2):
         return False

@@ -27,7 +27,7 @@ _ANNOTATE = terminal(rf"annotate{WS}\(")
 
 @dataclass(frozen=True)
 class GraphRef:
-    """A graph that the text gives in a ``with`` section further down, by the name it has there."""
+    """A reference to a graph that a later ``with`` section of the text gives, by its name there."""
 
     name: str
 
@@ -105,7 +105,7 @@ class AttributeParser:
         return self._types.parse()
 
     def _valued_member(self, path: str) -> EnumMember:
-        """A member of an enumeration with what it stands for, of which the opening parenthesis has been read."""
+        """A member of an enumeration with its value; the opening parenthesis has been read."""
         scan = self._scan
         match = scan.take(SCALAR)
         value = None if match is None else scalar_value(scan, match)
@@ -124,7 +124,7 @@ class AttributeParser:
         return items
 
     def _braces(self, declared: Type | None, depth: int, start: int) -> Any:
-        """A dictionary, or a tensor of one element, whose brace has been read."""
+        """A dictionary, or a tensor of one element; the opening brace has been read."""
         scan = self._scan
         if scan.accept("}"):
             return {}

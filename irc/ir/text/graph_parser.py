@@ -48,7 +48,7 @@ class GraphParser:
 
     Attributes:
         graph: the graph to fill, empty at first.
-        refs: what of it may refer to subgraphs further down.
+        refs: attributes that may refer to subgraphs further down in the text.
     """
 
     def __init__(self, scan: Scanner, type_parser: TypeParser, attributes: AttributeParser, graph: Graph) -> None:
@@ -133,7 +133,7 @@ class GraphParser:
         return name, self._types.parse() if scan.accept(":") else types.TENSOR
 
     def _told(self, shown: list[Type]) -> list[Type]:
-        """The types of what a line defines: those that its note tells, where PyTorch could not read them in place."""
+        """The types of the values that a line defines: from its note, if PyTorch could not read them in place."""
         scan = self._scan
         start = scan.pos
         if scan.text.startswith("\n", start) or scan.take(_TYPES_TOLD) is None:
@@ -200,7 +200,7 @@ class GraphParser:
         return node
 
     def _kind(self, text: str, pos: int) -> tuple[str, bool]:
-        """The kind that ``text`` writes, and whether it may refer to a subgraph; remembered in ``_kinds``."""
+        """The kind that ``text`` denotes, and whether it may refer to a subgraph; remembered in ``_kinds``."""
         kind = text
         if text[0] == '"':
             body, _, suffix = text[1:].rpartition('"')

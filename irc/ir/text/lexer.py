@@ -71,7 +71,7 @@ class Scanner:
         return self.pos
 
     def accept(self, symbol: str) -> bool:
-        """Step over ``symbol`` if it comes next; else over nothing, as a note may come, which is no mere comment."""
+        """Step over ``symbol`` if it comes next; otherwise over nothing, as a note may follow, which is no comment."""
         start = self.pos
         if self.text.startswith(symbol, self.skip()):
             self.pos += len(symbol)

@@ -61,12 +61,12 @@ def literal_text(value: Any, declared: Type | None = None) -> str:
 
 
 def _item_text(value: Any) -> str:
-    """In a tuple: of bare types it would read as the type of a tuple."""
+    """The text of a tuple's item: types are marked, as a tuple of bare types would read as a type."""
     return f"<Type : {value}>" if isinstance(value, Type) else literal_text(value)
 
 
 def _type_text(value: Type, declared: Type | None) -> str:
-    """A type as a value; bare where it reads as nothing else."""
+    """The text of a type as a value; without a mark if it cannot be read as anything else."""
     text = str(value)
     is_member = declared is not None and text.startswith("__torch__.")
     return f"<Type : {text}>" if text[0] == "(" or is_member or SCALAR.match(f"{text},") else text

@@ -1,8 +1,8 @@
-r"""How names and strings are written in IR text: which stand bare, and how the others are quoted.
+r"""How names and strings are written in IR text: which are bare, and how the others are quoted.
 
 Quoting follows TorchScript (``c10::printQuotedString``): C escapes, and octal
-UTF-8 bytes for what is not printable and for carriage returns, as PyTorch does not
-read its own ``\r``. Printable Unicode stands as it is. Lone surrogates, which a
+UTF-8 bytes for characters that are not printable and for carriage returns, as PyTorch does not
+read its own ``\r``. Printable Unicode is not escaped. Lone surrogates, which a
 name that was not valid UTF-8 decodes to, are ``\udc80``.
 """
 
@@ -84,7 +84,7 @@ def dim_text(dim: Size) -> str:
 
 
 def integer_text(number: float) -> str:
-    """A number as it is printed; what text cannot hold in a notation for which Python has no limit."""
+    """A number as printed; beyond 64 bits in hexadecimal, for which Python has no limit of digits."""
     return hex(number) if isinstance(number, int) and number.bit_length() > 64 else str(number)
 
 

@@ -48,7 +48,7 @@ class NodeText(NamedTuple):
         outputs: each output with its type.
         operator: kind and attributes.
         inputs: each input.
-        notes: what is said after it: types that PyTorch cannot read in their place, scope, source comment.
+        notes: the notes after it: types that PyTorch cannot read in place, scope, source comment.
     """
 
     outputs: list[str]
@@ -173,7 +173,7 @@ class _Printer:
         return text
 
     def _shown(self, t: Type) -> Type:
-        """What is printed in the place of ``t``: the nearest type that PyTorch reads, if it reads the rest."""
+        """The type that is printed for ``t``: in a graph for PyTorch, the nearest one that PyTorch reads."""
         if self._exact:
             return t
         nearest = readable(t)
@@ -185,7 +185,7 @@ class _Printer:
         return any(node.kind.startswith("aten::") for node in self.graph.walk())
 
     def _types_told(self, values: Sequence[Value]) -> str:
-        """A note of the types of ``values``, which have been printed, if of one of them another type was."""
+        """A note of the types of ``values``, if for one of them another type was printed."""
         if not self._hidden or self._hidden.isdisjoint([id(v.type) for v in values]):
             return ""
         return f" # : {', '.join(str(v.type) for v in values)}"

@@ -1,4 +1,4 @@
-"""What PyTorch's parser of IR text can read of irc's types."""
+"""Which of irc's types PyTorch's parser of IR text can read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from irc.ir.types import TENSOR, TensorType, Type, rebuilt
 
 
 def readable(t: Type) -> Type:
-    """``t``, less what TorchScript's text has no words for: a tensor's rank without its element type, or the reverse.
+    """``t`` without what TorchScript's text cannot express: a tensor's rank without its element type, or the reverse.
 
-    (``Float`` must have dimensions in brackets there, and ``Tensor`` cannot.)
+    (There, ``Float`` must have dimensions in brackets, and ``Tensor`` cannot.)
     """
     return rebuilt(t, lambda part: TENSOR if isinstance(part, TensorType) and _is_half_known(part) else part)
 

@@ -213,7 +213,7 @@ class TypeParser:
 
 
 def _meant(word: str) -> str:
-    """The type that was perhaps meant by ``word``, which is none, as the end of a message; or ""."""
+    """A hint at the type that the unknown ``word`` may mean, for the end of a message; or ""."""
     tensors = ["Tensor", *(dtype.label for dtype in DType)]
     by_numpy = {dtype.numpy.name: dtype.label for dtype in DType}
     if word in by_numpy:

@@ -35,7 +35,7 @@ def check_attributes(node: Node) -> list[Graph]:
 
 
 def _fault(value: Any, graph: Graph, depth: int) -> str | None:
-    """What is wrong with a value that is an integer or no scalar, or None."""
+    """What is wrong with ``value``, an attribute that is an integer or not a plain scalar; None if nothing is."""
     if isinstance(value, Tensor):
         if value.name and graph.weights.get(value.name) is not value:
             return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"

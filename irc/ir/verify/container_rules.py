@@ -1,6 +1,6 @@
 """Rules of the operators that put lists, tuples and dictionaries together and take them apart.
 
-The analysis goes by the types of what comes out: what is said to be a number has no memory.
+The alias analysis relies on the types of their results: a result declared as a number has no memory.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _constant_chunk(node: Node) -> None:
 
 
 def _held(node: Node, container: type[Type]) -> tuple[Type, ...] | None:
-    """The types of what the first input, a ``container``, holds; None if its type does not tell (IRC214)."""
+    """The types of what the first input, a ``container``, holds; None if its type leaves that open (else IRC214)."""
     value = node.inputs[0]
     found = value.type.elem if isinstance(value.type, OptionalType) else value.type
     if isinstance(found, container):

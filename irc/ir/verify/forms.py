@@ -1,4 +1,4 @@
-"""What rules of single operators are made of: how many inputs, outputs and blocks there are, what may become what."""
+"""Parts of the rules of single operators: numbers of inputs, outputs and blocks, and which values may become which."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def flows(
 ) -> None:
     """Check that each of ``sources`` may become the corresponding one of ``targets`` (IRC214).
 
-    What is carried ``of_any_shape`` may change that.
+    With ``of_any_shape``, their shapes may differ, as those of carried values do.
     """
     for source, target in zip(sources, targets, strict=False):
         if source.type == target.type:
@@ -49,19 +49,19 @@ def flows(
 
 
 def gives(node: Node, sources: Sequence[Type]) -> None:
-    """Check that what is of each type of ``sources`` may be the corresponding output (IRC214)."""
+    """Check that values of the types ``sources`` may become the corresponding outputs (IRC214)."""
     for i, (source, output) in enumerate(zip(sources, node.outputs, strict=True)):
         if source != output.type and not accepts(output.type, source):
             raise node_error("IRC214", f"{source} cannot become %{output.name} : {output.type}", node, output=i)
 
 
 def counts(inputs: int | None, outputs: int | None) -> Form:
-    """The rule of operators that have just so many inputs and outputs (None: any)."""
+    """The rule of operators that have exactly these numbers of inputs and outputs (None: any)."""
     return lambda node: has(node, inputs=inputs, outputs=outputs)
 
 
 def handing_on(inputs: int | None = None, outputs: int | None = None) -> Form:
-    """The rule of operators that hand on input i as output i, and have just so many of them (None: any)."""
+    """The rule of operators that pass input i on as output i, with exactly these numbers of them (None: any)."""
 
     def rule(node: Node) -> None:
         has(node, inputs=inputs, outputs=outputs)

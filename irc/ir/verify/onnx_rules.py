@@ -85,7 +85,7 @@ def _check_form(node: Node, signature: _Signature) -> None:
 
 @lru_cache(maxsize=4096)
 def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str | None:
-    """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is none of ONNX.
+    """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is not one of ONNX.
 
     Args:
         kind: as nodes have it.
@@ -198,7 +198,7 @@ def _has_kind(value: Any, kind: str) -> bool:
 
 
 def _signature_of(kind: str, version: int | None) -> _Signature | None:
-    """The signature of nodes of a kind, in-place twins too; None if they are not of ONNX, or of a form of their own."""
+    """The signature of nodes of a kind, in-place twins too; None if it is not ONNX's, or has a form of its own."""
     if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
     return _signature(kind, version) or _signature(kind.removesuffix("_"), version)

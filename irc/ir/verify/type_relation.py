@@ -1,4 +1,4 @@
-"""Which types may stand where which are expected."""
+"""Which types of values are allowed where a given type is expected."""
 
 from __future__ import annotations
 

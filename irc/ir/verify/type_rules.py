@@ -1,4 +1,4 @@
-"""What types may be made of: nobody checks it when they are made."""
+"""What types may be made of: they are not checked when they are made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from irc.ir.types import TensorType, Type, tensor_fault
 
 
 def type_fault(type: Type, depth: int = 1) -> str | None:
-    """What is wrong with ``type``, which lies in so many others and itself; None if nothing is."""
+    """What is wrong with ``type``, which is nested ``depth`` levels deep, itself included; None if nothing is."""
     if not isinstance(type, Type):  # type: ignore[reportUnnecessaryIsInstance]
         return f"a type is one of irc.ir.types, not {type!r}"
     if isinstance(type, TensorType):

@@ -199,7 +199,7 @@ class _GraphCheck:
         frame.defined.append(value)
 
     def _check_types(self, values: Sequence[Value]) -> None:
-        """Check that there are such types; before all else that looks at them."""
+        """Check that the types of ``values`` are well formed, before anything else looks at them."""
         for value in values:
             if id(value.type) in self._types:
                 continue
@@ -235,7 +235,7 @@ class _GraphCheck:
         return node_error("IRC210", f"{message}: change inputs only through methods", node)
 
     def _totals(self) -> None:
-        """Check that there are no more users and names than those found in the walk."""
+        """Check that no value has further users, and the graph no further names, than the walk has found."""
         graph = self._graph
         if sum([len(value._users) for value in self._values]) != self._users:
             nodes = {*graph.walk(), *(block.return_node for block in graph.blocks())}

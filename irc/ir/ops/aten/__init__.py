@@ -1,13 +1,13 @@
 """``aten::`` operators: TorchScript's tensor library and its lists, dictionaries and numbers.
 
 Signatures are those that PyTorch 2.13 prints (``torch._C._jit_get_all_schemas``),
-with ``int`` for ``SymInt``. Where PyTorch's annotations say less than is true,
-these say it: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
+with ``int`` for ``SymInt``. Where PyTorch's annotations are incomplete, these
+add: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
 and results that share although PyTorch calls them fresh: ``type_as``,
 ``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
 evaluation, unsafe splits, and lists made from lists. ``beyond.py`` lists them all.
 
-What else there is to say of an operator, tags at the end of a row say: ``tags.py``.
+Tags at the end of a row state further properties of the operator: ``tags.py``.
 """
 
 from __future__ import annotations

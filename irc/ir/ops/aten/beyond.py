@@ -1,6 +1,6 @@
-"""Where these rows say other than PyTorch's, and why.
+"""Where these rows differ from PyTorch's, and why.
 
-``tests/differential`` compares every row with PyTorch's and allows just these differences.
+``tests/differential`` compares every row with PyTorch's and allows only these differences.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Says(Enum):
-    """What a row says that PyTorch's does not."""
+    """What a row states that PyTorch's does not."""
 
     SHARES = "a result may share with an argument; PyTorch calls it fresh"
     HOLDS = "a container holds what an argument does; PyTorch says nothing, as whatever is in one is unknown to it"
@@ -22,7 +22,7 @@ class Says(Enum):
 
 
 class Beyond(NamedTuple):
-    """Rows (``name.overload``, several apart by spaces, wildcards as in file names), what they say, and why so."""
+    """Rows (``name.overload``, several separated by spaces, wildcards as in file names), what they state, and why."""
 
     rows: str
     says: tuple[Says, ...]
@@ -91,7 +91,7 @@ BEYOND = (
 
 @cache
 def beyond(name: str, overload: str) -> Beyond | None:
-    """What the row of that name and overload says beyond PyTorch's; None if they say the same."""
+    """What the row with that name and overload states beyond PyTorch's; None if they state the same."""
     row = f"{name}.{overload}" if overload else name
     return next((b for b in BEYOND if any(fnmatchcase(row, r) for r in b.rows.split())), None)
 

@@ -1,8 +1,8 @@
 """Lists and dictionaries.
 
-PyTorch's rows say ``(c -> *)`` of what is stored and ``(*)`` of what is taken
-out; these say where it goes and where it comes from. ``k`` and ``b`` name
-what a container's keys and elements are.
+PyTorch's rows mark what is stored as ``(c -> *)`` and what is taken out
+as ``(*)``; these rows name the container that it goes into and comes from. ``k`` and
+``b`` name what a container's keys and elements are.
 """
 
 from __future__ import annotations

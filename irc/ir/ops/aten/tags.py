@@ -30,7 +30,7 @@ _BAR = " | "
 
 
 class Tags(NamedTuple):
-    """The tags of rows: names (of rows with that of the overload) without ``aten::`` -> what follows the ``=``."""
+    """The tags of rows: name of the operator (for ``out``, of the row) without ``aten::`` -> the value after ``=``."""
 
     pointwise: dict[str, str]
     takes: dict[str, str]
@@ -39,7 +39,7 @@ class Tags(NamedTuple):
     out: dict[str, str]
 
     def with_out(self, value: str) -> Iterator[str]:
-        """The rows that have the tag ``out=value``, with namespace."""
+        """The names, with namespace, of the rows that have the tag ``out=value``."""
         return (f"aten::{row}" for row, out in self.out.items() if out == value)
 
 
@@ -49,7 +49,7 @@ def without_tags(rows: str) -> str:
 
 
 def tags_of(rows: Iterable[str]) -> Tags:
-    """The tags in ``rows``, of which each has many lines. ValueError if there is no such tag, or two for one thing."""
+    """The tags in ``rows``, texts of many lines. ValueError for an unknown tag, or the same tag twice for one name."""
     tags = Tags({}, {}, {}, {}, {})
     for line in (line for many in rows for line in many.splitlines() if _BAR in line):
         signature, _, words = line.partition(_BAR)
