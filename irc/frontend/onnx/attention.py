@@ -1,8 +1,8 @@
-"""Attention's function body, with products that read keys and values where they are.
+"""Attention's function body, with products that read keys and values without copying them.
 
-The body of the specification scales the keys as well as the queries, and
-repeats keys and values for all heads that share them: of a cache, several
-copies a step. Here the queries alone are scaled, and those of all heads that
+The specification's body scales the keys as well as the queries, and
+repeats keys and values for all heads that share them: several copies of a cache
+in each step. Here only the queries are scaled, and the queries of all heads that
 share keys are the rows of one product.
 """
 
@@ -58,10 +58,10 @@ _OF_BODY = frozenset(
 def read_in_place(proto: FunctionProto, of_queries: Type, scale: float) -> None:
     """Replace the two products of the body ``proto``.
 
-    The scale stays on both sides in half precision, whose results depend on
+    Both operands stay scaled in half precision, whose results depend on
     where they are rounded (and whose products read copies of another type
-    anyway); so does one of more than 1, which might overflow on one side, and
-    a negative one, of which the body takes the root.
+    anyway); also if the scale is more than 1, which might overflow on one side, or
+    negative, as the body takes its root.
     """
     made = {name for node in proto.node for name in node.output}
     if not made >= _OF_BODY:
@@ -93,7 +93,7 @@ def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> list[NodeProt
 
 
 def cast_values(proto: FunctionProto) -> None:
-    """Let the last product, of weights and values, have operands of one element type: the weights'."""
+    """Give both operands of the last product, of weights and values, the element type of the weights."""
     from onnx import helper
 
     at, product = max((i, node) for i, node in enumerate(proto.node) if node.op_type == "MatMul")

@@ -1,7 +1,7 @@
 """``AttributeProto`` to attributes of the IR, checked against the operator's schema.
 
-What a schema says can be checked here: names, types, which are required. To
-that tables add what the specification says in prose: which values are possible.
+A schema allows checks of names and types, and of which attributes are required.
+Tables add what the specification states in prose: which values are possible.
 Ranges that depend on the inputs are left to shape inference and kernels.
 """
 
@@ -38,8 +38,8 @@ class _Kind:
     Attributes:
         name: its name in ``AttributeProto.AttributeType``.
         field: the field with the value.
-        is_list: whether that is a list, which when empty is written as nothing.
-        is_number: whether it is 0 or "" when it is not written, as some writers have it.
+        is_list: whether that is a list; an empty list is written as nothing.
+        is_number: whether a value that is not written is 0 or "", as some writers omit these.
         convert: (reader, value of the field, name for tensors, place) -> value in the IR.
     """
 
@@ -128,7 +128,7 @@ class AttributeReader:
 
     Args:
         tensors: reads tensors.
-        hold: what becomes of a tensor, given a name for it.
+        hold: makes the attribute's value of a tensor and a name for it.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class AttributeReader:
         return self._hold(self._tensors.dense(proto, where), name)
 
     def sparse(self, proto: SparseTensorProto, name: str, where: Place) -> Tensor:
-        """Likewise, of one that gives only some of its elements."""
+        """As `dense`, for a sparse tensor."""
         return self._hold(self._tensors.sparse(proto, where), name)
 
     def read(self, protos: Sequence[AttributeProto], operator: Operator, name: str, where: Place) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class GraphBuilder:
         return found
 
     def attributes(self, raw: RawNode, operator: Operator, plain: bool = False) -> dict[str, Any]:
-        """A node's attributes, checked, without its graphs. ``plain``: large tensors do not become weights."""
+        """A node's attributes, checked, without its graphs. With ``plain``, large tensors do not become weights."""
         importer = self.importer
         reader = importer.plain_attributes if plain else importer.attributes
         if not (raw.attributes or operator.attributes):
@@ -294,10 +294,10 @@ def _arity(message: str, raw: RawNode) -> NoReturn:
 
 
 def _surely(type: Type) -> str | None:
-    """How ONNX writes ``type``, if it is surely that: a value that may be absent may be known to be there."""
+    """``type`` as ONNX writes it; None for types of which the value may be absent or known more exactly later."""
     return onnx_name(type) if isinstance(type, (TensorType, ListType)) else None
 
 
 def _element(proto: TypeProto, where: str) -> Type:
-    """A declared type without its shapes: passes would trust them, and irc infers those that are true."""
+    """A declared type without its shapes: passes would trust them, whereas irc infers true ones."""
     return without_shapes(from_proto(proto, where))

@@ -1,8 +1,8 @@
-"""Operators that import as what their function body says, so that passes see into them.
+"""Operators that are imported as their function bodies, so that passes can optimise inside them.
 
 The specification defines these operators by others, which irc has kernels for
-and can optimise and fuse. Of some the body depends on the node: its types,
-attributes, and which inputs and outputs it has. onnx makes it then.
+and can optimise and fuse. For some of them the body depends on the node: its types,
+attributes, inputs and outputs. Then onnx makes the body.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _ATTENTION, _CROP_OR_PAD = "onnx::Attention", "onnx::CenterCropPad"
 
 
 def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """A call of the node's function body; the node itself where onnx makes none, or not for types not yet known.
+    """A call of the node's function body; the node itself if onnx makes no body, or none while types are unknown.
 
     Raises:
-        Error: IRC131 if types must be known, as the node has graphs; IRC134 if those do not fit.
+        Error: IRC131 if a type is unknown that the node, which has graphs, needs; IRC134 if its graphs do not fit.
     """
     builder.attributes(raw, operator)
     inputs = builder.inputs(raw, operator, scope)
@@ -81,7 +81,7 @@ def _is_unknown(type: Type) -> bool:
 
 
 def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Sequence[Value]) -> RawFunction | None:
-    """The node's function body, with those of its outputs that the node has; None if there is none."""
+    """The node's function body, with only the outputs that the node has; None if there is no body."""
     assert operator.version is not None, "operators of the onnx package have versions"
     domain = "" if operator.is_standard else raw.domain
     schema = find(operator.kind, operator.version)
@@ -111,9 +111,9 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
 
 
 def _taken(kind: str, types: Sequence[Type]) -> list[Type]:
-    """The types that the body is right for: the operator takes more than onnx's body does.
+    """The input types that the body is right for: the operator takes more types than onnx's body does.
 
-    Attention's body masks by -inf in the type of the mask it is given, which is no number of an integer type;
+    Attention's body masks by -inf in the type of the mask it is given, and integer types have no -inf;
     CenterCropPad's computes with the target sizes and with int64.
     """
     taken = list(types)
@@ -129,7 +129,7 @@ def _is_integer(type: Type) -> bool:
 
 
 def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Type]) -> None:
-    """Let ``proto``, which takes inputs of the types ``taken``, take such of the types ``given``."""
+    """Make ``proto``, whose body takes inputs of the types ``taken``, accept the types ``given`` by casts."""
     from onnx import NodeProto, helper
 
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):

@@ -1,4 +1,4 @@
-"""What the body of a Loop or Scan declares of shapes: kept beside the node, as passes would trust it on its values."""
+"""Shapes that the body of a Loop or Scan declares: kept beside the node, as passes would trust them on its values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Declared = tuple[str, "TypeProto | None"]
 
 
 def keep_rows(node: Node, params: Sequence[Declared], body: RawGraph, first: int) -> None:
-    """Keep what ``body``, which has these parameters, says of the rows that it gives from output ``first`` on.
+    """Keep the types of the rows that ``body`` returns from output ``first`` on; ``params`` are its parameters.
 
-    That is what it declares of them, or what follows from what it declares of its parameters.
+    The types are those that the body declares, or those that follow from what it declares of its parameters.
     """
     outputs = body.outputs[first:]
     rows = [_tensor([output, (output[0], body.declared.get(output[0]))]) for output in outputs]
@@ -38,9 +38,9 @@ def keep_rows(node: Node, params: Sequence[Declared], body: RawGraph, first: int
 
 
 def keep_inputs(node: Node, params: Sequence[Declared], body: RawGraph, states: int) -> None:
-    """Keep the ranks that ``body``, a Scan's with these parameters, declares of what it is given.
+    """Keep the ranks that ``body``, a Scan's with parameters ``params``, declares of its inputs.
 
-    A state has one shape in all trips, so what is declared of that which the body returns counts as well.
+    A state has the same rank in all trips, so what the body declares of the states that it returns counts too.
     """
     types = [_tensor([param, *body.outputs[i : min(i + 1, states)]]) for i, param in enumerate(params)]
     ranked = [type if type.shape is None else TensorType(type.dtype, (None,) * len(type.shape)) for type in types]
@@ -48,7 +48,7 @@ def keep_inputs(node: Node, params: Sequence[Declared], body: RawGraph, states: 
 
 
 def _tensor(sources: Iterable[Declared]) -> TensorType:
-    """What is declared of a tensor at some place."""
+    """The tensor type that several declarations of one value give together."""
     found = TensorType()
     for name, declared in sources:
         if declared is not None:
@@ -66,7 +66,7 @@ def _keep(node: Node, key: str, types: Sequence[TensorType]) -> None:
 
 
 def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
-    """Types of what the body of ``node`` returns, if it is given what it declares; nothing if that contradicts it."""
+    """The types that the body of ``node`` returns if its parameters are as declared; unknown if that contradicts it."""
     from irc.passes.shapes import Inference
 
     (body,) = node.blocks

@@ -1,4 +1,4 @@
-"""What all parts of the importer share: places in messages, and strings that may be none."""
+"""Shared parts of the importer: places in messages, and texts that may not be UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where what a model declares of its outputs contradicts what its graph gives."""
+"""Contradictions between the types that a model declares for its outputs and those that its graph gives."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from irc.ir.types import ListType, OptionalType, TensorType, Type
 
 
 def check_outputs(module: Module) -> list[str]:
-    """What is wrong with what the model declares of its outputs, but does not matter: shapes.
+    """Notes about outputs with wrongly declared shapes, which do no harm.
 
     As ONNX Runtime does, irc refuses wrong element types, but not wrong sizes, which real models have: most often a
-    batch size that somebody has since changed. Outputs that are inputs or weights are what they are.
+    batch size that has been changed since. Outputs that are inputs or weights are not checked.
 
     Raises:
         Error: IRC135 if the model declares another kind of value, or another element type, than a node gives.
@@ -33,7 +33,7 @@ def check_outputs(module: Module) -> list[str]:
 
 
 def contradiction(type: Type, declared: Type) -> str | None:
-    """What ``type`` and what a model declares cannot both be right about: "types", or only "shapes"; else None.
+    """How ``type`` and ``declared`` contradict each other: in "types", or only in "shapes"; None if they do not.
 
     What is not known contradicts nothing, and whether a value is optional does not matter.
     """

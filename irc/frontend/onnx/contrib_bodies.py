@@ -1,4 +1,4 @@
-"""Nodes of operators that irc has rows of: calls of the function bodies that the rows write."""
+"""Nodes of the operators in irc's table: each becomes a call of the function body that its row writes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """A call of the node's function body; the node itself if somebody registered an operator of that name.
+    """A call of the node's function body; the node itself if an operator of that name has been registered.
 
     Raises:
-        Error: IRC127 if attributes are wrong, IRC123 if irc has no body for what the node asks for.
+        Error: IRC127 if attributes are wrong, IRC123 if irc has no body for such a node.
     """
     if operator.version is None:
         return builder.operator(raw, operator, block, scope)
@@ -53,7 +53,7 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
 
 
 def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawFunction:
-    """The function of ``body``, the same one for nodes alike."""
+    """The function of ``body``; equal nodes share one."""
     from onnx import helper
 
     made = row.body(body)

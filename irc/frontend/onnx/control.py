@@ -58,7 +58,7 @@ def _loop(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
 
 
 def _of_one(type: TensorType, declared: TypeProto | None) -> TensorType:
-    """``type``, a scalar's, or with one axis if the body declares it so, as ONNX Runtime does."""
+    """``type``, that of a scalar, or with one axis if the body declares it so, as in ONNX Runtime."""
     has_axis = declared is not None and len(declared.tensor_type.shape.dim) == 1
     return TensorType(type.dtype, (1,)) if has_axis else type
 

@@ -1,16 +1,16 @@
-"""Bytes of weights that lie in files: external data, and large weights of the model file itself.
+"""Bytes of weights in files: external data, and large weights of the model file itself.
 
 Files are memory-mapped when the model is imported and read when a weight is
-first used. The map stays valid when the file is renamed or deleted; when it
-was changed in place meanwhile, reading fails with IRC130 rather than giving
-other weights than the ones imported. Once read, a weight is a view of the map
-and is not looked after any more: callers must leave the file as it is.
+first used. The map stays valid when the file is renamed or deleted; if the file has
+been changed in place since, reading fails with IRC130 instead of returning
+other weights than those imported. Once read, a weight is a view of the map
+and is not checked any more: callers must leave the file as it is.
 
-A process may have few files open, and some models have hundreds: one with a
-map, which Python keeps a descriptor for, is not kept open besides. So it is
-by its name that a file is looked at again. If that is another file's now,
-nobody finds the mapped one to change it, unless it was renamed: then only
-another size is noticed.
+A process may have only a limited number of files open, and some models have hundreds. A
+map holds a descriptor of its own in Python, so the file itself is closed. Changes are
+therefore checked by the file's name. If another file has that name by then, the
+mapped one can no longer be found to be changed, unless it was renamed: then only
+a different size is noticed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DataFile:
         return memoryview(self._map)
 
     def _changed(self) -> bool:
-        """Whether the file was written to, as far as its name tells: no other has its number while it is mapped."""
+        """Whether the file was written to, as far as its name tells: no other file has its number while mapped."""
         try:
             status = os.stat(self._name)
         except OSError:

@@ -1,7 +1,7 @@
 """Local functions: each becomes functions of the module, called by ``prim::CallFunction``.
 
-A function of ONNX is a template: it takes attributes, and tensors as well as
-sequences or nothing at all for an input. So it is instantiated, once for each
+A function of ONNX is a template: it takes attributes, and an input may be a tensor,
+a sequence or absent. So it is instantiated once for each
 set of attribute values and kinds of inputs that calls use.
 """
 
@@ -59,10 +59,10 @@ class FunctionImporter:
         Args:
             builder: builds the graph of the call.
             raw: the node that calls.
-            function: what it calls.
+            function: the function called.
             block: where the call goes.
             scope: the values the node sees.
-            types: those of the inputs, if the body is only for these.
+            types: the types of the inputs, if the body is only for these.
 
         Raises:
             Error: IRC127, IRC128, IRC132, IRC133.
@@ -146,7 +146,7 @@ def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> 
 
 
 def _kind(type: Type) -> Type:
-    """What instances differ in: a tensor, a list, nothing..."""
+    """The kind of an input, by which instances differ: a tensor, a list, nothing..."""
     if isinstance(type, TensorType):
         return TENSOR
     if isinstance(type, ListType):

@@ -74,11 +74,11 @@ class Importer:
         return {name: self.weight(tensor, name) for name, tensor in self._read_initializers(raw, {}).items()}
 
     def weight(self, tensor: Tensor, name: str) -> Tensor:
-        """``tensor``, entered into the weight table under ``name`` if it is one that should be."""
+        """``tensor``, entered into the weight table under ``name`` if it is large enough."""
         return self.module.weights.hold(name or "constant", tensor)
 
     def closed_graph(self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode) -> Graph:
-        """A graph that is an attribute of an operator without control flow: one of its own, which captures nothing."""
+        """The graph in an attribute of an operator without control flow: a separate graph, which captures nothing."""
         for capture in raw.captures:
             raise Error("IRC134", f"{raw.where} must not use {capture!r} from outside", str(user))
         if builder.attribute_depth + 1 >= MAX_SUBGRAPH_DEPTH:
@@ -99,7 +99,7 @@ class Importer:
 
 
 def _ir_version(model: ModelProto) -> int:
-    """The model's IR version; IRC121, IRC122 if it is no model or one of the future."""
+    """The model's IR version; IRC121 if it is not a model, IRC122 if the version is too new."""
     from onnx import IR_VERSION
 
     if not model.HasField("graph"):
@@ -115,7 +115,7 @@ def _ir_version(model: ModelProto) -> int:
 
 
 def _output_types(raw: RawGraph) -> dict[str, str]:
-    """What the model declares of its outputs: irc computes with what it infers, but may know less."""
+    """The types that the model declares for its outputs: irc computes with inferred ones, which may be less exact."""
     found = {name: from_proto(type, f"type of {name!r}") for name, type in raw.outputs if type is not None}
     return {f"{OUTPUT_TYPE}{name}": str(type) for name, type in found.items()}
 

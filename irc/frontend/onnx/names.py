@@ -1,4 +1,4 @@
-"""Names of values: the model's own ones survive, whatever else needs a name keeps clear of them."""
+"""Names of values: the model's own names stay, and new names avoid them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operator a node means: opset imports, and what the schemas of ``onnx.defs`` say.
+"""Which operator a node means, by opset imports and the schemas of ``onnx.defs``.
 
 A node binds to the version of its operator with the highest ``since_version``
 that is not above the model's opset (``Versioning.md`` of the ONNX
@@ -154,7 +154,7 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
 
 
 def _other_versions(domain: str, op_type: str, opset: int) -> str:
-    """When the operator came to be, if it is only too new for ``opset``."""
+    """The opset that introduced the operator, for the message, if it is newer than ``opset``; else ""."""
     from onnx import defs
 
     newest = newest_opset(domain)
@@ -181,7 +181,7 @@ def _operator(schema: Any, domain: str) -> Operator:
 
 
 def _third_party(domain: str, op_type: str) -> Operator | None:
-    """The operator of a schema row that somebody registered under ``domain::op_type``."""
+    """The operator of a schema row registered under ``domain::op_type``; None if there is none."""
     from irc.ir.ops import schemas
 
     kind = f"{domain}::{op_type}"
@@ -209,7 +209,7 @@ def _third_party(domain: str, op_type: str) -> Operator | None:
 
 
 def _of_row(row: Row) -> Operator:
-    """The operator of a row that irc has: bodies decide the types of its outputs."""
+    """The operator of a row of irc's table; its body decides the types of its outputs."""
     fewest = [
         max([i + 1 for i, may_be_absent in enumerate(f.values()) if not may_be_absent], default=0)
         for f in (row.inputs, row.outputs)

@@ -1,8 +1,8 @@
-"""Types that a node's outputs start with: what the operator's schema says, no shapes.
+"""Types that a node's outputs start with: those in the operator's schema, without shapes.
 
 Shape inference makes them exact later. What matters here is that the kind of
 every value (tensor, list, optional) is right from the start, because it
-decides what may share memory with what.
+decides which values may share memory.
 """
 
 from __future__ import annotations

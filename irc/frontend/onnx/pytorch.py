@@ -1,4 +1,4 @@
-"""What PyTorch's exporters mean otherwise than the standard says."""
+"""Where the models of PyTorch's exporters mean something else than the standard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SCALES = 2
 
 
 def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """Resize aligns corners to whole sizes, by ``sizes`` computed from the scales: the scales alone would not say so.
+    """Resize aligning corners: by ``sizes`` computed from the scales and rounded down, which scales alone do not imply.
 
     PyTorch, and ONNX Runtime, round the size first in every version. The standard's own cases do not.
     """

@@ -1,4 +1,4 @@
-"""Reading a model file: what can be wrong with files, and weights left where they are."""
+"""Reading a model file: errors of files, and weights left where they are."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _parse(data: bytes | memoryview) -> ModelProto:
 
 
 def _what_it_is(data: bytes | memoryview) -> str:
-    """What else a file may be that somebody takes for a model, and what to do with it; "" if it is nothing known."""
+    """A hint at what the file is if it is of another known kind, and what to do with it; else ""."""
     beginning = bytes(data[:512]).lstrip()
     if beginning.startswith(b"PK\x03\x04"):
         return "but an archive: what torch.jit.save has written, irc.compile takes from torch.jit.load(path)"

@@ -1,7 +1,7 @@
 """What each node of a model means: an operator at one version, or a local function.
 
 All operators that are missing are reported in one error, before anything is
-built. A local function goes before an operator of the same name, which the
+built. A local function takes precedence over an operator of the same name, which the
 specification leaves to the runtime.
 """
 
@@ -70,7 +70,7 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
 def _resolve_graph(
     graph: RawGraph, imports: dict[str, int], functions: Functions, missing: Missing, where: str
 ) -> list[tuple[RawFunction, str]]:
-    """Set the targets of a graph's nodes, enter what is missing, and return the functions it calls, and in which nodes.
+    """Set the targets of a graph's nodes and add to what is missing. Returns the functions called, and in which nodes.
 
     ``where``: the function that the graph is of; "" for a model's graph.
     """
@@ -98,7 +98,7 @@ def _resolve_graph(
 
 
 def _drop_notes(node: RawNode, known: Collection[str]) -> None:
-    """Forget the attributes that are exporters' own notes: their names begin so, as the ONNX checker has it."""
+    """Drop attributes that are exporters' notes: those whose names begin as the ONNX checker expects of notes."""
     names = [text(attribute.name, node) for attribute in node.attributes]
     notes = {name for name in names if name.startswith("__") and name not in known}
     if notes:

@@ -1,8 +1,8 @@
-"""First look at a model: its graphs as plain lists of nodes, with all names checked.
+"""First pass over a model: its graphs as plain lists of nodes, with all names checked.
 
 Every value must be defined once in its graph (SSA) and before it is used, in
 this graph or one around it. Nodes in another order are sorted, if there is an
-order at all. Nothing here knows operators.
+order at all. This pass knows nothing of operators.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RawFunction:
 
 @dataclass(slots=True, eq=False)
 class RawNode:
-    """A node: what of its proto is needed more than once, and what it turned out to be."""
+    """A node: the parts of its proto that are needed more than once, and what it was resolved to."""
 
     proto: NodeProto
     name: str
@@ -120,7 +120,7 @@ class RawGraph:
             stack += [iter(graph.nodes) for graph in reversed(node.graphs.values())]
 
     def drain(self) -> Iterator[RawNode]:
-        """The nodes, each let go once the next is asked for: a large model need not be in memory twice."""
+        """The nodes, each dropped when the next is requested, so that a large model is not in memory twice."""
         self.nodes.reverse()
         while self.nodes:
             yield self.nodes.pop()
@@ -165,7 +165,7 @@ def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
 
 
 def no_captures(graph: RawGraph) -> None:
-    """Raise IRC125 if ``graph``, which nothing is around, uses a name that it does not define."""
+    """Raise IRC125 if ``graph``, which has no graph around it, uses a name that it does not define."""
     for name, user in graph.captures.items():
         raise Error("IRC125", f"{name!r} is used but never defined: no input, initializer or node gives it", user)
 

@@ -1,10 +1,10 @@
 """``TensorProto`` and ``SparseTensorProto`` to tensors of the IR.
 
 Every size is checked against the bytes that are there before anything is
-allocated. Small tensors and those in the fields for single types are decoded at
-once; large ones when they are first used, out of the message or the file
-without a copy wherever the bytes are laid out as NumPy needs them. What
-changed meanwhile is an error, never another weight.
+allocated. Small tensors, and those in the fields for single types, are decoded at
+once; large ones when they are first used, from the message or the file,
+without a copy wherever the bytes are laid out as NumPy needs them. If they have
+changed by then, that is an error: they never become another weight.
 """
 
 from __future__ import annotations
@@ -153,10 +153,10 @@ def _from_region(region: FileSlice, dtype: DType, shape: tuple[int, ...], where:
 
 
 def _from_message(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where: Place) -> Tensor:
-    """A tensor in the message, which gives out a copy at each access: it is looked at now, but not kept.
+    """A tensor in the message, which returns a copy at each access: it is checked now, but not kept.
 
-    Callers may change their message. So that this never changes a model, the hash of the bytes is compared: Python's
-    for bytes has 64 bits, is keyed for each process, and is faster than most checksums.
+    Callers may change their message. To make sure that this never changes a model, the hash of the bytes is compared:
+    Python's hash for bytes has 64 bits, is keyed for each process, and is faster than most checksums.
     """
     raw = proto.raw_data
     expected = hash(raw)

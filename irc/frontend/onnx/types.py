@@ -146,10 +146,10 @@ def from_schema(text: str) -> Type:
 
 
 def settle(inferred: Type | None, declared: Type | None) -> Type:
-    """The type to start with for a value, by what irc infers and what the model says.
+    """The type that a value starts with, from what irc infers and what the model declares.
 
-    What the model declares (``value_info``) adds what irc does not know yet,
-    but never contradicts it: neither the kind of value nor its element type.
+    A declaration (``value_info``) adds what irc does not know yet,
+    but never overrides the kind of value or its element type.
     """
     if declared is None or inferred is None:
         return inferred or declared or TENSOR

@@ -48,7 +48,7 @@ def split(data: Buffer) -> Split | None:
     """Take large weights out of a serialised model.
 
     None if there are none, or if the data is malformed or unusual: then
-    protobuf should see all of it, and say what is wrong if anything is.
+    protobuf should read all of it, and report errors.
     """
     try:
         graphs = [f for f in _fields(data, 0, len(data)) if f.number == _GRAPH]

@@ -69,7 +69,7 @@ def write_attribute(proto: AttributeProto, name: str, value: Any, type: int | No
 
 
 def type_of(value: Any) -> int:
-    """The type of an attribute that no schema tells of; 0 if ONNX has none for it."""
+    """The type of an attribute that is in no schema; 0 if ONNX has no type for it."""
     if isinstance(value, Graph):
         return GRAPH
     if isinstance(value, Type):

@@ -19,7 +19,7 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
     """Write ``module``, which is not changed, to ``path`` as an ONNX model.
 
     Weights that go into a file of their own go into ``<path>.data``. Both files appear when they are complete, the
-    model last; if anything fails, what was there before stays.
+    model last; if anything fails, existing files stay.
 
     Args:
         module: any module whose operators are those of ONNX.
@@ -32,8 +32,8 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
 
     Raises:
         irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC503 if it is one of those that the module was
-            read from, unless its model is replaced too; IRC352 if what is no weight, or below the threshold, is too
-            large for a message.
+            read from, unless its model is replaced too; IRC352 if the model without its weights, or with those below
+            the threshold, is too large for a message.
     """
     from google.protobuf.message import EncodeError
 

@@ -85,7 +85,7 @@ class GraphWriter:
                 self._operator(node, protos.add())
 
     def _results(self, block: Block, protos: Any) -> Iterable[tuple[Value, str]]:
-        """What a block returns and under which names: each made by a node in it, and none twice."""
+        """The values that a block returns, with their names: each made by a node in it, and none twice."""
         given: set[str] = set()
         for value in block.returns:
             name = self._names(value)
@@ -99,7 +99,7 @@ class GraphWriter:
             yield value, name
 
     def _may_return(self, value: Value, is_input: bool) -> bool:
-        """Whether a graph may return ``value``, which none of its nodes makes, as it is."""
+        """Whether a graph may return ``value`` directly although none of its nodes makes it."""
         return is_input or self._opsets[""] < identity_since(value.type)
 
     def _is_hoisted(self, value: Value) -> bool:
@@ -190,7 +190,7 @@ class GraphWriter:
         return names
 
     def _outputs(self, node: Node, known: Signature | None) -> list[str]:
-        """Names of a node's outputs; those that may be absent are, if nothing uses them."""
+        """Names of a node's outputs; an optional output without uses gets none."""
         optional = known.optional if known and not _counts_outputs(node) else ()
         names = [
             "" if i < len(optional) and optional[i] and not value.has_uses else self._names(value)
@@ -202,7 +202,7 @@ class GraphWriter:
 
 
 def _identity(name: str, result: str, protos: Any) -> None:
-    """Append a node that gives the value called ``name`` as ``result``."""
+    """Append an Identity that copies the value called ``name`` to ``result``."""
     proto = protos.add()
     proto.op_type = "Identity"
     proto.input.append(name)
@@ -239,5 +239,5 @@ def function_name(name: str) -> str:
 
 
 def _counts_outputs(node: Node) -> bool:
-    """Whether what a node computes depends on how many outputs it has: batch normalisation once trained so."""
+    """Whether a node's results depend on its number of outputs: old batch normalisation trains if it has more."""
     return node.kind == "onnx::BatchNormalization" and node.version is not None and node.version < 14

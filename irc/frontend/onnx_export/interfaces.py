@@ -32,7 +32,7 @@ def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
 
 
 def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
-    """The same in a nested graph, where what is not known need not be said."""
+    """As `declare`, for a nested graph, where an unknown type may be left out."""
     if _is_complete(type):
         declare(proto, name, type)
     proto.name = name
@@ -41,10 +41,10 @@ def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
 def parameter_types(block: Block) -> list[Type]:
     """The types of the parameters of a nested block.
 
-    ONNX Runtime needs the ranks of those that a loop itself makes: the iteration and the condition, both scalars. No
-    other value in a nested graph is declared with a shape, which may be another each time it runs, but rows of scan
-    outputs: those of one have one shape, which ONNX Runtime needs where no trip makes a row. What a Scan carries and
-    scans has one rank in all trips; ONNX Runtime must know that of states.
+    ONNX Runtime needs the ranks of the parameters that a loop itself provides: the iteration and the condition, both
+    scalars. Other values in a nested graph are declared without a shape, as it may differ each time the graph runs.
+    There are two exceptions: all rows of a scan output have the same shape, which ONNX Runtime needs if there is no
+    trip; and what a Scan carries and scans has the same rank in all trips, which ONNX Runtime must know for states.
     """
     types, node = [param.type for param in block.params], block.node
     if node is not None and node.kind == SCAN:
@@ -65,7 +65,7 @@ def returned_types(block: Block) -> list[Type]:
 
 
 def _of_one_rank(type: Type, declared: Type | None) -> Type:
-    """What may be said of ``type`` if its rank is the same in all trips; it may be known as ``declared`` only."""
+    """The declarable part of ``type`` if its rank is the same in all trips, which perhaps only ``declared`` tells."""
     found = settle(type, declared)
     if found.shape is None:
         return without_shapes(found)
@@ -73,9 +73,9 @@ def _of_one_rank(type: Type, declared: Type | None) -> Type:
 
 
 def result_type(value: Value) -> Type:
-    """The type of what a graph returns.
+    """The type of a result of a graph.
 
-    What a loop carries is an optional in the IR if the initial value is one, as no iteration may replace it. For ONNX
+    A value that a loop carries is optional in the IR if its initial value is, as no iteration may replace it. In ONNX
     it has the type that the body returns.
     """
     type, source = value.type, value
@@ -86,17 +86,17 @@ def result_type(value: Value) -> Type:
 
 
 def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
-    """The type of an output of the main graph: as of `result_type`, and what irc does not know as the model had it."""
+    """The type of an output of the main graph: that of `result_type`, completed by what the model declared."""
     return completed(result_type(value), declared_type(value, metadata))
 
 
 def has_no_shape(type: Type) -> bool:
-    """Whether ``type`` is that of a tensor with any number of axes: outputs and rows of scans must have shapes."""
+    """Whether ``type`` is a tensor of unknown rank, which outputs and rows of scan outputs must not be."""
     return isinstance(type, TensorType) and type.shape is None
 
 
 def _ranked(type: Type) -> Type:
-    """A scalar's type, if it is not known to be another's."""
+    """``type``, as a scalar if the rank is unknown."""
     return TensorType(type.dtype, ()) if isinstance(type, TensorType) and type.shape is None else type
 
 

@@ -90,7 +90,7 @@ def _functions(module: Module) -> list[Graph]:
 
 
 def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str, str]) -> None:
-    """What the imported model said of itself, and who wrote this one."""
+    """The metadata of the imported model, and irc as the producer of this one."""
     proto.producer_name = PRODUCER
     proto.domain = given.get("domain", "")
     proto.doc_string = given.get("doc_string", "")
@@ -108,7 +108,7 @@ def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str
 
 
 def _ir_version(module: Module, opsets: Mapping[str, int]) -> int:
-    """The lowest IR version that has all that is used, but not below that of the imported model."""
+    """The lowest IR version that supports all that is used, but not below that of the imported model."""
     from onnx.helper import OP_SET_ID_VERSION_MAP
 
     needed = [_LOWEST_IR_VERSION, _FUNCTIONS_IR_VERSION if len(module.graphs) > 1 else 0]

@@ -29,7 +29,7 @@ class Names:
         return _unique(stem, self._taken)
 
     def adopt(self, graph: Graph) -> None:
-        """Take in the values of a graph with names of its own; those that are taken get others."""
+        """Add the values of a graph that has names of its own; values whose names are taken get others."""
         for value in graph.values():
             self._given[value] = self.fresh(value.name)
 

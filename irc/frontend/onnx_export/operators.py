@@ -97,7 +97,7 @@ AXES_BECAME_INPUT = {
 
 @cache
 def last_alike(kind: str, version: int | None) -> int:
-    """The last opset in which ``kind`` means what its ``version`` does: newer versions only took more."""
+    """The last opset in which ``kind`` means the same as at ``version``: the versions between only accept more."""
     _, last = opsets_of(kind, version)
     while last != FOREVER and _is_alike(kind, last + 1):
         _, last = opsets_of(kind, last + 1)
@@ -109,7 +109,7 @@ _UNIFORM_SINCE = 13
 
 
 def first_alike(node: Node) -> int:
-    """The first opset in which ``node`` could be written as a version that newer ones only took more than."""
+    """The first opset in which ``node`` could be written, as an earlier version that later ones only extend."""
     first, _ = opsets_of(node.kind, node.version)
     while first > _UNIFORM_SINCE and _is_alike(node.kind, first) and _fits(node, first - 1):
         first = max(_UNIFORM_SINCE, *(version for version in versions(node.kind) if version < first))
@@ -117,7 +117,7 @@ def first_alike(node: Node) -> int:
 
 
 def _fits(node: Node, opset: int) -> bool:
-    """Whether the operator surely takes in ``opset`` what ``node`` has; words among its attributes might be newer."""
+    """Whether ``opset``'s version surely accepts ``node``; not if an attribute is a string, which may be newer."""
     schema = find(node.kind, opset)
     attributes = {key: value for key, value in node.attributes.items() if key not in (DECLARED_INPUTS, DECLARED_ROWS)}
     if len(node.inputs) > schema.max_input or not attributes.keys() <= schema.attributes.keys():
@@ -136,14 +136,14 @@ def _takes(formal: Any, type: Type) -> bool:
 
 
 def _is_alike(kind: str, opset: int) -> bool:
-    """Whether the operator means in ``opset``, which changed it, what it did before; not if there was none before."""
+    """Whether the version new in ``opset`` means the same as the one before; False if there was none before."""
     return opset > versions(kind)[0] and (kind, opset) not in _CHANGED_MEANING and _only_takes_more(kind, opset)
 
 
 def _only_takes_more(kind: str, opset: int) -> bool:
-    """Whether the operator differs in ``opset`` from before in more that it takes: element types and what is optional.
+    """Whether the version new in ``opset`` only accepts more than the one before: element types and optional parts.
 
-    Optional are attributes, and inputs after those that there were.
+    Optional parts are attributes, and inputs after the earlier ones.
     """
     old, new = find(kind, opset - 1), find(kind, opset)
     if new.deprecated or (old.min_input, _outputs(old)) != (new.min_input, _outputs(new)):
@@ -186,6 +186,6 @@ def signature(kind: str, opset: int) -> Signature | None:
 
 
 def is_known(kind: str) -> bool:
-    """Whether ``kind`` is an operator that a model may hold: one of ONNX, or registered under a domain of its own."""
+    """Whether a model may hold the operator ``kind``: one of ONNX, or one registered under a domain of its own."""
     domain, _ = split_kind(kind)
     return bool(versions(kind)) or (domain not in ("", "aten", "irc", "prim") and bool(schemas(kind)))

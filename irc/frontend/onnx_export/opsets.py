@@ -1,8 +1,8 @@
 """The operator sets of a model that is being written: in them, every node means the version it is bound to.
 
-Where no operator set has all of them, as after a function that imports another one was inlined, those that newer
-versions replaced which only take more (types, attributes, inputs) may mean these, and newer ones those, if the node has
-nothing of what they take more.
+Perhaps no operator set has all versions, such as after a function with other imports was inlined. Then a node
+may be written as a newer version that only accepts more (types, attributes, inputs), or as an older one if the node
+uses nothing that the newer one added.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
 
 
 def _first_alike(node: Node) -> int:
-    """The first opset in which ``node`` could be written, if as another version that means the same; else no limit."""
+    """The first opset in which ``node`` could be written, perhaps as another version; no limit if it is unknown."""
     return first_alike(node) if versions(node.kind) else FOREVER
 
 
 def _last_alike(node: Node) -> int:
-    """The last opset in which ``node`` could be written, if as another version that means the same; 0: not known."""
+    """The last opset in which ``node`` could be written, perhaps as another version; 0 for unknown operators."""
     return last_alike(node.kind, node.version) if versions(node.kind) else 0
 
 

@@ -1,4 +1,4 @@
-"""From an optimised module to one of plain ONNX operators: groups and in-place operators taken apart."""
+"""From an optimised module to one of plain ONNX operators: groups dissolved, in-place operators made functional."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def prepare(module: Module) -> dict[str, int]:
-    """Make ``module``, which is changed, one that ONNX can express; returns domain -> opset version.
+    """Change ``module`` into one that ONNX can express; returns domain -> opset version.
 
     Raises:
         Error: IRC350 if there is something that ONNX cannot express; the message lists all. IRC351 if no operator set
@@ -61,7 +61,7 @@ def _nodes(module: Module) -> Iterator[Node]:
 
 
 def _dissolve_groups(graph: Graph) -> None:
-    """Put the nodes of fusion groups in the place of these. Values that others use keep their names."""
+    """Put the nodes of fusion groups in place of the groups. Values that are used outside keep their names."""
     groups = [node for node in graph.walk() if node.kind == GROUP]
     for group in groups:  # grows by those that were inside of others
         inner: Graph = group.attributes["Subgraph"]
@@ -78,7 +78,7 @@ def _dissolve_groups(graph: Graph) -> None:
 
 
 def _stand_for(made: Value, value: Value) -> None:
-    """Let ``made`` be used for ``value``, under its name."""
+    """Use ``made`` in place of ``value``, under the name of ``value``."""
     if made.node is not None and made is not value:
         exchange_outputs(made, value)
         made.replace_all_uses_with(value)
@@ -87,7 +87,7 @@ def _stand_for(made: Value, value: Value) -> None:
 
 
 def _refuse(module: Module) -> None:
-    """Raise IRC350 if there are nodes that ONNX has nothing for."""
+    """Raise IRC350 if there are nodes that ONNX cannot express."""
     found: dict[str, tuple[int, Node, str]] = {}
     if module.objects:
         names = ", ".join(f"%{name}" for name in module.objects)
@@ -106,12 +106,12 @@ def _refuse(module: Module) -> None:
 
 
 def has_form(kind: str) -> bool:
-    """Whether ONNX has something for nodes of ``kind``; for constants, if it has for their type."""
+    """Whether ONNX can express nodes of ``kind``; for constants, this depends on their type."""
     return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind)
 
 
 def _reason(node: Node) -> str:
-    """Why ONNX has nothing for ``node``; "" if it has."""
+    """Why ONNX cannot express ``node``; "" if it can."""
     if node.kind == CONSTANT:
         value, type = node.attributes.get("value"), node.output.type
         if isinstance(value, Tensor) or type in (NONE, FUNCTION):

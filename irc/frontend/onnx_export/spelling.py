@@ -1,4 +1,4 @@
-"""irc's own operators spelt out as ONNX's, and some of ONNX's as their newer versions."""
+"""irc's own operators, and newer ones of ONNX's, written as several operators of the opset."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ of, which it fuses."""
 
 
 def first_opset(node: Node) -> int:
-    """The first opset that has what ``node`` is spelt with, which can be."""
+    """The first opset that has all operators that ``node`` is written with; ``node`` can be spelt out."""
     if node.attributes.get("interleaved"):
         return 10  # slices with steps
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
@@ -45,7 +45,7 @@ def first_opset(node: Node) -> int:
 
 
 def can_be_spelt(node: Node) -> bool:
-    """Whether ``node`` can be spelt out: of ONNX's operators, what passes make of older ones."""
+    """Whether ``node`` can be written as several operators; one of ONNX's must be like those that passes make."""
     if node.kind in (GELU, SWISH):
         return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
@@ -56,7 +56,7 @@ def can_be_spelt(node: Node) -> bool:
 
 
 def spell_out(graph: Graph, opset: int) -> None:
-    """Replace in ``graph`` what ``opset`` and those before it do not have by its operators. Raises IRC350."""
+    """Replace in ``graph`` the operators that ``opset`` lacks by several that it has. Raises IRC350."""
     for node in list(graph.walk()):
         is_new = node.kind in _ALWAYS_SPELT or min(versions(node.kind), default=FOREVER) > opset
         spell = _SPELLINGS.get(node.kind) if is_new and can_be_spelt(node) else None
@@ -135,7 +135,7 @@ class _Emitter:
 
 
 def _has_old_axes(node: Node, opset: int) -> bool:
-    """Whether ``node`` has axes as an attribute, and ``opset`` knows them as an input only."""
+    """Whether ``node`` has axes as an attribute, whereas ``opset`` takes them only as an input."""
     since = AXES_BECAME_INPUT.get(node.kind)
     return since is not None and node.version is not None and node.version < since <= opset
 
@@ -171,7 +171,7 @@ def _put(
     steps: Sequence[int],
     axes: list[int],
 ) -> Value:
-    """``data`` with a box of it replaced by ``source``, which covers all of the axes that are not in ``axes``."""
+    """``data`` with a box of it replaced by ``source``, which is as large along all axes that are not in ``axes``."""
     axis, *rest = axes
     start, step, n, size = starts[axis], steps[axis], count[axis], shape[axis]
     if rest:
@@ -219,7 +219,7 @@ def _normalization(node: Node, emit: _Emitter) -> Value:
 
 
 def _activation(node: Node, emit: _Emitter) -> Value:
-    """As exporters spell it, which other runtimes know."""
+    """The activation as exporters write it, in a form that other runtimes recognise."""
     x = node.inputs[0]
 
     def op(name: str, y: Value, by: Value | float | None = None) -> Value:

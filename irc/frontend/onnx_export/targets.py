@@ -1,8 +1,8 @@
-"""Targets of Reshape, as ONNX Runtime wants them where there are no elements.
+"""Target shapes of Reshape, in the form that ONNX Runtime needs for tensors without elements.
 
-The size that a target leaves open (-1) beside sizes that it copies (0) is that
-of all that is not copied, also if there are no elements. ONNX Runtime divides
-their number, and refuses a batch of none: so the size is stated where it is known.
+A size that a target leaves open (-1) next to sizes that it copies (0) is the product of
+all sizes that are not copied, even if there are no elements. ONNX Runtime divides
+by their number, and refuses a batch of none: so the size is stated where it is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def state_sizes(graph: Graph) -> None:
-    """Make targets in ``graph`` say the sizes that they leave open beside copied ones, where the types tell them."""
+    """In the targets of ``graph``, replace the -1 next to copied sizes by the size, where types tell it."""
     for node in list(graph.walk()):
         if node.kind != "onnx::Reshape" or (sizes := _sizes(node)) is None:
             continue
@@ -36,7 +36,7 @@ def state_sizes(graph: Graph) -> None:
 
 
 def _sizes(node: Node) -> list[int] | None:
-    """A target that leaves nothing open, for one that does so and copies sizes; None if it cannot be told."""
+    """The target shape of ``node`` without -1, if it has one and copies sizes; None if not, or it is not known."""
     given = constant_tensor(node.inputs[1]) if len(node.inputs) == 2 else None
     type = node.inputs[0].type
     if given is None or node.attributes.get("allowzero") or type.shape is None:

@@ -50,14 +50,14 @@ def put(tensor: Tensor, proto: TensorProto) -> None:
 
 
 def size(tensor: Tensor) -> int:
-    """Bytes that the elements take in a model, about those for strings."""
+    """Bytes that the elements take in a model; approximate for strings."""
     if tensor.dtype is DType.STRING:
         return sum(len(str(s).encode()) + 4 for s in tensor.peek().reshape(-1).tolist())
     return raw_size(tensor.dtype, tensor.numel)
 
 
 def pieces(tensor: Tensor) -> Iterator[Array]:
-    """`raw`, in pieces: splats may stand for more than there is memory for."""
+    """`raw`, in pieces: splats may stand for more elements than fit into memory."""
     if not tensor.is_splat:
         yield raw(tensor)
         return

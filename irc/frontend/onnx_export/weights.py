@@ -150,5 +150,5 @@ def _may_leave(given: _Given, threshold: int) -> bool:
 
 
 def _total(given: Iterable[_Given]) -> int:
-    """What the elements of weights take in a message."""
+    """Bytes that the elements of weights take in a message."""
     return sum(each.length + _TAGS for each in given)

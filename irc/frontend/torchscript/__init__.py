@@ -105,7 +105,7 @@ def _reader(weights: Mapping[str, Any], training: bool) -> Read:
 
 
 def _forget_contexts(graph: Graph) -> None:
-    """Take out where ``with torch.no_grad():`` and its like, and ``record_function``, begin and end."""
+    """Remove the entry and exit of ``with torch.no_grad():`` and the like, and of ``record_function``."""
     for node in list(graph.walk()):
         if node.kind in ("prim::Enter", "prim::Exit") and not any(v.has_uses for v in node.outputs):
             (context,) = node.inputs
@@ -114,7 +114,7 @@ def _forget_contexts(graph: Graph) -> None:
 
 
 def _name_interface(module: Module) -> None:
-    """Give inputs and results names that a caller would write, and that none of the others has or would be given."""
+    """Give inputs and results names as a caller would write them, different from all names that others have or get."""
     graph = module.main
     results = [value for value in graph.outputs if value.node is not None]
     taken = {value.name for value in (*graph.inputs, *results)}

@@ -1,4 +1,4 @@
-"""What the attributes of the objects that a graph is given are: one tree for each input of a class type."""
+"""The attributes of the objects that a graph is given: a tree for each input of a class type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bind_attributes(module: Module, read: Read) -> None:
     """Enter into ``module.objects`` every attribute that its graphs read or set.
 
     Raises:
-        Error: IRC141 lists the attributes that there are not; IRC142 a value that cannot be an attribute; IRC143 a
+        Error: IRC141 lists the attributes that are missing; IRC142 a value that cannot be an attribute; IRC143 a
             tensor that irc cannot hold.
     """
     reader = _Reader(read)
@@ -85,9 +85,10 @@ class _Reader:
             self._loose(asked, list(loose))
 
     def _loose(self, asked: Mapping[Type, Mapping[str, Node]], classes: list[Type]) -> None:
-        """Read what is asked of any object of these classes of all of them: which it is, paths do not tell.
+        """Read attributes of objects whose paths are not known from all objects of these classes.
 
-        It was set, say, chosen by a branch, or given to a function. What is not there is left out.
+        Such an object was, for example, set, chosen by a branch, or given to a function. Missing attributes are left
+        out.
         """
         for type in classes:
             held = [node.output.type for node in asked.get(type, {}).values() if node.outputs]

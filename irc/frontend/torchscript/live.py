@@ -1,8 +1,8 @@
-"""Live ``torch.jit`` modules, functions and graphs. Torch is imported by whoever made them, never by irc alone.
+"""Live ``torch.jit`` modules, functions and graphs. irc itself never imports torch: the caller has done so.
 
-A graph comes over as its text, which keeps names, types and scopes; what text
+A graph is read from its text, which keeps names, types and scopes. What the text
 rounds or leaves out, the contents of constant tensors, is then taken from the
-graph's nodes, which stand in the same order.
+graph's nodes, which are in the same order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def graph_of(source: Any) -> tuple[Any, Any]:
     """The ``torch._C.Graph`` of a live object, with methods inlined, and the module it is of, or None.
 
     Raises:
-        Error: IRC140 if it is nothing that has a graph.
+        Error: IRC140 if the object has no graph.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(source, torch.nn.Module | torch.jit.ScriptFunction | torch._C.Graph):
@@ -83,7 +83,7 @@ def is_graph(source: Any) -> bool:
 
 
 def _function(source: Any) -> Any:
-    """What a call of a module or function runs; of overloads, which in PyTorch only other modules call, the first."""
+    """The function that a call of a module or function runs; of overloads, used only by PyTorch modules, the first."""
     if isinstance(source, sys.modules["torch"].jit.ScriptFunction):
         return source
     for name in ("forward", "forward__0"):
@@ -93,9 +93,9 @@ def _function(source: Any) -> Any:
 
 
 def names_of(source: Any) -> list[str]:
-    """What the inputs of a module or function are called, if that tells them apart.
+    """The names of the inputs of a module or function, if they differ from each other.
 
-    Inlining gives those that something called returns the names that its results have.
+    (In an inlined graph, inputs that a called function returns have the names of that function's results.)
     """
     if is_graph(source):
         return []
@@ -104,7 +104,7 @@ def names_of(source: Any) -> list[str]:
 
 
 def defaults_of(source: Any) -> dict[int, Any]:
-    """By the number of the input: what inputs of a module or function are that a caller leaves out."""
+    """The default values of inputs of a module or function, by the number of the input."""
     if is_graph(source):
         return {}
     given = enumerate(_function(source).schema.arguments)
@@ -119,7 +119,7 @@ def _holds_plain(value: Any) -> bool:
 
 
 def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:
-    """Give attributes of a module that are known by an interface the class that they are of; returns their names."""
+    """Give module attributes whose type is an interface the class of their value; returns their names."""
     objects = {next(graph.inputs()).unique(): script}
     found: set[str] = set()
     for node in _walk(graph):
@@ -135,11 +135,11 @@ def _look_behind_interfaces(graph: Any, script: Any) -> set[str]:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """An attribute of an object: one of torch's or, of a class that Python defines, a copy that is Python's.
+    """An attribute of an object: torch's own, or, if Python defines its class, a Python copy.
 
     Raises:
         KeyError: there is none.
-        Error: IRC142 if torch cannot hand it out.
+        Error: IRC142 if torch cannot convert it.
     """
     if not isinstance(owner, sys.modules["torch"]._C.ScriptObject):
         if not hasattr(owner, name):
@@ -161,7 +161,7 @@ def _class_of(value: Any) -> Any:
 
 
 def _calls(graph: Any) -> set[int]:
-    """The calls in ``graph``, by the numbers of their results, which are given once: equally many may be others."""
+    """The calls in ``graph``, by the unique numbers of their results: counts of calls could agree by chance."""
     calls = ("prim::CallFunction", "prim::CallMethod", "prim::fork")
     return {node.output().unique() for node in _walk(graph) if node.kind() in calls}
 
@@ -204,7 +204,7 @@ def _without_shape(type: Type) -> Type:
 
 
 def _forget_futures(graph: Graph) -> None:
-    """Make a future the value that it will have: forked calls are inlined, so it has it from the start."""
+    """Replace each future by its value, which is known from the start, as forked calls are inlined."""
     if any(node.kind == "prim::fork" for node in graph.walk()):
         return
     for node in list(graph.walk()):
@@ -216,7 +216,7 @@ def _forget_futures(graph: Graph) -> None:
 
 
 def reader_of(script: Any) -> Read:
-    """Reads attributes of a live module."""
+    """A function that reads attributes of a live module."""
 
     def read(path: tuple[str, ...], type: Type) -> Any:
         owner = script
@@ -228,7 +228,7 @@ def reader_of(script: Any) -> Read:
 
 
 def _plain(value: Any, path: str) -> Any:
-    """A value of torch's as one of NumPy's, Python's or irc's."""
+    """A torch value as one of NumPy's, Python's or irc's."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return array_of(value, f"attribute {path!r}")
@@ -236,7 +236,7 @@ def _plain(value: Any, path: str) -> Any:
 
 
 def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with what is no list, tuple or dict in it changed."""
+    """``value`` with ``change`` applied to everything in it but lists, tuples and dicts."""
     if isinstance(value, list | tuple):
         items = [_map_leaves(v, change) for v in value]  # pyright: ignore[reportUnknownVariableType]
         return items if isinstance(value, list) else tuple(items)
@@ -268,7 +268,7 @@ def array_of(tensor: Any, where: str) -> Array:
 
 
 def _complete(graph: Graph, live: Any) -> None:
-    """Give the constants of ``graph`` the contents that those of ``live`` have."""
+    """Give the constants of ``graph`` the contents of those of ``live``."""
     stack = [(graph, live)]
     while stack:
         mine, its = stack.pop()
@@ -310,7 +310,7 @@ def _complete_constant(node: Node, live: Any) -> None:
 
 
 def _with_tensors(node: Node, value: Any) -> Any:
-    """What a constant holds, with its tensors; None for something that text alone stands for."""
+    """The content of a constant with its tensors; None if only its text is available."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return _constant(node, value)

@@ -1,7 +1,7 @@
 """Numbers that traces hold as tensors without dimensions.
 
-Of ``2 * x`` a trace keeps a constant tensor of int64, marked as a number: it does not decide the element type of the
-product. Files lose the mark, but PyTorch's optimizer takes such operands for numbers whatever they were.
+For ``2 * x`` a trace has a constant tensor of int64, marked as a number: it does not decide the element type of the
+product. Files lose the mark, but PyTorch's optimizer treats such operands as numbers in any case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KINDS: dict[str, Type] = {"i": types.INT, "u": types.INT, "f": types.FLOAT, "c"
 
 
 def use_numbers(graph: Graph) -> None:
-    """Make numbers of the constants in ``graph`` that are tensors without dimensions and stand for numbers."""
+    """Turn constant tensors without dimensions in ``graph`` that stand for numbers into numbers."""
     numbers: dict[Value, Value] = {}
     for node in list(with_subgraphs(graph)):
         if node.kind in _WITH_NUMBERS and len(node.inputs) > 1 and isinstance(node.inputs[0].type, TensorType):

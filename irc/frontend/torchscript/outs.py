@@ -1,8 +1,8 @@
 """Overloads of operators that write their result into a tensor given as ``out=``.
 
-Each becomes the operator without it, and ``irc::overwrite_``: a thousand more rows would say the same, and whatever
-goes by kinds would have to know them. PyTorch would change the size of a tensor that does not fit, which is refused
-when it runs.
+Each becomes the operator without ``out=``, followed by ``irc::overwrite_``: otherwise a thousand more schema rows, and
+all code that depends on kinds, would have to cover them. PyTorch would resize a tensor that does not fit; irc refuses
+it at run time.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ WITHOUT = frozenset(row.partition(".")[0] for row in TAGS.with_out("none"))
 
 
 def copy_into_outs(module: Module) -> None:
-    """Write out where results go that ``out=`` is given for."""
+    """Replace operators with ``out=`` by those without it, and copy their results into ``out``."""
     for node in list(with_subgraphs(*module.graphs.values())):
         if _has_out(node):
             _copy_into_out(node)
 
 
 def _has_out(node: Node) -> bool:
-    """Whether an overload takes all arguments but the last one, which is a tensor, and none takes all."""
+    """Whether no overload takes all arguments, but one takes all except the last, which is a tensor."""
     if not node.kind.startswith("aten::") or len(node.inputs) < 2 or len(node.outputs) != 1:
         return False
     kinds = [v.type for v in node.inputs]
@@ -45,7 +45,7 @@ def _has_out(node: Node) -> bool:
 
 
 def may_have_out(kind: str) -> bool:
-    """Whether an operator of torch's has overloads with one ``out``."""
+    """Whether a torch operator has overloads with a single ``out``."""
     if kind in WITHOUT or (kind.endswith("_") and not kind.endswith("__")):
         return False
     return any([formal.type for formal in row.returns] == [TENSOR] for row in schemas(kind))
@@ -73,7 +73,7 @@ def _copy_into_out(node: Node) -> None:
 
 
 def _complete(node: Node) -> None:
-    """Give what makes tensors its options, which it has not if it has ``out``: then one row takes all arguments."""
+    """Add the options that an operator with ``out`` lacks if it makes tensors, so that a row takes all arguments."""
     for row in schemas(node.kind):
         options = [a for a in row.arguments if a.keyword_only]
         if _name(row) in IN_TYPE_OF_OUT and len(node.inputs) == len(row.arguments) - len(options):

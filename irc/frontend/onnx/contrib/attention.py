@@ -28,9 +28,9 @@ def attend(
     bias: str = "",
     sink: str = "",
 ) -> tuple[str, str]:
-    """What heads give, (batch, sequence, heads * size), and the weights, (batch, heads, sequence, length).
+    """The result of the heads, (batch, sequence, heads * size), and the weights, (batch, heads, sequence, length).
 
-    Keys and values are read where they are: the heads that share them are the rows of one product.
+    Keys and values are not copied: the heads that share them are the rows of one product.
 
     Args:
         b: the body.
@@ -148,7 +148,7 @@ def _biased(b: Body, x: str, place: int, count: int) -> str:
 
 
 def _causal(b: Body, q: str, k: str, before: str = "") -> str:
-    """Which keys each query sees: those that were there ``before``, and as many as queries; the last one sees all."""
+    """Which keys each query sees: the keys of the past, and the new ones up to its own; the last query sees all."""
     last = b("Sub", b("Squeeze", b("Shape", q, start=2, end=3)), 1)
     places = b("Range", 0, last, 1)
     places = b("Concat", b("Add", places, before) if before else places, [FAR], axis=0)
@@ -157,13 +157,13 @@ def _causal(b: Body, q: str, k: str, before: str = "") -> str:
 
 
 def _added(b: Body, mask: str, k: str, like: str) -> str:
-    """What is added to scores: the bias, and a value where the mask is 0; "" if neither is given."""
+    """What is added to the scores: the bias, and a value where the mask is 0; "" if neither is given."""
     bias = b.optional("attention_bias")
     if not b.has(mask):
         return bias
 
     def by_ends() -> list[str]:
-        """A mask of ends, for each sample, that beginnings may follow."""
+        """A mask given by the end, and possibly also the beginning, of each sample."""
         batch = b("Shape", k, end=1)
         both = b("Concat", mask, b("Expand", b.integers(0, np.int32), batch), axis=0)
         ends, starts = (
@@ -174,7 +174,7 @@ def _added(b: Body, mask: str, k: str, like: str) -> str:
         return [b("And", b("GreaterOrEqual", keys, starts), b("Less", keys, ends))]
 
     def by_elements() -> list[str]:
-        """A mask of each key, maybe for each query."""
+        """A mask with an element for each key, possibly for each query."""
         shape = b("Shape", mask)
         rows = b("Slice", b("Concat", [1], b("Slice", shape, [1], [-1], [0]), axis=0), [-1], [FAR], [0])
         last = b("Slice", shape, [-1], [FAR], [0])

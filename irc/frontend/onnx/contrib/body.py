@@ -23,13 +23,13 @@ Operand = str | int | Sequence[int]
 
 
 class Body:
-    """The body of one node, which what it is given and asked for decides.
+    """The body of one node; it may depend on the node's inputs, wanted outputs and attributes.
 
     Attributes:
         nodes: what has been written.
-        types: those of the inputs that the node has, by their names, without shapes where they are not known.
+        types: the types of the node's inputs by name, without shapes where they are not known.
         outputs: the names of the outputs that are wanted.
-        attributes: all the operator has, by name.
+        attributes: all attributes of the operator, by name.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Body:
         return self.several(1, op_type, *operands, **attributes)[0]
 
     def several(self, count: int, op_type: str, *operands: Operand, **attributes: Any) -> list[str]:
-        """Append a node with so many outputs; their names."""
+        """Append a node with ``count`` outputs; their names."""
         from onnx import helper
 
         names = [self._fresh() for _ in range(count)]
@@ -58,7 +58,7 @@ class Body:
         return names
 
     def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
-        """Append an If, of a boolean scalar, whose branches compute what these append; its outputs."""
+        """Append an If on a boolean scalar; each of ``branches`` appends the nodes of one. Returns its outputs."""
         from onnx import GraphProto, helper
 
         graphs: list[GraphProto] = []

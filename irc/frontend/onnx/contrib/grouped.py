@@ -29,16 +29,16 @@ _TOGETHER = (
 
 
 class _Times(NamedTuple):
-    """Where the keys that are new stand in time, among those that were there.
+    """The positions in time of the new keys, after those of the past.
 
     Attributes:
         length: how many are new, of shape (1,).
-        total: how many there are with these, of the sample that has most, (1,).
-        starts: where the first new one of each sample is, (batch,).
-        ends: behind its last one, (batch,).
-        steps: the numbers of the new ones, (length,).
-        places: where the new ones are, (batch, length).
-        is_first: whether none were there, (1,).
+        total: how many keys there are with these, in the longest sample, (1,).
+        starts: the position of the first new key of each sample, (batch,).
+        ends: the position after its last key, (batch,).
+        steps: 0, 1, ... for the new keys, (length,).
+        places: the positions of the new keys, (batch, length).
+        is_first: whether there is no past, (1,).
     """
 
     length: str
@@ -87,7 +87,7 @@ def _grouped(b: Body) -> tuple[str, ...]:
 
 
 def _check(b: Body) -> None:
-    """Raise IRC123 for what irc has no body for, IRC127 for what is wrong."""
+    """Raise IRC123 for variants that irc has no body for, IRC127 for attributes that are wrong."""
     of_node = b.attributes
     count, shared = of_node["num_heads"], of_node["kv_num_heads"]
     if not 0 < shared <= count or count % shared:
@@ -132,7 +132,7 @@ def _positions(b: Body, times: _Times) -> str:
 
 
 def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
-    """Queries, keys and values by head, which may come as one."""
+    """Queries, keys and values by head; all three may come as one input."""
     if b.has("key"):
         return heads(b, "query", count), heads(b, "key", shared), heads(b, "value", shared)
     q, k, v = b.several(3, "Split", heads(b, "query", count + 2 * shared), [count, shared, shared], axis=1)
@@ -140,10 +140,10 @@ def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
 
 
 def _kept(b: Body, past: str, new: str, times: _Times) -> list[str]:
-    """A cache with what is new, and as much of it as is read.
+    """A cache with the new keys or values, and the part of it that is read.
 
-    What is full is appended to, so that it can grow in place. Else each sample's
-    is written at its place: over what is there, if the cache has room for all.
+    A full cache is appended to, so that it can grow in place. Otherwise the new ones of each sample
+    are written at their positions: over those in the cache, if it has room for all.
     """
     total = times.total
     size = b("Shape", past, start=2, end=3)
@@ -171,7 +171,7 @@ def _kept(b: Body, past: str, new: str, times: _Times) -> list[str]:
 
 
 def _visible(b: Body, times: _Times) -> str:
-    """Which keys each query sees: (batch, 1, sequence, total), where other keys than so many do not fit."""
+    """Which keys each query sees: (batch, 1, sequence, total), so that any other number of keys is an error."""
     window = b.attributes["local_window_size"]
     keys = b("Range", 0, b("Squeeze", times.total), 1)
     if not b.attributes["causal"]:

@@ -1,4 +1,4 @@
-"""What computes with the numbers that quantized ones stand for, and quantizes the result: ``QLinear...``, ``QGemm``."""
+"""Operators that dequantize their inputs, compute, and quantize the result: ``QLinear...``, ``QGemm``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Compute = Callable[..., str]
 
 
 def _by_numbers(compute: Compute, operands: str = "X", result: str = "Y") -> Callable[[Body], str]:
-    """A body that has real operands computed with."""
+    """A body that computes with the real numbers that the operands stand for."""
 
     def body(b: Body) -> str:
         return _quantized(b, compute(b, *(_real(b, x, f"{x}_scale", f"{x}_zero_point") for x in operands)), result)
@@ -27,7 +27,7 @@ def _real(b: Body, x: str, scale: str, zero: str) -> str:
 
 
 def _quantized(b: Body, made: str, result: str) -> str:
-    """``made`` in the type of the zero point of ``result``, by default that of the first input."""
+    """``made`` quantized to the type of the zero point of ``result``, by default that of the first input."""
     zero = f"{result}_zero_point"
     if not b.has(zero):
         zero = b("CastLike", b.integers(0, np.uint8), next(iter(b.types)))
@@ -35,7 +35,7 @@ def _quantized(b: Body, made: str, result: str) -> str:
 
 
 def _kept(b: Body, *words: str) -> dict[str, object]:
-    """Attributes that are those of the standard operator, if they are given."""
+    """The attributes ``words``, which the standard operator has too, if they are given."""
     return {word: value for word in words if (value := b.attributes[word]) != ()}
 
 
@@ -49,7 +49,7 @@ def _same(op_type: str, *words: str) -> Compute:
 
 
 def _in_order(b: Body, x: str, compute: Callable[[str], str]) -> str:
-    """What ``compute`` makes of ``x``, which is called X, with the channels where standard operators have them."""
+    """``compute`` applied to ``x``, the input X, with channels moved to where standard operators have them."""
     if not b.attributes["channels_last"]:
         return compute(x)
     rank = b.rank("X")
@@ -80,7 +80,7 @@ def _where(b: Body, x: str, y: str) -> str:
 
 
 def _concat(b: Body) -> str:
-    """Of inputs that come with a scale and a zero point each."""
+    """A concatenation of inputs that each have a scale and a zero point."""
     names = [name for name in b.types if name.startswith("inputs")]
     if not names or len(names) % 3:
         b.wrong("inputs are numbers, a scale and a zero point each")
@@ -96,7 +96,7 @@ def _conv(b: Body) -> str:
 
 
 def _gemm(b: Body) -> str:
-    """A product of integers; numbers of the bias have the scale of those of the product."""
+    """A product of integers; the bias has the scale of the product."""
     a, c = (b("Transpose", x, perm=[1, 0]) if b.attributes[f"trans{x}"] else x for x in "AB")
     product = b("MatMulInteger", a, c, "A_zero_point", "B_zero_point")
     if b.has("C"):
@@ -107,7 +107,7 @@ def _gemm(b: Body) -> str:
 
 
 def _alone(op_type: str) -> Callable[[Body], str]:
-    """The standard operator, which later came to take all types that this one does."""
+    """The standard operator itself, whose later versions take all types that this one does."""
     return lambda b: _same(op_type, "axis")(b, *b.types)
 
 

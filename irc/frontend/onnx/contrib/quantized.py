@@ -1,4 +1,4 @@
-"""Products with quantized numbers, and what reads few of them."""
+"""Products with quantized weights, and lookups of a few of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irc.ir.types import DType
 
 
 def _of_few_bits(b: Body) -> str:
-    """A product with weights of few bits, in blocks that have a scale each: constants are unpacked but once."""
+    """A product with weights of few bits, in blocks that have a scale each: constant weights are unpacked only once."""
     bits, block, n, k = (b.attributes[name] for name in ("bits", "block_size", "N", "K"))
     _check_bits(b)
     if n < 1 or k < 1:
@@ -41,7 +41,7 @@ def _of_few_bits(b: Body) -> str:
 
 
 def _rows_of_few_bits(b: Body) -> str:
-    """Some rows of a table of few bits, in blocks that have a scale each: they alone are unpacked."""
+    """Some rows of a table of few bits, in blocks that have a scale each: only these rows are unpacked."""
     bits, block = b.attributes["bits"], b.attributes["block_size"]
     _check_bits(b)
     width = b.size("data", 1)
@@ -78,7 +78,7 @@ def _bytes(count: int, bits: int) -> int:
 
 
 def _first(b: Body, x: str, bits: int, count: int) -> str:
-    """The first numbers of each row of bytes."""
+    """The first ``count`` numbers of each row of bytes."""
     numbers = b("Reshape", _unpacked(b, x, bits), [-1, _bytes(count, bits) * 8 // bits])
     return b("Slice", numbers, [0], [count], [1])
 
@@ -109,7 +109,7 @@ def _attention(b: Body) -> tuple[str, ...]:
 
 
 def _of_integers(b: Body, left: str, right: str, *names: str) -> str:
-    """A product, less the zero points that begin with ``names``."""
+    """A product of integers, from which the zero points named after ``names`` are subtracted first."""
     operands = [left, right, *(b.optional(f"{name}_zero_point") for name in names)]
     while not operands[-1]:
         operands.pop()
@@ -122,7 +122,7 @@ def _scaled(b: Body, product: str, scale: str) -> str:
 
 
 def _lstm(b: Body) -> tuple[str, ...]:
-    """An LSTM whose weights, with rows and columns exchanged, have a scale for each direction or for each column."""
+    """An LSTM with quantized weights, rows and columns exchanged, with a scale for each direction or each column."""
     weights = [b("Transpose", _by_direction(b, name), perm=[0, 2, 1]) for name in "WR"]
     rest = [b.optional(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
     words = {word: value for word, value in b.attributes.items() if value != ()}
@@ -130,7 +130,7 @@ def _lstm(b: Body) -> tuple[str, ...]:
 
 
 def _by_direction(b: Body, name: str) -> str:
-    """The numbers that those of a weight of three dimensions stand for, the first of which is the direction."""
+    """A weight of three dimensions, the first of which is the direction, dequantized."""
     scale, zero = f"{name}_scale", f"{name}_zero_point"
     real = b("Sub", b.cast(name, scale), b.cast(b("Reshape", zero, [0, 1, -1]), scale))
     return b("Mul", real, b("Reshape", scale, [0, 1, -1]))

@@ -1,4 +1,4 @@
-"""RotaryEmbedding of ``com.microsoft``: positions that may be a first one, and heads that the cosines tell."""
+"""RotaryEmbedding of ``com.microsoft``: it may be given only a first position, and the cosines may imply the heads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from irc.frontend.onnx.contrib.table import Row, row
 
 
 def rotated(b: Body, x: str, positions: str, cos: str, sin: str, interleaved: int) -> str:
-    """``x``, of shape (batch, heads, sequence, size), of which as much is rotated as there are cosines for."""
+    """``x``, (batch, heads, sequence, size), rotated as far along the last axis as there are cosines."""
     half = b.size(cos, 1)
     words = {"interleaved": interleaved}
     if half is not None:
@@ -32,7 +32,7 @@ def _rotary(b: Body) -> str:
         return [_rotate(b, "input")]
 
     def joined() -> list[str]:
-        """Of the shape (batch, sequence, heads * size): as many heads as are said, or as there are cosines for."""
+        """The result for an input (batch, sequence, heads * size); the cosines give the heads if the node does not."""
         size = [-1] if heads else b("Mul", b("Shape", "cos_cache", start=1), [2])
         apart = b("Reshape", "input", b("Concat", [0, 0], [heads or -1], size, axis=0))
         turned = _rotate(b, b("Transpose", apart, perm=[0, 2, 1, 3]))
@@ -51,7 +51,7 @@ def _rotate(b: Body, x: str) -> str:
 
 
 def _positions(b: Body, x: str) -> str:
-    """Those of ``x``, (batch, heads, sequence, size), of shape (batch, sequence): the node may only say the first."""
+    """The positions of ``x``, (batch, heads, sequence, size), as (batch, sequence); a node may give the first only."""
     if b.rank("position_ids") == 2:
         return "position_ids"
     shape = b("Shape", "position_ids")

@@ -1,4 +1,4 @@
-"""What the table of operators of other domains is made of: a signature in words, and who writes the body."""
+"""Rows of the table of operators of other domains: a signature in words, and a function that writes the body."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Row:
         attributes: name -> (``AttributeProto`` type number, default).
         inputs: name -> whether it may be absent.
         outputs: likewise.
-        is_variadic: whether the last input is any number of them, which bodies know by its name and a number.
-        body: appends what it computes to a body, and returns its outputs, of which none may be missing that is wanted.
+        is_variadic: whether the last input may be repeated; bodies refer to each by its name and a number.
+        body: appends the operator's nodes to a body, and returns its outputs; no wanted one may be missing.
         since: the first opset of the standard operators that has all that bodies use.
     """
 
@@ -53,14 +53,14 @@ class Row:
     since: int
 
     def input_names(self, count: int) -> list[str]:
-        """What the inputs of a node with so many are called."""
+        """The names of the inputs of a node with ``count`` of them."""
         *names, last = self.inputs
         repeated = [f"{last}{i}" for i in range(count - len(names))] if self.is_variadic else [last]
         return [*names, *repeated]
 
     @property
     def kind(self) -> str:
-        """The kind of its nodes, of which there are none once they are imported."""
+        """The kind of its nodes; once imported, a model has none of them."""
         return f"{self.domain or 'onnx'}::{self.name}"
 
     def __str__(self) -> str:
