@@ -1,7 +1,7 @@
 """irc: a compiler toolkit for a graph IR, with alias analysis at its heart.
 
-Importing it imports next to nothing, ``typing`` included: names are looked up when they are first asked for. So the
-command can be interrupted from its first line on without a traceback, and says what its version is at once.
+Importing it imports next to nothing, not even ``typing``: names are looked up when they are first needed. So the
+command can be interrupted from its first line on without a traceback, and prints its version at once.
 """
 
 from irc.lazy import looked_up, put_off

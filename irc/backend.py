@@ -1,8 +1,7 @@
 """The ONNX backend API over irc: ``prepare``, ``run_model``, ``run_node``, ``supports_device``.
 
-It is what ``onnx.backend.test.runner`` and other tools that take any backend
-call; see ``onnx/backend/base.py``. Everything else has more to say through
-`irc.compile`.
+It is for ``onnx.backend.test.runner`` and other tools that work with any backend;
+see ``onnx/backend/base.py``. For other purposes, `irc.compile` offers more.
 
 ::
 
@@ -122,12 +121,12 @@ class IrcBackend(Backend):
             inputs: its inputs in order, absent ones left out (one at several places may be given once); or a dict by
                 the names of the node's inputs.
             device: as for `prepare`.
-            outputs_info: element type and shape of each output; not needed, results say that themselves.
-            kwargs: ``opset_version`` of the node's domain, by default the newest that this onnx has (1 of a domain that
-                it does not know); others as `irc.compile` takes them.
+            outputs_info: element type and shape of each output; not needed, as results have both.
+            kwargs: ``opset_version`` of the node's domain, by default the newest of the installed onnx (1 for a domain
+                that it does not know); others as `irc.compile` takes them.
 
         Raises:
-            Error: IRC326 for a version that is none, IRC410 for another number of inputs, or two values for one of
+            Error: IRC326 for an invalid version, IRC410 for another number of inputs, or two values for one of
                 them, IRC412 for arrays of a type that no tensor has; others as of `run_model`.
         """
         version = _version(kwargs.pop("opset_version", None))
@@ -141,7 +140,7 @@ class IrcBackend(Backend):
 
 
 def _version(value: Any) -> int | None:
-    """``value`` as the version of an operator set; Error IRC326 if it is none."""
+    """``value`` as the version of an operator set; Error IRC326 if it cannot be one."""
     if value is None:
         return None
     try:
@@ -199,9 +198,9 @@ def _type_of(value: Any, where: str) -> Type:
 
 
 def _common(a: Type, b: Type) -> Type:
-    """The type of two elements of a sequence: of tensors of different shapes, without one.
+    """The common type of two elements of a sequence; for tensors of different shapes, one without a shape.
 
-    ``a`` if they have nothing in common: running the model will say so.
+    ``a`` if they have nothing in common: running the model will report that.
     """
     if a == b:
         return a

@@ -1,4 +1,4 @@
-"""What irc knows of an operator, gathered from the tables that passes, the alias analysis and the runtime ask."""
+"""What irc knows of an operator, gathered from the tables of the passes, the alias analysis and the runtime."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Operator:
 
     @property
     def _row(self) -> Row | None:
-        """What says how to expand it, unless somebody has registered another operator of its name."""
+        """The row that expands it, unless another operator has been registered under its name."""
         return None if schemas(self.kind) else _ROWS.get(self.kind)
 
     @property
     def _standard(self) -> str:
-        """The operator of ONNX that an in-place twin is one of; itself, if it is another operator."""
+        """The ONNX operator whose in-place twin it is; its own kind if it is no twin."""
         return self.kind.removesuffix("_") if functional_by_default(self.kind) else self.kind
 
     @cached_property
     def versions(self) -> tuple[int, ...]:
-        """The opsets of ONNX in which it came to be or changed."""
+        """The opsets of ONNX that introduced or changed it."""
         return onnx_operators.versions(self._standard)
 
     @cached_property
     def schemas(self) -> tuple[str, ...]:
-        """Its signatures; of ONNX's operators, the newest."""
+        """Its signatures; for an ONNX operator, the newest one."""
         row = self._row
         if row is not None:
             return (str(row),)
@@ -82,12 +82,12 @@ class Operator:
 
     @cached_property
     def memory(self) -> OnMemory | None:
-        """What it does to memory; None if there are no nodes of it, because it is expanded."""
+        """What it does to memory; None if no node of it exists, because it is expanded."""
         return None if self._row is not None else on_memory(self.kind)
 
     @cached_property
     def alias_rule(self) -> str | None:
-        """Where the alias rule is that says so, if schemas or the standard do not."""
+        """Where its alias rule is defined; None if schemas or the standard suffice."""
         return place(self.memory.rule) if self.memory is not None and self.memory.rule is not None else None
 
     @cached_property
@@ -103,17 +103,17 @@ class Operator:
 
     @property
     def is_put_in_place(self) -> bool:
-        """Whether the pass ``in-place`` may put that in its place."""
+        """Whether the pass ``in-place`` may replace it by that operator."""
         return twin(self.kind) is not None
 
     @cached_property
     def other_names(self) -> tuple[str, ...]:
-        """What models may call it."""
+        """Other names that models may use for it."""
         return tuple(sorted(other for other, name in NAMES.items() if name == self.kind))
 
     @cached_property
     def fuses(self) -> str:
-        """How; "" if it does not."""
+        """How it fuses; "" if it does not."""
         if self.kind in ANCHORS:
             return "pointwise operators join it"
         if self.kind in TORCH_POINTWISE:
@@ -128,13 +128,13 @@ class Operator:
 
     @cached_property
     def shape_rule(self) -> str | None:
-        """Where that is which gives the types of its results."""
+        """Where the rule for the types of its results is defined."""
         rule = inferred_by(self.kind)
         return None if rule is None else place(rule)
 
     @cached_property
     def kernels(self) -> dict[int, str]:
-        """Where its kernels are, by the versions that they start at; of in-place twins, those they are made of."""
+        """Where its kernels are defined, by their first versions; for in-place twins, the kernels they are made of."""
         if self.kind in SPECIAL:
             return {1: place(SPECIAL[self.kind])}
         found = binders(self._standard)
@@ -142,14 +142,14 @@ class Operator:
 
     @cached_property
     def expanded_by(self) -> str | None:
-        """Where that is which replaces it by other operators when a model is imported."""
+        """Where the function is defined that replaces it by other operators when a model is imported."""
         if self._row is not None:
             return place(self._row.body)
         return place(IMPORTED[self.kind]) if not self.kernels and self.kind in IMPORTED else None
 
     @cached_property
     def runs(self) -> str:
-        """By what it runs: "kernel", "reference" (onnx.reference's), "expanded" (other operators'); "" if it cannot."""
+        """What runs it: "kernel", "reference" (onnx.reference's), "expanded" (other operators'); "" if nothing does."""
         if self.kernels or self.kind == CONSTANT:
             return "kernel"
         if self.expanded_by is not None:
@@ -158,7 +158,7 @@ class Operator:
 
     @cached_property
     def verified(self) -> tuple[str, ...]:
-        """Where the functions are that verify nodes of it."""
+        """Where the functions are defined that verify nodes of it."""
         form = form_rule(self.kind)
         signed = check_onnx if functional_by_default(self.kind) else check_schema if schemas(self.kind) else None
         return tuple(place(rule) for rule in (form, signed) if rule is not None)
@@ -169,7 +169,7 @@ class Operator:
         return self.expanded_by is not None or has_form(self.functional or self.kind)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """All of this as plain data, for JSON."""
         facts = {name: getattr(self, name) for name, member in vars(Operator).items() if _is_fact(member)}
         said = [each._asdict() for each in self.memory.said] if self.memory is not None else None
         return {"kind": self.kind, **facts, "memory": said}
@@ -187,7 +187,7 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
     """All operators that irc knows, those of installed packages too, by namespace and name.
 
     Args:
-        tell: called for each namespace that a package offers and that cannot be loaded: it is left out then.
+        tell: called with the error for each namespace of a package that cannot be loaded, which is then left out.
     """
     broken = load_all()
     for error in broken.values():
@@ -206,10 +206,10 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
 
 
 def find(names: Sequence[str], tell: Callable[[Error], None] = _refuse) -> list[Operator]:
-    """The operators of these names; IRC217 if there is none of one.
+    """The operators of these names; IRC217 if a name matches no operator.
 
-    With its namespace, a name is one operator's, else those of all namespaces. Other names of torch's operators are
-    understood, and names with that of an overload. ``tell`` is as for `kinds`.
+    A name with a namespace matches one operator, a name without one those of all namespaces. Other names of torch's
+    operators, and names with an overload, match too. ``tell`` is as for `kinds`.
     """
     known = kinds(tell)
     return [Operator(kind) for kind in dict.fromkeys(kind for name in names for kind in _called(name, known))]
@@ -230,7 +230,7 @@ def _called(name: str, known: Sequence[str]) -> list[str]:
 
 
 def place(function: Callable[..., Any]) -> str:
-    """Where a function is defined: ``irc/runtime/kernels/pool.py:42``; its name if that cannot be told."""
+    """Where a function is defined: ``irc/runtime/kernels/pool.py:42``; its name if the file is not known."""
     found = inspect.unwrap(function)
     code = getattr(found, "__code__", None)
     if not isinstance(code, CodeType):
@@ -247,7 +247,7 @@ def _place_of_kernel(kind: str, since: int, binder: Callable[..., Any]) -> str:
 
 
 def _file(module: str, path: str) -> str:
-    """The path of the file of ``module``, from the folder on that its package lies in; all of it, if in no package."""
+    """The path of the file of ``module``, from the folder that contains its package; without a package, all of it."""
     if os.sep in module:  # a file that the command line names
         return path
     parts = Path(path).parts

@@ -100,14 +100,14 @@ def compile(
 
 
 def _infer_rows(module: Module) -> None:
-    """Infer types where the model does not say what an empty stack is, which a loop without trips gives."""
+    """Infer types if the model does not declare the type of an empty stack, the result of a loop without trips."""
     rows = (row for node in with_subgraphs(*module.graphs.values()) for row in known_rows(node))
     if any(row.dtype is None or row.shape is None for row in rows):
         PassManager([ShapeInference()]).run(module)
 
 
 def _declared_wrongly(module: Module) -> list[str]:
-    """Notes of outputs whose declared sizes are wrong; Error IRC135 if element types turn out to be."""
+    """Notes of outputs whose declared sizes are wrong; Error IRC135 if declared element types are."""
     if not module.metadata:
         return []
     from irc.frontend.onnx.contradictions import check_outputs

@@ -1,4 +1,4 @@
-"""What named dimensions that are made of others come to: exporters name one ``past + new``, or ``2*n``."""
+"""The sizes of named dimensions whose names are formulas: exporters name one ``past + new``, or ``2*n``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 def computed_size(name: str, sizes: Mapping[str, int]) -> int | None:
-    """What ``name`` comes to: a sum or difference of products and whole quotients of numbers and names in ``sizes``.
+    """The value of ``name``: a sum or difference of products and whole quotients of numbers and names in ``sizes``.
 
-    None if it is anything else, such as a name of its own, or comes to what no dimension is.
+    None if it is anything else, such as a name of its own, or its value cannot be a size.
     """
     operands, operators = _OPERATOR.split(name.strip())[::2], _OPERATOR.findall(name)
     values = [int(x) if _NUMBER.fullmatch(x) else sizes.get(x) for x in operands]

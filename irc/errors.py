@@ -41,13 +41,13 @@ class Error(Exception):
 
 
 _RAISED = frozenset({"builtins", "irc", "numpy", "onnx"})
-"""Where the classes come from of what irc raises, or what it calls."""
+"""Packages that define the exceptions of irc and of what it calls."""
 
 
 def comes_from_outside(error: BaseException) -> bool:
-    """Whether ``error`` tells nothing about what is being computed, but is meant to end it: a signal handler's, say.
+    """Whether ``error`` has nothing to do with the computation but is meant to end it: from a signal handler, say.
 
-    Its class says so: of the built-in ones, only `TimeoutError` is none of irc's own, which waits for nothing.
+    Decided by class: built-in exceptions are irc's own, except `TimeoutError`, which irc never raises.
     """
     return isinstance(error, TimeoutError) or package_of(type(error).__module__) not in _RAISED
 
@@ -58,14 +58,14 @@ def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
     Args:
         code: of the Error.
         what: such as ``"read the file"``.
-        error: what was raised: an OSError, or the ValueError for a name that no file can have.
+        error: what was raised: an OSError, or the ValueError for an impossible file name.
         where: the path.
     """
     return Error(code, f"cannot {what}: {getattr(error, 'strerror', None) or error}", where)
 
 
 def nonsense(error: Exception) -> str:
-    """What is wrong with the operands and attributes for which a rule or a kernel raised ``error``, in irc's words."""
+    """What is wrong with operands and attributes for which a rule or a kernel raised ``error``, in irc's words."""
     match error:
         case KeyError(args=(str(name),)):
             return f"attribute {name!r} is missing"
@@ -80,7 +80,7 @@ def nonsense(error: Exception) -> str:
 
 
 def described(error: BaseException) -> str:
-    """The kind of an error and what it says: for what the code of others raises."""
+    """The class and message of an error raised by foreign code."""
     if isinstance(error, Error | SyntaxError):  # the lines of the latter are those that show where
         return str(error) if isinstance(error, Error) else f"SyntaxError: {error}"
     from traceback import format_exception_only
@@ -94,7 +94,7 @@ def package_of(module: object) -> str:
 
 
 def last_line(error: BaseException, counts: Callable[[FrameType], bool]) -> str:
-    """``file:line`` of the innermost of the frames that ``error`` has come through and that count; "" if none does."""
+    """``file:line`` of the innermost counted frame that ``error`` has passed through; "" if there is none."""
     from traceback import walk_tb
 
     lines = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__) if counts(frame)]
@@ -104,7 +104,7 @@ def last_line(error: BaseException, counts: Callable[[FrameType], bool]) -> str:
 def misfit(what: str, function: object, *arguments: str) -> str:
     """Why ``function``, which is ``what``, cannot be called with such arguments by position; "" if it can.
 
-    It is also "" where nothing tells: functions written in C may not say what they take.
+    It is also "" if that is unknown: functions written in C may not declare what they take.
     """
     from inspect import signature  # needed only for what others have written
 
@@ -130,9 +130,9 @@ MOST_COMPARED = 10_000
 
 
 def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] = repr, least: float = 0.6) -> str:
-    """``"did you mean 'x'?"`` for the name among ``known`` that is most like ``name``, as ``show`` has it, or "".
+    """``"did you mean 'x'?"`` for the name in ``known`` most similar to ``name``, as ``show`` formats it, or "".
 
-    ``least`` is how much it must be like it, from 0 to 1.
+    ``least`` is the similarity required, from 0 to 1.
     """
     import difflib  # needed only once something went wrong
     from itertools import islice
@@ -146,6 +146,6 @@ MOST_LISTED = 20
 
 
 def suggestion(name: object, known: Collection[str]) -> str:
-    """The one of ``known`` that is most like ``name``, or which there are, as the end of a message."""
+    """The end of a message: the one of ``known`` most similar to ``name``, or a list of ``known``."""
     listed = ", ".join(map(repr, list(known)[:MOST_LISTED])) + (", ..." if len(known) > MOST_LISTED else "")
     return did_you_mean(name, known) or (f"it has {listed}" if known else "it has none")

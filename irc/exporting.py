@@ -16,7 +16,7 @@ def export(
     """Write a model as ONNX, whole or not at all, for any other runtime: what ``irc compile -o OUT.onnx`` does.
 
     Args:
-        model: what `irc.compile` or `irc.load` gives, an ``irc.ir.Module`` or an ``irc.ir.Graph``. It is not changed.
+        model: what `irc.compile` or `irc.load` returns, an ``irc.ir.Module`` or an ``irc.ir.Graph``. It is not changed.
         path: where to.
         external_threshold: weights of that many bytes or more go into ``<path>.data``; None: all from 1 KB on, but only
             if the model would be too large for one file.
@@ -25,7 +25,7 @@ def export(
         How many bytes the files have together.
 
     Raises:
-        Error: IRC101 this is nothing that can be exported; IRC2xx the graph breaks a rule of the IR; IRC350, IRC351
+        Error: IRC101 ``model`` cannot be exported; IRC2xx the graph breaks a rule of the IR; IRC350, IRC351
             ONNX cannot express it; IRC352 it is too large for a message; IRC501 a file cannot be written; IRC503 the
             name ends in ``.irc``, or is that of a file which the model is read from.
     """

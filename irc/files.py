@@ -17,9 +17,9 @@ _NO_WAITING: int = getattr(os, "O_NONBLOCK", 0)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
-    """A new file that takes the place of ``path`` if the block ends well, and vanishes if it does not.
+    """A new file that replaces ``path`` if the block ends well, and is removed if it does not.
 
-    Links are followed, and a file that is replaced hands on its permissions. Devices and pipes are written directly,
+    Links are followed, and the new file gets the permissions of the old one. Devices and pipes are written directly,
     as there is nothing to replace.
 
     Raises:
@@ -59,7 +59,7 @@ def spare_sources(
 
 
 def real_path(path: str) -> str:
-    """Where what is written to ``path`` goes, links followed. Raises IRC501 if no file can have that name."""
+    """The path that writing to ``path`` would change, links followed. Raises IRC501 if no file can have that name."""
     if "\0" in path:
         raise Error("IRC501", "the name of a file cannot contain a null character", path)
     try:

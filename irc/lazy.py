@@ -1,4 +1,4 @@
-"""What is imported when it is first needed."""
+"""Imports that are postponed until they are needed."""
 
 import sys
 
@@ -11,12 +11,12 @@ _MODULES: list[str] = []
 
 
 def put_off(module: str) -> None:
-    """Leave it to `complete` to import ``module``."""
+    """Postpone the import of ``module`` until `complete` is called."""
     _MODULES.append(module)
 
 
 def complete() -> None:
-    """Import what has been put off: layers may need what those above them register, and know nothing of."""
+    """Import what was postponed: a layer may need what higher layers register, without importing them itself."""
     from importlib import import_module
 
     for module in _MODULES:  # again, if another thread has only begun: it is waited for
@@ -24,11 +24,11 @@ def complete() -> None:
 
 
 def looked_up(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
-    """The ``__getattr__`` and ``__dir__`` of a package whose names are found when they are first asked for.
+    """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up when they are first needed.
 
     Args:
         package: its name.
-        names: each with the module in which it is found; "" for the package's own modules.
+        names: each with the module that defines it; "" for the package's own modules.
     """
 
     def find(name: str) -> "Any":

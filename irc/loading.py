@@ -1,4 +1,4 @@
-"""From whatever `irc.compile` is given to a module of irc."""
+"""Making a module of whatever `irc.compile` is given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irc.runtime.model import CompiledModel
 
 
 def load_module(model: Any) -> tuple[Module, str]:
-    """A module of one's own for anything `compile` takes, and a name for it."""
+    """A module of its own for anything that `compile` takes, and a name for it."""
     if isinstance(model, Module | Graph):
         from irc.frontend.torchscript.outs import copy_into_outs
 
@@ -39,7 +39,7 @@ def load_module(model: Any) -> tuple[Module, str]:
 
 
 def _check_not_irc(path: str) -> None:
-    """IRC101 for files of irc's own, which reading as ONNX would only call damaged."""
+    """IRC101 for irc's own files: reading them as ONNX would report them as damaged."""
     if not os.path.isfile(path):
         return  # reading it says why
     if os.path.splitext(path)[1].lower() in (".ir", ".txt"):

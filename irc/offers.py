@@ -1,4 +1,4 @@
-"""What other packages that are installed offer: entry points, in groups."""
+"""What other installed packages offer: entry points, in groups."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PASSES = "irc.passes"
 
 
 def offers(group: str) -> list[EntryPoint]:
-    """All entry points of ``group``, in an order that is the same wherever they are installed."""
+    """All entry points of ``group``, in an order that does not depend on the installation."""
     from importlib.metadata import entry_points  # slow to import, and few models and pipelines need it
 
     return sorted(entry_points(group=group), key=lambda offer: (offer.name, offer.value))
 
 
 def load(offer: EntryPoint, what: str) -> Any:
-    """The object that is offered; IRC304, which calls it ``what``, if it cannot be loaded."""
+    """The object that an entry point offers, ``what`` in messages; IRC304 if it cannot be loaded."""
     try:
         return offer.load()
     except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything

@@ -1,4 +1,4 @@
-"""What a pipeline reports, passes and compiled models alike."""
+"""Records of what a pipeline did, for passes and compiled models alike."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def can_be_made_up(type: Type) -> bool:
 def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
     """The named dimensions of ``arguments`` with the sizes that `seeded_inputs` gives them.
 
-    Those of ``sizes``; else what the others come to if the name is made of theirs (``past + new``); else 1.
-    ``sizes`` may have names that occur in others only, as they have been replaced by numbers.
+    These are the sizes in ``sizes``; else the value of a name that is a formula of others (``past + new``); else 1.
+    ``sizes`` may have names that occur only in formulas, because they themselves have been replaced by numbers.
     """
     given = sizes or {}
     names = dict.fromkeys(name for argument in arguments for name in _names(argument.type))
@@ -82,13 +82,13 @@ def assumed_sizes(arguments: Iterable[Argument], sizes: Mapping[str, int] | None
 
 
 def given_sizes(arguments: Iterable[Argument], given: Mapping[str, Any]) -> dict[str, int]:
-    """The named dimensions of those of ``arguments`` that ``given`` has arrays for, with the sizes that these have."""
+    """The named dimensions of those of ``arguments`` that ``given`` has arrays for, with the sizes of these arrays."""
     found = (size for a in arguments if a.name in given for size in _sizes_of(given[a.name], a.type))
     return dict(found)
 
 
 def _sizes_of(value: Any, type: Type) -> Iterator[tuple[str, int]]:
-    """The named dimensions of what ``value``, which may not be of ``type``, holds, with their sizes."""
+    """The named dimensions of the tensors in ``value``, which may not be of ``type``, with their sizes."""
     if isinstance(type, OptionalType):
         yield from _sizes_of(value, type.elem)
     elif isinstance(type, ListType | TupleType) and is_sequence(value):
@@ -105,14 +105,14 @@ def assumption(sizes: Mapping[str, int]) -> str:
 
 
 def _names(type: Type) -> Iterator[str]:
-    """The names of dimensions of what `_draw` makes tensors for."""
+    """The names of dimensions of the tensors that `_draw` makes."""
     for part in type.inner if isinstance(type, _HOLDERS) else ():
         yield from _names(part)
     yield from (d for d in type.shape or () if isinstance(d, str))
 
 
 def _draw(rng: np.random.Generator, type: Type, sizes: Mapping[str, int], where: str, elements: int = 2) -> Any:
-    """A value of ``type``; lists have so many elements."""
+    """A value of ``type``; lists have ``elements`` elements."""
     if isinstance(type, OptionalType):
         return _draw(rng, type.elem, sizes, where, elements)
     if isinstance(type, _HOLDERS):

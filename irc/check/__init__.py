@@ -1,4 +1,4 @@
-"""Is a compiled model right? ONNX Runtime, onnx.reference or irc without passes say what is."""
+"""Whether a compiled model is right, compared with ONNX Runtime, onnx.reference or irc without passes."""
 
 from irc.check.models import CheckResult, check_model
 from irc.check.tolerance import Tolerance, difference

@@ -1,4 +1,4 @@
-"""Is a compiled model right? Runs it on seeded inputs and compares with an oracle."""
+"""Whether a compiled model is right: it is run on seeded inputs and compared with an oracle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CheckResult:
     """How far a model is from its oracle.
 
     Attributes:
-        oracle: who said what is right.
+        oracle: the name of the oracle.
         error: largest difference to it, relative to the largest element of the output concerned; None if no output
             had elements, so that nothing but types and shapes was compared.
         inputs: how many input sets were compared.
@@ -79,8 +79,8 @@ def check_model(
 ) -> CheckResult:
     """Compare ``model`` with an oracle.
 
-    The oracle is ONNX Runtime if it is installed and can run the model, else ``onnx.reference`` if the model is one
-    that it computes right, else irc's own plan of the model without any pass.
+    The oracle is ONNX Runtime if it is installed and can run the model; else ``onnx.reference`` if it is known to
+    compute the model right; else irc's own plan of the model without any pass.
 
     Args:
         model: the compiled model.
@@ -91,7 +91,7 @@ def check_model(
 
     Raises:
         Error: IRC330 if an output differs; names the first value that does. IRC332 if the model is random. IRC102 if
-            an input cannot be made up, IRC4xx if the model does not run on what was.
+            an input cannot be made up, IRC4xx if the model does not run on these inputs.
     """
     _refuse_random(model.module)
     tolerance = Tolerance.of(source)
@@ -130,7 +130,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _run(model: CompiledModel, feed: Feeds, assumed: str) -> dict[str, Any]:
-    """The outputs; an error says what was assumed: the model may be right, and not take inputs of such sizes."""
+    """The outputs. An error mentions the sizes assumed, as a correct model may refuse inputs of such sizes."""
     try:
         return model.run(feed)
     except Error as error:
@@ -145,9 +145,9 @@ def _compared(found: Feeds, expected: Feeds, tolerances: Mapping[str, Tolerance]
 
 
 def _rounded(graph: Graph, oracle: Oracle, feeds: Feeds, ours: Feeds) -> dict[str, Array]:
-    """The quantised numbers that the model makes: one place off, if a real number is in the middle of two.
+    """The quantised numbers of the model that differ by one place because a real number is midway between two.
 
-    Empty unless the model gives ``ours`` again, to the last bit, when it gives these too.
+    Empty unless the model returns ``ours`` again, to the last bit, when it computes these numbers as well.
     """
     known = set(oracle.values)
     names = [value.name for value in comparable(graph) if value.name in known and _is_quantised(value)]
@@ -168,9 +168,10 @@ def _is_quantised(value: Value) -> bool:
 
 
 def _error_after(rounded: Feeds, oracle: Oracle, feeds: Feeds, ours: Feeds, tolerance: Tolerance) -> float | None:
-    """How far off ``ours`` is if the oracle goes on from the quantised numbers that the model makes.
+    """How far off ``ours`` is if the oracle continues from the quantised numbers of the model.
 
-    None if that is too far, or one of these is more than a place off what the oracle makes of those before it.
+    None if that is too far, or one of these numbers is more than a place off what the oracle computes from earlier
+    ones.
     """
     try:
         expected = oracle.run(feeds, list(dict.fromkeys((*rounded, *ours))), rounded)
@@ -183,7 +184,7 @@ def _error_after(rounded: Feeds, oracle: Oracle, feeds: Feeds, ours: Feeds, tole
 
 
 def comparable(graph: Graph) -> list[Value]:
-    """The tensors computed and used in the top block, in order. (Runtimes may leave out what nothing uses.)"""
+    """The tensors computed and used in the top block, in order. (Runtimes may leave out unused ones.)"""
     return [
         value
         for node in graph.nodes
@@ -207,7 +208,7 @@ def _how(found: Any, expected: Any, tolerance: Tolerance) -> str:
 
 
 def _first_difference(graph: Graph, oracle: Oracle, feeds: Feeds, tolerance: Tolerance, rounded: Feeds) -> str:
-    """Which of the values that both sides have differs first, if the oracle goes on from what is ``rounded``."""
+    """The first value of both sides that differs, if the oracle continues from the values in ``rounded``."""
     for value, found, expected in _both(graph, oracle, feeds, rounded):
         allowed = _QUANTISED if value.name in rounded else tolerance
         if not difference(found, expected, allowed)[1]:
@@ -217,7 +218,7 @@ def _first_difference(graph: Graph, oracle: Oracle, feeds: Feeds, tolerance: Tol
 
 
 def _both(graph: Graph, oracle: Oracle, feeds: Feeds, rounded: Feeds) -> Iterator[tuple[Value, Any, Any]]:
-    """The values that both sides have, in order, as they compute them."""
+    """The values that both sides have, in the order in which they are computed."""
     known = set(oracle.values)
     shared = [value for value in comparable(graph) if value.name in known]
     for start in range(0, len(shared), AT_ONCE):

@@ -1,4 +1,4 @@
-"""Who says what a model computes: ONNX Runtime, onnx.reference where it is right, irc without any pass."""
+"""Oracles, which tell what a model computes: ONNX Runtime, onnx.reference where it is right, irc without any pass."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Feeds = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Oracle:
-    """Somebody who computes a model in another way.
+    """Another way to compute a model.
 
     Attributes:
         name: what to call it.
         values: names that `run` may be asked for: values of the top level, intermediate ones included.
-        run: the values of these names, where what reads some others, or these, is given values by name instead of what
-            the model makes of them. Raises `Unable`, or `Error` if it is irc itself.
+        run: the values of these names; the second argument has values by name that the readers of some values get
+            instead of what the model computes. Raises `Unable`, or `Error` if it is irc itself.
     """
 
     name: str
@@ -71,9 +71,9 @@ def ask(source: Any, feeds: Sequence[Feeds], names: Sequence[str]) -> Answer:
 
 
 def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds | None = None) -> dict[str, Any]:
-    """Run ``graph`` and give values of its top block by name, intermediate ones included.
+    """Run ``graph`` and return values of its top block by name, intermediate ones included.
 
-    What reads the values named in ``instead`` is given the arrays there.
+    Readers of the values named in ``instead`` are given the arrays there.
     """
     copy = graph.copy()
     given: dict[str, Any] = {}
@@ -118,7 +118,7 @@ def _oracle(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Orac
 
 
 def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelProto:
-    """A copy of ``proto`` that also gives the intermediate values ``names`` and takes those of ``instead``."""
+    """A copy of ``proto`` that also returns the intermediate values ``names`` and is given those of ``instead``."""
     import onnx
 
     copy = onnx.ModelProto()
@@ -135,5 +135,5 @@ def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelPr
 
 
 def _made(name: str) -> str:
-    """What the model itself makes of a value that something else is read instead of."""
+    """The name of the value that the model itself computes where readers are given another."""
     return f"{name}, as it is made"

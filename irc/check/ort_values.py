@@ -1,6 +1,6 @@
-"""Arrays in ONNX Runtime, those of types that NumPy has no names for too: bfloat16, floats and integers of few bits.
+"""Arrays in ONNX Runtime, also of types that NumPy has no names for: bfloat16, floats and integers of few bits.
 
-It goes by addresses: what it is given has to lie in order and packed, and what it gives is read where it lies.
+They are passed by address: an array given must be packed in C order, and a result is read where it lies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where ONNX Runtime and onnx.reference are known to compute something else than irc: there, neither is asked.
+"""Where ONNX Runtime and onnx.reference are known to differ from irc: there, they are not used as oracles.
 
-Each row says of an operator when that is so; docs/conformance.md says what differs, and why irc does as it does.
+Each row states when this is so for an operator; docs/conformance.md explains the differences, and irc's choice.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """A node, as far as it matters.
+    """The properties of a node that matter here.
 
     Attributes:
         attributes: by name.
-        inputs: names; "" or missing are those that are absent.
+        inputs: names; "" or missing for absent ones.
         opset: of ONNX's own operators in the model.
-        producer: who says to have made the model.
+        producer: the producer that the model names.
     """
 
     attributes: Mapping[str, Any]
@@ -132,7 +132,7 @@ def _of_no_votes(use: Use) -> str | None:
 
 
 def _of_trees(use: Use) -> str | None:
-    """LOGISTIC and SOFTMAX change places. (The attribute is a number: 0 is NONE.)"""
+    """LOGISTIC and SOFTMAX are exchanged. (The attribute is a number: 0 is NONE.)"""
     return " that transforms scores" if use.attributes.get("post_transform", 0) else None
 
 
@@ -168,7 +168,7 @@ Attention 24 does; the least or largest of no votes is the largest or least numb
 
 
 def fault_in(proto: ModelProto, faults: Mapping[str, Fault]) -> str:
-    """The first use of an operator in the model that one of ``faults`` is about; "" if there is none."""
+    """The first use of an operator in the model to which one of ``faults`` applies; "" if there is none."""
     from onnx.helper import get_attribute_value
 
     opset, producer = opset_of(proto), proto.producer_name

@@ -95,7 +95,7 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
-    """ONNX Runtime, on the processor, node by node: what it fuses of quantised models is not what the nodes say."""
+    """ONNX Runtime, on the processor, node by node: its fusions of quantised models change the results of nodes."""
     if fault := fault_in(proto, ROUGH_IN_ONNXRUNTIME):
         raise Unable(f"it rounds in the midst of {fault}")
     return _onnxruntime(proto, folder, optimised=False)
@@ -145,7 +145,7 @@ def _check_no_fault(proto: ModelProto, faults: Mapping[str, Fault]) -> None:
 
 
 def _foreign(action: Callable[[], Any]) -> Any:
-    """What ``action`` gives; whatever another library raises, and each has classes of its own, is `Unable`."""
+    """The result of ``action``; any exception of another library, whatever its class, becomes `Unable`."""
     try:
         return action()
     except Exception as error:

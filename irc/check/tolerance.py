@@ -32,10 +32,10 @@ class Tolerance(NamedTuple):
 
     @staticmethod
     def of(source: Any) -> Tolerance:
-        """What is to be expected of a model: if it computes in half precision, each operator may round otherwise.
+        """The tolerance for a model: if it computes in half precision, each operator may round differently.
 
         Args:
-            source: the model as `irc.compile` takes it. What passes made of it is what is checked.
+            source: the model as `irc.compile` takes it, not as passes have changed it, which is what is checked.
         """
         module, _ = load_module(source)
         with suppress(Error):  # a branch that is never taken may not fit together: it says nothing of others
@@ -88,7 +88,7 @@ def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, 
 
 
 def _last_places(dtype: DType, numbers: Array) -> Any:
-    """How far from each of ``numbers``, as float64, the next ones of type ``dtype`` are at the most."""
+    """For each of ``numbers``, as float64, at most how far away the next number of type ``dtype`` is."""
     if dtype.is_integer:  # NumPy's kinds do not tell, for int4 say
         return 1.0
     import ml_dtypes  # slow to import, needed only for its own types

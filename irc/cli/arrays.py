@@ -1,4 +1,4 @@
-"""Arrays in and out: .npy files to inputs, outputs to .npz files and to lines for people."""
+"""Arrays in and out: inputs from .npy files, outputs to .npz files and to lines for people."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[s
 
 
 def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """``given``, and values made up for the other inputs that must be given; says on stderr what it assumes.
+    """``given``, and made-up values for the other inputs that must be given; assumptions are printed on stderr.
 
     Raises:
         Error: as of `check_sizes` and `seeded_inputs`.
@@ -80,7 +80,7 @@ def _missing(model: CompiledModel, given: Mapping[str, Any]) -> list[Argument]:
 
 
 def _name_and_path(text: str, names: Collection[str]) -> tuple[str, str]:
-    """``NAME=FILE`` taken apart: both may contain ``=``, so the longest start that is one of ``names`` is the name."""
+    """Split ``NAME=FILE``. Both parts may contain ``=``, so the longest prefix that is one of ``names`` is the name."""
     splits = [(text[:i], text[i + 1 :]) for i, char in enumerate(text) if char == "="]
     return next((split for split in reversed(splits) if split[0] in names), splits[0])
 
@@ -114,9 +114,9 @@ def _read(path: str) -> Array:
 
 
 def _as_stated(arrays: Sequence[Array], argument: Argument) -> Any:
-    """What ``arrays`` are as a value of the input: files hold arrays only.
+    """``arrays``, which are all that files hold, as a value of the input's type.
 
-    An array without dimensions is a number or string, one with one dimension a list of them, where the input is one.
+    If the input is a number, a string or a list of them, it is given by an array without dimensions or with one.
     Element types that .npy files have no name for, such as bfloat16, are taken to be those of the input.
     """
     type = argument.type.elem if isinstance(argument.type, OptionalType) else argument.type
@@ -196,7 +196,7 @@ def _as_array(value: Any) -> Array:
 
 
 def _storable(array: Array, where: str) -> Array:
-    """``array`` with an element type that .npy files have: text as such, what NumPy does not know itself as bytes."""
+    """``array`` with an element type that .npy files have: text as text, types unknown to NumPy as bytes."""
     if array.dtype.kind == "O":
         texts: Array = array.astype(str)
         if texts.tolist() != array.tolist():
@@ -220,7 +220,7 @@ def _not_an_entry(name: str) -> str:
 
 
 def summary(value: Any, levels: int = LEVELS) -> str:
-    """A value in one line: type, shape and range of a tensor, length of a list, and so many levels of what is in it."""
+    """A value in one line: type, shape and range of a tensor; length of a list and, ``levels`` deep, what is in it."""
     if is_array(value):
         return _array_summary(value)
     if is_sequence(value):

@@ -75,7 +75,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def race(runners: Mapping[str, Runner], runs: int) -> dict[str, float]:
-    """Median seconds of each runner; they take turns, so that disturbances hit all alike."""
+    """Median seconds of each runner; the runners alternate, so that disturbances affect all alike."""
     samples: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(runs):
         for name, runner in runners.items():
@@ -87,7 +87,7 @@ def race(runners: Mapping[str, Runner], runs: int) -> dict[str, float]:
 
 
 def warm_up(runner: Runner) -> None:
-    """Let the threads of others go to sleep, and wake those of ``runner``."""
+    """Wait until the threads of other runners sleep, then run ``runner`` until its own are awake."""
     time.sleep(SETTLE)
     end = time.perf_counter() + SETTLE
     runner()
@@ -96,7 +96,7 @@ def warm_up(runner: Runner) -> None:
 
 
 def _peers(given: argparse.Namespace) -> list[str]:
-    """The other runtimes to time. Those asked for must be there; the default one may be missing."""
+    """The other runtimes to time. Those requested must be installed; the default one may be missing."""
     if given.against is None:
         return ["onnxruntime"] if given.model.kind is Kind.ONNX and find_spec("onnxruntime") else []
     names = [name for name in dict.fromkeys(given.against) if name != "none"]
@@ -109,7 +109,7 @@ def _peers(given: argparse.Namespace) -> list[str]:
 
 
 def _runner(name: str, path: str, feeds: dict[str, Any]) -> Runner:
-    """A run of ``feeds`` by another runtime; that it cannot is an Error IRC331."""
+    """A function that runs ``feeds`` with another runtime; Error IRC331 if the runtime cannot run the model."""
     from irc.check import peers
 
     def told(action: Callable[[], Any]) -> Any:

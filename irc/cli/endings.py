@@ -1,4 +1,4 @@
-"""How a program ends, whatever happens to it, and to its streams."""
+"""How a program ends, whatever happens to it and to its streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irc.errors import Error, cannot
 
 
 def status_of(program: Callable[[], int]) -> int:
-    """The exit status of ``program``, as `irc.cli.process.finished` has it, which sees to KeyboardInterrupt."""
+    """The exit status of ``program``, for `irc.cli.process.finished`, which handles KeyboardInterrupt."""
     try:
         with _ended_by_signals():
             status = program()
@@ -37,14 +37,14 @@ def status_of(program: Callable[[], int]) -> int:
 
 
 def out_of_memory(error: MemoryError, where: str = "") -> Error:
-    """What a user is told of it."""
+    """The message for a user when memory runs out."""
     return Error("IRC403", f"memory is exhausted{f': {error}' if str(error) else ''}", where)
 
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of a command line, by default the program's. SystemExit as of `finished`.
 
-    What is wrong is said by the command that was given it, which ``usage_error`` of the options belongs to.
+    Errors are reported by the subcommand that they concern, through the ``usage_error`` of the options.
     """
     try:
         options, unknown = parser.parse_known_args(argv)
@@ -57,7 +57,7 @@ def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -
 
 
 class Parser(argparse.ArgumentParser):
-    """Of commands, too. What cannot be written to stdout is an error, which argparse keeps silent about."""
+    """The parser, also of subcommands. Failing to write to stdout is an error, which argparse would ignore."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not None and file is sys.stdout:
@@ -78,9 +78,9 @@ class _Ended(BaseException):
 
 @contextmanager
 def _ended_by_signals() -> Generator[None]:
-    """What would end the program at once, SIGTERM or SIGHUP, ends it by way of `_Ended`: no temporary file is left.
+    """Let SIGTERM and SIGHUP end the program by `_Ended` instead of at once, so that no temporary file is left.
 
-    Where a signal is ignored, as under nohup, or handled by the program that runs a command, it stays so.
+    Signals that are ignored, as under nohup, or handled by a program around the command, are not changed.
     """
     asked: list[BaseException] = []
 
@@ -112,7 +112,7 @@ def _fail(message: str, status: int = 1) -> int:
 
 
 def _discard_stdout() -> None:
-    """Send what is still buffered nowhere, or the interpreter complains when it flushes at exit."""
+    """Discard buffered output; otherwise the interpreter reports an error when it flushes at exit."""
     with suppress(OSError, ValueError):  # what an embedding program has put in its place may be no file
         stdout = sys.stdout.fileno()
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout)

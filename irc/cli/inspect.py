@@ -71,7 +71,7 @@ def print_alias(given: argparse.Namespace) -> int:
 
 
 def _svg(db: AliasDb) -> str:
-    """A picture, drawn by Graphviz's dot; IRC503 if that is not installed, or fails."""
+    """A picture, drawn by Graphviz's dot; IRC503 if dot is not installed, or fails."""
     try:
         done = subprocess.run(["dot", "-Tsvg"], input=db.to_dot().encode(), capture_output=True, check=False)
     except OSError as error:

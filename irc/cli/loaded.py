@@ -1,6 +1,6 @@
-"""Files of Python that the command line names: their code is run, so that what it registers can be used.
+"""Python files named on the command line: their code is run, so that what it registers can be used.
 
-Nothing else has files run: no model, and no file that is merely in the folder.
+Nothing else makes irc run a file: not a model, and not a file that is merely in the folder.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _PATHS: set[str] = set()
 def load(path: str) -> None:
     """Run the code of a file as a module, once in the life of the program.
 
-    The module is called by its whole path, so that nothing imports it by mistake for another, nor is its folder one
-    that modules are imported from.
+    The module's name is its whole path, so that no import takes it for another module. Its folder is not added to the
+    folders that modules are imported from.
 
     Raises:
-        Error: IRC502 if the file cannot be read, IRC304 if its code fails; what irc raises meanwhile. These name the
-            file and line.
+        Error: IRC502 if the file cannot be read, IRC304 if its code fails; errors that irc raises meanwhile. These name
+            the file and line.
     """
     try:
         name = os.path.realpath(path)
@@ -51,11 +51,12 @@ def load(path: str) -> None:
 
 @contextmanager
 def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
-    """Let what comes of the code of loaded files, and of plug-ins, be an Error with ``code`` that names file and line.
+    """Turn errors from the code of loaded files and plug-ins into an Error with ``code`` that names file and line.
 
     Args:
-        code: of what is no Error of irc's.
-        path: the file that is being loaded: then Errors of irc's come of it, too, and what has no line in it.
+        code: the code for errors that are not irc's own.
+        path: the file that is being loaded, if one is: then irc's own errors are blamed on it too, and errors without a
+            line.
     """
     try:
         yield
@@ -73,7 +74,7 @@ def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
 
 
 def _place(error: BaseException) -> str:
-    """The line that was last come to before ``error`` of a loaded file or a plug-in; "" if there is none."""
+    """The last line of a loaded file or plug-in that ran before ``error``; "" if there is none."""
     if isinstance(error, SyntaxError) and error.lineno is not None and error.filename in _PATHS:
         return f"{error.filename}:{error.lineno}"
     offering = packages()

@@ -38,7 +38,7 @@ class ModelFile:
 
     Attributes:
         path: as given.
-        kind: a compiled model if the file begins like one, else what its name says. Found out when it is first asked.
+        kind: a compiled model if the file begins like one, else as its name says. Determined when first needed.
     """
 
     def __init__(self, path: str) -> None:
@@ -56,7 +56,7 @@ class ModelFile:
         return Kind.TEXT if ending in TEXT_SUFFIXES else Kind.ONNX
 
     def module(self) -> Module:
-        """The module in it, verified. Of a compiled model nothing else is read: there may be no kernels for it."""
+        """The module in it, verified. Of a compiled model nothing else is read, as kernels may be missing."""
         if self.kind is Kind.TEXT:
             module = self._parse()
             module.verify()
@@ -95,7 +95,7 @@ class ModelFile:
         return module
 
     def _text(self) -> str:
-        """Its text. IRC502 if it cannot be read, IRC504 if it is none, IRC113 if it is too large."""
+        """Its text. IRC502 if it cannot be read, IRC504 if it is not text, IRC113 if it is too large."""
         try:
             if self.path == "-":
                 data = _bounded(sys.stdin.buffer)
@@ -115,12 +115,12 @@ class ModelFile:
 
 
 def suffix(path: str) -> str:
-    """How a file's name ends, in small letters: ``.onnx``."""
+    """The end of a file's name, in lower case: ``.onnx``."""
     return Path(path).suffix.lower()
 
 
 def _bounded(file: BinaryIO) -> bytearray | None:
-    """What is in a file, which may be a pipe or a device; None if that is more than `MAX_TEXT` bytes."""
+    """The contents of a file, which may be a pipe or a device; None if it has more than `MAX_TEXT` bytes."""
     data = bytearray()
     while chunk := file.read(_CHUNK):
         data += chunk
@@ -157,7 +157,7 @@ def check_output(path: str, suffixes: Sequence[str], source: ModelFile) -> None:
 
 
 def check_operators(module: Module, strict: bool, path: str) -> None:
-    """Tell which operators irc knows nothing of; with ``strict``, refuse them (IRC342)."""
+    """Print which operators are unknown to irc; with ``strict``, refuse them (IRC342)."""
     from irc.alias.unknown import unknown_operators
     from irc.ir.kinds import CALL
 

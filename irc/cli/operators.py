@@ -77,7 +77,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _page(operator: Operator) -> Iterator[str]:
-    """All about one: its name, then a label and a line or more for each thing that it has."""
+    """A page about one operator: its name, then a label and one or more lines for each of its properties."""
     yield operator.kind
     facts = [(label, lines) for label, lines in _facts(operator) if lines]
     width = max(len(label) for label, _ in facts)

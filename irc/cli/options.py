@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they are read. What is malformed is a usage error."""
+"""Options that several commands share, and how they are read. A malformed option is a usage error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTRUMENT_OPTIONS = ("timing", "print-after-all", "print-after-change", "verify
 
 
 class Commands(Protocol):
-    """Argparse's table of subcommands, as far as it is used here."""
+    """The part of argparse's table of subcommands that is used here."""
 
     def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
         """Add a command."""
@@ -37,9 +37,9 @@ class Options(Protocol):
 
 
 def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
-    """A subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help.
+    """Add a subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help.
 
-    Its options have ``usage_error``, which says what is wrong with them and ends the program.
+    Its options have ``usage_error``, which reports what is wrong with them and ends the program.
     """
     parser = commands.add_parser(
         name,
@@ -98,7 +98,7 @@ def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default
 
 
 class _ListPasses(argparse.Action):
-    """Writes the names, each with the first line of what is to be said about it and its options, to stdout."""
+    """Writes the name of each pass, the first line of its docstring and its options to stdout."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
         from irc.passes import registry
@@ -120,7 +120,7 @@ class _ListPasses(argparse.Action):
 
 
 def pipeline(given: argparse.Namespace) -> str:
-    """The passes that `add_pipeline` has read."""
+    """The passes from the options of `add_pipeline`."""
     passes = "default" if given.passes is None else given.passes
     if not given.fix:
         return passes
@@ -130,7 +130,7 @@ def pipeline(given: argparse.Namespace) -> str:
 
 
 def pipeline_unless_compiled(given: argparse.Namespace) -> str:
-    """The same for a model that may be compiled already: a usage error then."""
+    """As `pipeline`, for a model that may be compiled already: passes are a usage error then."""
     if given.model.kind is Kind.COMPILED and (given.fix or given.passes is not None):
         option = "-p/--passes" if given.passes is not None else "--fix"
         given.usage_error(f"{option}: the passes of a .irc file were chosen when it was compiled")
@@ -196,7 +196,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def limits(given: argparse.Namespace) -> Limits | None:
-    """The limits that `add_limits` has read; None if there are none."""
+    """The limits from the options of `add_limits`; None if there are none."""
     from irc.runtime.guards.limits import Limits
 
     if given.max_steps is None and given.max_bytes is None and given.max_seconds is None:
@@ -248,7 +248,7 @@ def seed(text: str) -> int:
 
 
 def _is_number(text: str, digits: int) -> bool:
-    """Whether ``text`` is a number of at most so many digits: Python reads none of thousands."""
+    """Whether ``text`` is a number of at most ``digits`` digits: Python refuses thousands of them."""
     return text.isdecimal() and len(text) <= digits
 
 
@@ -266,7 +266,7 @@ def _add_sizes(parser: Options, option: str, bits: int, said: str) -> None:
 
 
 def _named_sizes(text: str, bits: int) -> dict[str, int]:
-    """``NAME=SIZE``, whatever the name holds, or several as `read_sizes` takes them."""
+    """``NAME=SIZE``, with any characters in the name, or several as `read_sizes` takes them."""
     from irc.ir.fixed_sizes import read_sizes
 
     try:

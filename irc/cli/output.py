@@ -1,4 +1,4 @@
-"""What goes to stdout, and what is said on stderr meanwhile."""
+"""Writing results to stdout and messages to stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irc.wording import printable
 
 
 def emit(text: str) -> None:
-    """Write a result to stdout, `printable`, ending in a line end, as UTF-8 whatever the locale: programs read it."""
+    """Write a `printable` result to stdout, with a line end, as UTF-8 in any locale, as programs may read it."""
     line = printable(text if text.endswith("\n") else text + "\n")
     binary = getattr(sys.stdout, "buffer", None)
     sys.stdout.flush()
@@ -29,7 +29,7 @@ def say(message: str) -> None:
 
 @contextmanager
 def progress(silent: bool = False) -> Generator[Callable[[str], None]]:
-    """Something to call with a few words, shown on stderr if that is a terminal, until the next ones or the end.
+    """A function that shows a few words on stderr, if that is a terminal, until it is called again or the block ends.
 
     Args:
         silent: show nothing, because something else writes to stderr meanwhile.

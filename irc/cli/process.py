@@ -1,4 +1,4 @@
-"""A program among others, from its first line on: what it needs is imported once it can be interrupted."""
+"""The start and the end of the program: its imports come after it can be interrupted cleanly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERRUPTED = 128 + 2
 
 
 def finished(program: Callable[[], int]) -> int:
-    """Run ``program``; its exit status, or 1 or more for what goes wrong, which is said on stderr in a line.
+    """Run ``program``. Returns its exit status, or 1 or more after an error, which is printed on stderr in one line.
 
     SystemExit after ``--help`` (0) and for wrong usage (2).
     """
@@ -31,9 +31,9 @@ def finished(program: Callable[[], int]) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Python sets streams that are closed to None; and the next file opened would become the program's stdout.
+    """Replace closed streams, which Python sets to None; otherwise the next file opened would become stdout.
 
-    Nothing can be written to what stands in for stdout, so that results which are lost are an error.
+    Writing to the replacement of stdout fails, so that lost results are an error.
     """
     for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:

@@ -44,7 +44,7 @@ def add_commands(commands: options.Commands) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Run the model; print a line an output."""
+    """Run the model; print one line for each output."""
     from irc.cli.arrays import summary, write_outputs
 
     if given.dim and given.seed is None:
@@ -75,7 +75,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None:
-    """Raise if one of the files that are to be written is one of the model, or of an input."""
+    """Raise an error if a file to be written is one that the model, or an input, is read from."""
     from irc.files import real_path, spare_sources
 
     written: list[str] = [path for path in (given.output, given.trace) if path]
@@ -86,7 +86,7 @@ def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None
 
 
 def _inputs(model: CompiledModel, given: argparse.Namespace) -> dict[str, Any]:
-    """The inputs that are given, and those that are made up if a seed is."""
+    """The given inputs and, with a seed, made-up values for the others."""
     from irc.cli.arrays import complete, read_inputs
     from irc.seeded import can_be_made_up
 

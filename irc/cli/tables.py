@@ -45,7 +45,7 @@ def _sections(report: Report) -> Iterator[tuple[str, RenderableType]]:
 
 
 def _operators(report: Report) -> RenderableType:
-    """A row for each kind, those that changed most first; constants are not counted."""
+    """A row for each kind of operator, those that changed most first; constants are not counted."""
     before, after = Counter(report.operators_before), Counter(report.operators_after)
     kinds = sorted(before | after, key=lambda kind: (-abs(before[kind] - after[kind]), -before[kind], kind))
     table = new_table("operator", ">before", ">after")
@@ -104,7 +104,7 @@ def print_explained(report: Report | PassReport) -> None:
 
 
 def new_console(narrowest: int) -> Console:
-    """Stderr, in colour if it is a terminal; if that is narrower, lines go over the end rather than lose columns."""
+    """Stderr, in colour if it is a terminal. In a narrow one, long lines overflow instead of losing columns."""
     console = Console(stderr=True, highlight=False)
     console.width = max(console.width, narrowest)
     return console

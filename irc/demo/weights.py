@@ -85,7 +85,7 @@ def _fillers(graph: onnx.GraphProto) -> list[tuple[onnx.NodeProto, tuple[int, ..
 
 
 def _draw(graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]], rng: np.random.Generator) -> dict[str, Array]:
-    """Weights for the constants in ``shapes``: the first operator that uses one decides what it is."""
+    """Weights for the constants in ``shapes``: the first operator that uses a constant decides its kind."""
     weights: dict[str, Array] = {}
     constant_of = {name: name for name in shapes}  # also for views of constants
     given = {entry.name for entry in graph.input} - {tensor.name for tensor in graph.initializer}
