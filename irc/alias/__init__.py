@@ -1,4 +1,4 @@
-"""Alias analysis: which values may share memory, and who writes it.
+"""Alias analysis: which values may share memory, and which nodes write it.
 
 >>> from irc.alias import analyze
 >>> db = analyze(graph)
@@ -35,15 +35,15 @@ def analyze(
         graph: what to analyse.
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing, such as donated ones.
-        functions: what is known of the module's functions, for analyses of several graphs that call the same.
+        functions: summaries of the module's functions, to be shared by analyses of several graphs that call them.
 
     Returns:
-        The database that answers, and that updates keep right while the graph changes.
+        The database that answers queries, and that updates keep right while the graph changes.
 
     Raises:
-        TypeError: if ``graph`` is something else, such as a module, or ``noalias`` is one name.
-        Error: IRC341 if something in ``noalias`` is not an input of the graph, nor the name of one; what `Graph.verify`
-            says of a graph that is so far from well-formed that it cannot be analysed.
+        TypeError: if ``graph`` is something else, such as a module, or ``noalias`` is a single name.
+        Error: IRC341 if something in ``noalias`` is neither an input of the graph nor the name of one; an error of
+            `Graph.verify` if the graph is too malformed to be analysed.
     """
     if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         hint = "; give module.main" if isinstance(graph, Module) else ""

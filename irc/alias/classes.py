@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from irc.ir.value import Value
 
 FOREIGN = 0
-"""The class of all memory that others may know: what it is, nobody here can tell."""
+"""The class of all memory that code outside may know, and of which nothing is known here."""
 
 
 class MemoryClasses:

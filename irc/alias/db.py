@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class AliasDb(Updates):
     """What is known of the memory of a graph's values. Made by ``analyze``.
 
-    It knows the graph as it was then and as updates have told since: whoever
-    changes the graph says so.
+    It describes the graph as it was then, with the updates made since: whatever
+    changes the graph must make them.
 
     Attributes:
         graph: the graph it is about.
@@ -44,7 +44,7 @@ class AliasDb(Updates):
         return draw.to_text(self)
 
     def to_dot(self) -> str:
-        """Values, locations, what they hold and who writes them, in Graphviz's language."""
+        """Values, locations, what they hold and which nodes write them, in Graphviz's language."""
         return draw.to_dot(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:

@@ -40,7 +40,7 @@ class Drawing(NamedTuple):
 
 
 def drawing(db: Queries) -> Drawing:
-    """Values, the locations they denote, what these hold, and who writes them.
+    """Values, the locations they denote, what these hold, and the nodes that write them.
 
     Values that only denote memory of their own which nothing else shares are left out.
     """

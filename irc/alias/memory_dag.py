@@ -146,7 +146,7 @@ class MemoryDAG:
 
     def forget_closures(self) -> None:
         """Some element now denotes more, or another thing."""
-        self._closures = {}  # another, so that whoever is at work with these can tell
+        self._closures = {}  # a new one, so that code working with the old one can tell
         self.answers.clear()
         self.interface = None
 

@@ -40,7 +40,7 @@ _SYNONYMS = {
 
 
 REMEMBERED = 1 << 14
-"""Of so many types, the last ones asked about, answers are kept: types keep their sizes, so there is no end of them."""
+"""How many types, the last ones asked about, have their answers kept: types include sizes, so there are ever more."""
 
 
 @lru_cache(maxsize=REMEMBERED)

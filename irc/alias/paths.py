@@ -113,7 +113,7 @@ class LastUses:
         home = value.block
         way = _way_up(node, home)
         if home is None or not way:
-            return False  # not in sight of ``node``: whoever uses it later defines it first
+            return False  # not visible from ``node``: a later use comes after a new definition
         if value.node is not None and not value.node.is_before(way[-1]):
             return False  # defined later
         last = self._last_in(value)

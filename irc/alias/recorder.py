@@ -165,7 +165,7 @@ class Recorder(Attributes):
 
     def bind(self, value: Value, element: Element) -> None:
         """``value`` denotes what ``element`` does."""
-        if element.__class__ is not int:  # anybody may have written the rule
+        if element.__class__ is not int:  # the rule may be foreign
             raise Error("IRC305", f"an alias rule binds it to {element!r}, which is no element", f"%{value.name}")
         self.facts.elements[value] = self.facts.same(element)
 

@@ -222,7 +222,7 @@ class Solver(Recorder):
             facts.elements[value] = facts.same(new)  # what leads to ``old``, and be it a list of thousands, goes on
         else:
             facts.redirect(old, new)
-        if not same:  # before anybody asks again: what is not known yet is found by what is
+        if not same:  # before the next query: what is not known yet is found from what is
             for element in above:
                 dag.known.pop(element, None)
             dag.forget_closures()

@@ -153,7 +153,7 @@ class _Body(Noting):
         self._written = dict.fromkeys(same[element] for _, element in self.writes.entries)
         self._involved = [*self._condensed.targets[f.ESCAPED]]
         self._involved += [e for c in self._constraints for e in _elements(c)]
-        facts.elements.clear()  # nobody will ask for the values in here
+        facts.elements.clear()  # the values in here are not needed any more
         facts.made_for.clear()
 
     def summary(self, name: str) -> Summary | None:

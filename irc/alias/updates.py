@@ -74,7 +74,7 @@ class Updates(Queries):
             self._analyse_again([], [node])  # others may refer to what they were told to denote
             self._told.difference_update(node.outputs)
         elif all(elements.get(v, NOTHING) == NOTHING for v in node.outputs):
-            self._solver.analyse_node(node)  # or else it was when somebody asked for what it makes
+            self._solver.analyse_node(node)  # or else a query for its results has done so
             self._solver.know_constant(node)
 
     def create_value(self, value: Value) -> None:

@@ -1,4 +1,4 @@
-"""Who writes what.
+"""Which nodes write what.
 
 Kept apart from the points-to facts: a write is noted as *this node writes
 what that element denotes*, so that either may change without the other.
@@ -48,15 +48,15 @@ class WriteIndex(WriteLog):
         self._writers: dict[int, list[Node]] = {}
         """Element -> the nodes that write it themselves."""
         self._nested: dict[Node, frozenset[int]] = {}
-        """Node with blocks -> the elements that it or any node inside it writes, as far as somebody asked."""
+        """Node with blocks -> the elements that it or any node inside it writes; filled on demand."""
         self._ordered: dict[LocationSet, WriterOrder] = {}
-        """Locations -> the nodes that write just these, in order, as far as somebody asked."""
+        """Locations -> the nodes that write exactly these, in order; filled on demand."""
         self._locations: dict[int, LocationSet] = {}
         """Element that is written -> its locations, as counted below."""
         self._stale: set[int] = set()
         """Those that have changed since they were counted."""
         self._at: dict[LocationSet, dict[int, None]] | None = None
-        """Locations -> the elements that denote them and are written; None until somebody asks."""
+        """Locations -> the written elements that denote them; None until first needed."""
         self._single: Counts = {}
         self._several: dict[LocationSet, int] = {}
         self._union: LocationSet | None = EMPTY
@@ -117,7 +117,7 @@ class WriteIndex(WriteLog):
         self._nested.pop(node, None)
 
     def redirect(self, old: int, new: int) -> None:
-        """Whoever writes ``old`` writes ``new`` instead."""
+        """Count writes to ``old`` as writes to ``new`` instead."""
         self._catch_up()
         for node in dict.fromkeys(self._writers.get(old, ())):
             elements = self._own[node]

@@ -20,8 +20,8 @@ PEERS = ("onnxruntime", "onnx.reference")
 """Other runtimes; the first part of a name is the package it needs."""
 
 SETTLE = 0.05
-"""Seconds of nothing, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
-for more work for some 20 ms after their last, and take a processor away from whoever comes next."""
+"""Seconds of waiting, and then of runs, before one that is timed: threads of ONNX Runtime, PyTorch and OpenBLAS look
+for more work for some 20 ms after their last, and occupy a processor during the next run."""
 
 EXAMPLES = """\
   irc bench model.onnx                           against ONNX Runtime, if it is installed

@@ -23,7 +23,7 @@ def status_of(program: Callable[[], int]) -> int:
             sys.stdout.flush()
     except Error as error:
         return _fail(str(error))
-    except BrokenPipeError:  # whoever reads our results has seen enough
+    except BrokenPipeError:  # the reader of the results has closed the pipe
         _discard_stdout()
         return 1
     except MemoryError as error:
@@ -52,7 +52,7 @@ def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -
             getattr(options, "usage_error", parser.error)(f"unrecognized arguments: {' '.join(unknown)}")
         return options
     except SystemExit:
-        sys.stdout.flush()  # what --help writes: when it fails at exit, nobody says so
+        sys.stdout.flush()  # what --help writes: a failure at exit would go unreported
         raise
 
 

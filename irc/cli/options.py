@@ -111,7 +111,7 @@ class _ListPasses(argparse.Action):
             try:
                 if found := registry.find(name):
                     named[name] = (found.__doc__ or "").partition("\n")[0] + defaults(found)
-            except Error as broken:  # a plug-in, which keeps nobody from using the others
+            except Error as broken:  # a plug-in, which does not prevent using the others
                 say(str(broken))
         named |= {name: passes or "no pass" for name, passes in registry.PIPELINES.items()}
         width = max(map(len, named))

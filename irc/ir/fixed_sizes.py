@@ -46,6 +46,6 @@ def fixed_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
     for key in FIXED_SIZES_KEYS:
         try:
             sizes |= read_sizes(metadata.get(key, ""))
-        except ValueError:  # whoever made the model may have written anything
+        except ValueError:  # a model's metadata may hold anything
             continue
     return sizes

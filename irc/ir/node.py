@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 WIDE = 64
-"""Nodes of so many inputs make their tuple of them anew when it is next asked for, not whenever one is replaced."""
+"""A node with this many inputs rebuilds its tuple of them when that is next read, not at each replacement."""
 
 
 class Node:

@@ -23,7 +23,7 @@ _INLINE_ELEMENTS = 16
 """Constants with more elements, unless all are equal, are weights: named, and printed by name."""
 
 _SAMPLES = 64
-"""About so many elements of a tensor are looked at to tell unequal ones apart before whole ones are compared."""
+"""About how many elements of a tensor are sampled, to tell unequal tensors apart before whole ones are compared."""
 
 
 class Tensor:

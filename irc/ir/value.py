@@ -16,7 +16,7 @@ class Use(NamedTuple):
     """One use of a value: input number ``index`` of ``node`` (a block's ``return_node`` for its returns)."""
 
     node: Node
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a use
+    index: int  # type: ignore[assignment]  # hides tuple.index, which uses do not need
 
 
 class Value:

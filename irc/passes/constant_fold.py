@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from irc.passes.rewriter import Rewriter
 
 _CONVERSION = 2
-"""Elements may take so many times the bytes of the constants they replace: float16 weights may become float32."""
+"""By what factor elements may grow compared with the constants they replace: float16 weights may become float32."""
 
 _MAX_MULTIPLICATIONS = 1 << 33
 """What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
@@ -48,7 +48,7 @@ _SMALL = 4096
 """Bytes of results that are worth no node."""
 
 _GROWTH_SHARE = 8
-"""One part in so many that a model may grow by, if that is more than ``max_growth``."""
+"""A model may grow by its weights' bytes divided by this, if that is more than ``max_growth``."""
 
 
 @register

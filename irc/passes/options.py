@@ -28,7 +28,7 @@ def fault(pass_class: object) -> str:
         return "it is not decorated with @dataclass(frozen=True)"
     try:
         hints = get_type_hints(pass_class)
-    except Exception as e:  # the hints are code of whoever wrote the pass
+    except Exception as e:  # the hints are code of the pass's author
         return f"the types of its options cannot be read: {e}"
     for option, field in fields_of(pass_class).items():
         if not READERS.keys() >= set(alternatives(hints[field.name])):
@@ -116,7 +116,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 READERS: dict[Any, Any] = {bool: _read_bool, int: int, float: float, str: _read_str, types.NoneType: _read_none}
-"""How the values of options are read, by their types; ValueError if a text is none."""
+"""Functions that read the values of options, by type; ValueError if a text is not of that type."""
 
 NOUNS: dict[Any, str] = {
     bool: "true or false",

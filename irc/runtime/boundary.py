@@ -70,7 +70,7 @@ class Exit:
         self._counters = counters
         self._of_session = of_session
         self._leaving = leaving
-        self._holders: set[int] = set()  # identities of lists and the like of which a copy has left
+        self._holders: set[int] = set()  # identities of lists and the like whose copies have left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
         self._paths: Sequence[Path] = ()
         self._at_paths: Sequence[Array] = ()

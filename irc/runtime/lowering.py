@@ -45,7 +45,7 @@ _NOWHERE = 0
 """The region of constants, which are never emptied."""
 
 _WRITE_OUT = 1 << 20
-"""Splats of up to so many bytes are written out, so that kernels get plain arrays; larger ones stay broadcast."""
+"""Splats of up to this many bytes are written out, so that kernels get plain arrays; larger ones stay broadcast."""
 
 
 class Bound:

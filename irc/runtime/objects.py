@@ -147,7 +147,7 @@ class State:
 T = TypeVar("T")
 
 _Contents = tuple[Instance, dict[str, Any]]
-"""An object, and what those of its attributes that may change are to be."""
+"""An object, and the values for those of its attributes that may change."""
 
 
 def _changed(contents: list[_Contents], change: Callable[[Array], Array]) -> list[_Contents]:

@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 30
 
 
 _COMPUTED = "onnx::DequantizeLinear"
-"""Its results are kept, and those of groups of pointwise operators, which are how packed numbers are taken apart."""
+"""Its results are kept, and so are those of groups of pointwise operators, which unpack packed numbers."""
 
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
 """What may lie between, and takes runs no time."""

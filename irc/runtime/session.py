@@ -135,7 +135,7 @@ class Session:
         with self._lock:
             self._check_idle()
             shorter = self._cut(length)
-            # First, so that nobody gets what is longer from here any more.
+            # First, so that nothing longer can be taken from here any more.
             self._held = Held(self._caches.names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
             self._due |= _without_room(shorter)
 

@@ -33,7 +33,7 @@ FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
 
 _CONSTANT_OF_ALL = 9
-"""The first opset whose Constant gives tensors of all types; before, it does those of these:"""
+"""The first opset whose Constant returns tensors of all types; before, those of the types that follow:"""
 
 _FIRST_CONSTANTS = frozenset([DType.FLOAT16, DType.FLOAT, DType.DOUBLE])
 

@@ -110,7 +110,7 @@ class _Reader:
         type = node.outputs[0].type if node.outputs else node.inputs[1].type
         if isinstance(type, ClassType):
             if not node.outputs:
-                return None  # what it was before, if there was anything, whoever reads it says
+                return None  # its earlier value, if any, is entered by the node that reads it
             if (root, inner) not in self.objects:
                 owner[inner[-1]] = self.objects[root, inner] = Object(type)
             return root, inner

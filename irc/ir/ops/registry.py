@@ -24,7 +24,7 @@ _SWITCHES: dict[str, str] = {}
 _OWN: dict[str, int] = {}  # kind -> how many of its rows, the first ones, are irc's
 
 on_change: list[Callable[[str], None]] = []
-"""Called with a kind whose rows have changed: by whoever keeps what follows from them."""
+"""Functions called with a kind whose rows have changed, for caches of what follows from rows."""
 
 
 def register(*rows: str, effects: Effects = Effects.NONE, pointwise: bool = False) -> None:

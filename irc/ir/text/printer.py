@@ -89,7 +89,7 @@ class _Printer:
         self._exact = exact
         self._names: dict[Value, str] = {}
         self._types: dict[int, str] = {}  # by identity: hashing a type costs as much as printing it
-        self._hidden: set[int] = set()  # those of which another is shown
+        self._hidden: set[int] = set()  # types for which another one is shown
 
     def lines(self) -> Iterator[str]:
         params = ",\n      ".join(map(self.definition, self.graph.inputs))

@@ -98,7 +98,7 @@ def _onnx_loop(node: Node) -> None:
     has(node, blocks=1)
     scans = len(node.blocks[0].returns) - at.returned - at.many
     require(node, scans >= 0, f"the block must return the condition and {count(at.many, 'carried value')}")
-    # Trailing outputs that nobody wants are left out, as everywhere in ONNX.
+    # Unused trailing outputs are left out, as everywhere in ONNX.
     require(node, len(node.outputs) <= at.many + scans, f"there are only {count(at.many + scans, 'result')}")
     _has_types(node, DECLARED_ROWS, len(node.outputs) - at.many)
     _loop(node, scans)

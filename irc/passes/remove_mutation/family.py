@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 16
-"""For each use of the memory so many views of views, on average, may be taken anew or put into the whole."""
+"""How many views of views, on average for each use of the memory, may be taken anew or put into the whole."""
 
 
 class Refused(Exception):

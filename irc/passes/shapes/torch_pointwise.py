@@ -28,7 +28,7 @@ CHANGES_METADATA = frozenset(
 KEEPS_METADATA = frozenset(
     k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
 ) - CHANGES_METADATA | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
-"""Operators that write into tensors of which they leave shape and element type as they are."""
+"""Operators that write into tensors but do not change their shapes and element types."""
 
 
 def keeps_metadata(node: Node) -> bool:

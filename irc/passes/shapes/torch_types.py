@@ -18,7 +18,7 @@ _SMALL = frozenset({DType.UINT8, DType.INT8, DType.INT16, DType.INT32, DType.INT
 """Integers that torch mixes; its larger unsigned ones it mostly does not."""
 
 COMPLEX = {DType.FLOAT: DType.COMPLEX64, DType.DOUBLE: DType.COMPLEX128}
-"""The types of complex numbers by those of their parts."""
+"""Type of the parts -> type of the complex numbers."""
 
 _WIDER = {DType.FLOAT16: 0, DType.BFLOAT16: 0, DType.FLOAT: 1, DType.DOUBLE: 2}
 

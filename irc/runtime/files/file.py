@@ -121,7 +121,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
 def is_saved(path: str | os.PathLike[str]) -> bool:
     """Whether ``path`` is a ``.irc`` file, whatever its name: it begins like one."""
     with suppress(OSError, ValueError):
-        if os.path.isfile(path):  # opening a pipe would wait for somebody who writes
+        if os.path.isfile(path):  # opening a pipe would wait for a writer
             with open(path, "rb") as file:
                 return file.read(len(MAGIC)) == MAGIC
     return False

@@ -195,6 +195,6 @@ def _assign(
                 buffers.append(kind.dtype)
             where[out] = known.pop()
             if out not in last:
-                known.append(where[out])  # nobody reads it
+                known.append(where[out])  # it is never read
         placed.append(Operation(node, kernel, positions, where.get(out, out)))
     return placed, buffers, taken

@@ -1,11 +1,11 @@
 """Kernels: what an operator computes, in NumPy.
 
-One module a family, imported when the first operator of it is bound
+There is one module for each family, imported when its first operator is bound
 (`families`). `bind` turns a node into the function that computes it, `means`
-says by what.
+tells what computes it.
 
 Kernels are called with NumPy's floating-point warnings switched off: infinities
-and NaNs are results like any other, and whoever runs kernels wraps the whole
+and NaNs are results like any other, and the caller of kernels wraps the whole
 run in one ``np.errstate(all="ignore")``.
 """
 

@@ -174,5 +174,5 @@ def _taps(axis: Axis, pitch: int) -> list[_Taps]:
 
 
 def _strides(shape: Sizes, itemsize: int) -> list[int]:
-    """Those of an array in C order, in bytes."""
+    """The strides of an array of ``shape`` in C order, in bytes."""
     return [itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]

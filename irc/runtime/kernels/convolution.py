@@ -37,7 +37,7 @@ TAP_BYTES = 256
 """What is kept for one tap along the first axis of a kernel, at the most."""
 
 COLUMNS = 512
-"""At least so many columns a block: with fewer, reading the weights once a block would cost too much."""
+"""Least number of columns in a block: with fewer, reading the weights once a block would cost too much."""
 
 WORTH_ROWS = 1 << 15
 """Of fewer columns, to make those of all taps at once is faster for depthwise convolution, too; measured."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 GROUP = 256
-"""So many boxes are compared with so many others at once; of several classes, as many as make no more pairs."""
+"""How many boxes are compared with as many others at once; for several classes, as many as make no more pairs."""
 
 
 @kernel("onnx::NonMaxSuppression")
@@ -73,7 +73,7 @@ def _by_score(scores: Array, least: float | None) -> tuple[Array, Array]:
 def _extents(boxes: Array, centered: bool) -> Array:
     """Low corner, high corner and area of each box, [5, n + 1], from two opposite corners or from centre and size.
 
-    The last box, of no numbers, stands where there is none: it shares nothing with any.
+    The last box, of NaNs, stands for a missing box: it overlaps with none.
     """
     first, second = boxes.T[:2], boxes.T[2:]
     if centered:
@@ -178,7 +178,7 @@ class _Axis(NamedTuple):
     points: int
 
     def slices(self, most: int) -> Iterator[slice]:
-        """All bins, so many at a time that they have at most ``most`` samples, but at least one."""
+        """All bins in slices of at most ``most`` samples, but at least one bin."""
         step = max(1, most // max(1, self.points))
         return (slice(i, min(i + step, self.bins)) for i in range(0, self.bins, step))
 

@@ -26,7 +26,7 @@ MEMBER, LEAF = 6, 7
 AGGREGATE = ("AVERAGE", "SUM", "MIN", "MAX")
 
 STEP = 1 << 18
-"""So many rows times trees are on their way at a time."""
+"""How many pairs of a row and a tree are processed at a time."""
 
 
 class Votes(NamedTuple):

@@ -145,4 +145,4 @@ def trilu(node: Node) -> Kernel:
 
 
 _STRIP, _STRIPS = 64, 16
-"""Rows of a triangle that are written together: so many at least, and no more strips than this."""
+"""Rows of a triangle that are written together: at least this many, and no more strips than this."""

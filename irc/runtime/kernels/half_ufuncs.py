@@ -27,7 +27,7 @@ _SELECTIONS: dict[Any, Callable[[Array, Array], Any]] = {np.maximum: np.greater_
 
 
 def of_halves(ufunc: Callable[..., Any]) -> Callable[..., Array] | None:
-    """``(*operands, out=None)`` for operands of float16 that broadcast; None if ``ufunc`` is none that is known."""
+    """``(*operands, out=None)`` for operands of float16 that broadcast; None if ``ufunc`` is not known here."""
     select = _SELECTIONS.get(ufunc)
     if select is None and ufunc not in _ROUNDED and ufunc not in _COMPARISONS:
         return None

@@ -1,7 +1,7 @@
-"""Small floats: what is computed of them is computed in float32, and rounded.
+"""Small floats: computations on them are done in float32, and rounded.
 
-NumPy converts float16 one number after the other, and takes fifty times as long for what leaves the range of normal
-numbers, for each of these raises a flag. So large arrays are converted by bits, in blocks that stay in the cache.
+NumPy converts float16 one number after the other, and takes fifty times as long for numbers outside of the range of
+normal ones, as each raises a flag. So large arrays are converted by bits, in blocks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _BY_BITS = 4096
 
 
 def widened(x: Array, out: Array | None = None) -> Array:
-    """``x`` as float32, in ``out`` if that is given, if it is of a smaller float type; else as it is.
+    """``x`` as float32, in ``out`` if that is given, if it is of a smaller float type; else ``x`` unchanged.
 
-    Of float16, by bits: as those of a float32 they stand for 2**-112 of it. What is to be sorted needs it, too: NumPy
-    puts NaNs of float32 behind all other numbers, those of bfloat16 anywhere, and before version 2.4 those of float16
-    where it compares parts of an array.
+    float16 is converted by bits: read as a float32, they stand for 2**-112 times the number. Values to be sorted are
+    widened too: NumPy sorts NaNs of float32 last, those of bfloat16 anywhere, and before version 2.4 also those of
+    float16 where it compares parts of an array.
     """
     if not is_half(x.dtype):
         return x
@@ -44,9 +44,9 @@ def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
 
 
 def rounded(x: Array, dtype: AnyDType) -> Array:
-    """float32 ``x`` with its elements rounded as those of the small type ``dtype`` are, in place if that is float16.
+    """float32 ``x`` with its elements rounded to the small type ``dtype``, in place if that is float16.
 
-    Then, what is beyond the range of float16 stays finite, and 0 has no sign.
+    In place, elements beyond the range of float16 stay finite, and 0 loses its sign.
     """
     if dtype != HALF:
         return widened(narrowed(x, dtype))

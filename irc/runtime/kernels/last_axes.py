@@ -58,7 +58,7 @@ def add_reduce(
 
 
 def extreme_reduce(ufunc: np.ufunc, x: Array, axes: Axes, keepdims: bool = False, initial: Any = None) -> Any:
-    """``ufunc.reduce`` of maxima or minima; ``initial`` is that of no elements, None if there are some."""
+    """``ufunc.reduce`` of maxima or minima; ``initial`` is the result for no elements, None if there are some."""
     rows = None if x.size < LEAST or x.dtype.kind not in "fiu" else _rows(x, axes)
     if rows is None or rows.shape[1] > SHORT:
         given = {} if initial is None else {"initial": initial}
@@ -95,7 +95,7 @@ def _rows(x: Array, axes: Axes) -> Array | None:
 
 
 def _pays(size: int, length: int) -> bool:
-    """Whether so many elements are worth a look, in rows of this length."""
+    """Whether ``size`` elements, in rows of this length, are worth the effort."""
     return size >= min(ENOUGH, FEWEST * length)
 
 

@@ -32,7 +32,7 @@ _FEW, _MANY = 16, 1 << 16
 """Rows of one operand, and elements of another, between which the transposed product is faster; measured."""
 
 _SURELY_SMALL = MAX_BYTES // 16
-"""A product of matrices that have so many elements in all combinations is no larger than results may be."""
+"""With at most this many combinations of elements, a product of matrices is no larger than results may be."""
 
 
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -90,9 +90,9 @@ def _is_shared(a: Array, b: Array) -> bool:
 
 
 def _is_turned(a: Array, b: Array) -> bool:
-    """Whether ``a`` has few rows, and columns of ``b`` lie together, such as the keys of a cache.
+    """Whether ``a`` has few rows, and columns of ``b`` are contiguous, such as the keys of a cache.
 
-    OpenBLAS first packs all of such a ``b``: its transpose as the left operand takes half the time.
+    OpenBLAS first packs all of such a ``b``; as the left operand, its transpose takes half the time.
     """
     return (
         (b.ndim > 2 <= a.ndim or a.ndim == b.ndim == 2)

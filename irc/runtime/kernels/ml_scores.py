@@ -1,4 +1,4 @@
-"""What becomes of the scores of classifiers and regressors of ``ai.onnx.ml``."""
+"""Transformations of the scores of classifiers and regressors of ``ai.onnx.ml``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TRANSFORMS: dict[str, Transform] = {
 
 
 def post_transform(node: Node) -> str:
-    """The node's ``post_transform`` by name; Error if there is none of it."""
+    """The node's ``post_transform`` by name; Error for an unknown name."""
     given: Any = node.attributes.get("post_transform", "NONE")
     name = list(TRANSFORMS)[given] if isinstance(given, int) and 0 <= given < len(TRANSFORMS) else given
     if name not in TRANSFORMS:

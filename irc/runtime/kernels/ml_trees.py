@@ -109,7 +109,7 @@ def _base(node: Node, targets: int) -> Array:
 
 @kernel("ai.onnx.ml::TreeEnsembleRegressor")
 def tree_ensemble_regressor(node: Node) -> Kernel:
-    """Of x [n, features] the transformed totals of votes and base values, [n, targets]; 0 where nobody votes."""
+    """For x [n, features], the transformed totals of votes and base values, [n, targets]; 0 without votes."""
     forest, ids = _forest(node, "target")
     targets = _targets(ids, node.attributes.get("n_targets", 1))
     transform, base = TRANSFORMS[post_transform(node)], _base(node, targets)

@@ -53,7 +53,7 @@ class Trie(NamedTuple):
         return Trie(tokens, np.array(keys, np.int64), np.array([edges[k] for k in keys], np.int64), gram_at)
 
     def follow(self, at: Array, token: Array) -> Array:
-        """The nodes after ``at``, with the next tokens' numbers; -1 where there is none, or was none before."""
+        """The nodes after ``at``, with the next tokens' numbers; -1 where there is none, or ``at`` is -1."""
         keys = at * len(self.tokens) + token
         place = np.minimum(np.searchsorted(self.edges, keys), len(self.edges) - 1)
         found = (at >= 0) & (token >= 0) & (self.edges[place] == keys)

@@ -29,7 +29,7 @@ def _wide(x: Array) -> Array:
 
 
 def _is_wide(x: Array, scale: Array, b: Array) -> bool:
-    """Whether all have one element type, which is that of the computation, too."""
+    """Whether all have one element type, and computing in that type is wide enough."""
     return x.dtype is scale.dtype is b.dtype and x.dtype.char in "fd"
 
 

@@ -47,7 +47,7 @@ def index_of(
 
 @kernel("onnx::Slice", since=10)
 def slice_by_inputs(node: Node) -> Kernel:
-    """To read what to cut takes longer than to cut, and mostly it is what it was the last time."""
+    """The bounds are kept from call to call: reading them takes longer than slicing, and mostly they stay the same."""
     last: tuple[Any, _Index] = (None, ())
 
     def run(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:

@@ -199,7 +199,7 @@ def cast(node: Node) -> Kernel:
     type = node.outputs[0].type
 
     def run(value: Any) -> Any:
-        if is_array(value) or is_sequence(value) or is_mapping(value):  # which nobody may take to have no memory
+        if is_array(value) or is_sequence(value) or is_mapping(value):  # which must not be taken to have no memory
             raise Error("IRC424", f"{describe(value)} is no {type}")
         return value
 

@@ -42,9 +42,9 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
     """Register a binder for ``kind``, for operator versions from ``since`` on.
 
     It serves every version up to the next registered ``since`` of that kind.
-    For ONNX operators versions are ``since_version`` numbers. Of two with the same ``since`` the later
-    counts, and irc's own always come first. IRC304 if what is registered is no function, ``kind`` no kind, or ``since``
-    no positive integer.
+    For ONNX operators versions are ``since_version`` numbers. Of two with the same ``since`` the later one
+    counts, and irc's own always come first. IRC304 if the binder is not a function, ``kind`` not the name of a kind, or
+    ``since`` not a positive integer.
     """
     check_kind("a kernel", kind)
     if since.__class__ is not int or since < 1:
@@ -79,7 +79,7 @@ def find_binder(kind: str, version: int | None) -> Binder | None:
 
 
 def binders(kind: str) -> dict[int, Binder]:
-    """The binders for ``kind``, those that count, by the versions that they start at."""
+    """The binders for ``kind`` that are in effect, by the versions that they start at."""
     find_binder(kind, None)
     return dict(zip(*_BINDERS.get(kind, ((), ()))))
 

@@ -183,7 +183,7 @@ Finder = Callable[[Resampler, Side], T]
 
 
 def _remembered(find: Finder[T]) -> Finder[T]:
-    """What ``find`` finds for short sides is kept: a model asks for few, and to find it takes longer than to use it."""
+    """``find`` with its results for short sides kept: a model needs few, and finding them takes longer than use."""
     kept = lru_cache(maxsize=64)(find)
 
     def found(how: Resampler, side: Side) -> T:

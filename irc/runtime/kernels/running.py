@@ -10,7 +10,7 @@ import numpy as np
 from irc.runtime.kernels.support import Array
 
 SIDE_BY_SIDE, LINES, SIZE = 16, 128, 1 << 13
-"""So many numbers next to each other, lines, and elements in all, are worth a call of NumPy each step."""
+"""How many adjacent numbers, lines, and elements in all are worth a call of NumPy for each step."""
 
 
 def accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:

@@ -151,7 +151,7 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
 
 
 _FEW = 8
-"""Up to one element in so many is found without sorting all."""
+"""Up to one element in this many is found without sorting all."""
 
 
 def _order(x: Array, largest: bool) -> Array:

@@ -72,10 +72,10 @@ class Axis(NamedTuple):
 
     @property
     def taps(self) -> Sequence[int]:
-        """The taps that read input, ascending, and at most so many others as to be one range.
+        """The taps that read input, ascending, completed by others to a single range.
 
-        The others, however many, fall into the padding at every output: of a large kernel with large strides, those
-        between the first outputs' and the last ones'.
+        The others fall into the padding at every output, however many they are: in a large kernel with large strides,
+        they are between the taps of the first outputs and those of the last.
         """
         hull = range(self.inside(self.out - 1).start, self.inside(0).stop)
         if len(hull) <= self.size * self.out:

@@ -78,7 +78,7 @@ class Room:
         self.capacity = shape[axis]
         self.used = 0
         self.append_only = False
-        self._turn = ["append"]  # whoever has taken it may: a lock takes five times as long
+        self._turn = ["append"]  # the thread that has popped it may append: a lock takes five times as long
         self._latest: Callable[[], Array | None] = _none
         self._begin = 0  # where it begins
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
-"""Memory that a run may write, or that is read-only for NumPy too, so that nobody writes it by mistake."""
+"""Memory that a run may write, or that is read-only for NumPy too and so cannot be written by mistake."""
 
 
 class Storage:

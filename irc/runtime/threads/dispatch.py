@@ -140,7 +140,7 @@ class _Dispatch:
                 local = self._begin(number, counters)
                 execute(self._plan.units[number].code, local)
                 self._end(number, local, counters)
-            except BaseException as error:  # an interrupt too; known before anybody looks for the next unit
+            except BaseException as error:  # an interrupt too; known before any thread looks for the next unit
                 self._crew.fail(error)
             finally:
                 self._blas.leave(user)

@@ -58,7 +58,7 @@ class Pool:
                 try:
                     thread.start()
                 except RuntimeError:
-                    return  # there cannot be more of them: whoever has work does it himself
+                    return  # there cannot be more of them: the thread that has work does it itself
                 self._threads.append(thread)
 
     def submit(self, task: Callable[[], None]) -> None:
@@ -71,7 +71,7 @@ class Pool:
             for _ in self._threads:
                 self._waiting.put(None)
             for thread in self._threads:
-                thread.join(timeout=1)  # they are daemons: one that does not end keeps nobody waiting for long
+                thread.join(timeout=1)  # they are daemons: one that does not end delays nothing for long
             self._threads.clear()
 
 
@@ -110,7 +110,7 @@ class Crew:
 
     def wake(self) -> None:
         """Open all gates: shared state has changed. (Call this with the lock.)"""
-        for gate in self._gates:  # forgotten once all are open: whoever was interrupted here has them opened again
+        for gate in self._gates:  # forgotten once all are open: after an interrupt here, they are opened again
             if gate.locked():
                 gate.release()
         self._gates = []

@@ -194,25 +194,25 @@ _LIMIT = 2**63
 
 
 def wrapped(value: Any) -> Any:
-    """An integer as 64 bits hold it; anything else as it is."""
+    """An integer wrapped around to 64 bits; any other value unchanged."""
     if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
         return (value + _LIMIT) % (2 * _LIMIT) - _LIMIT
     return value
 
 
 def truncated(value: float) -> int:
-    """A float rounded to zero, as an integer of 64 bits: where it does not fit the least one, as on x86-64."""
+    """A float rounded to zero, as an integer of 64 bits; the smallest one if it does not fit, as on x86-64."""
     return int(value) if -_LIMIT <= value < _LIMIT else -_LIMIT
 
 
 def check_numeral(text: str) -> None:
-    """Error IRC423 for what Python takes for a number and C++ does not: ``1_000``, and blanks at the end."""
+    """Error IRC423 for text that is a number in Python but not in C++: ``1_000``, and blanks at the end."""
     if "_" in text or text[-1:].isspace():
         raise Error("IRC423", f"{text!r} is no number")
 
 
 def parsed(text: str) -> int:
-    """An integer written in decimal. Error IRC423 if it is none or does not fit into 64 bits."""
+    """An integer written in decimal. Error IRC423 if the text is not one, or it does not fit into 64 bits."""
     check_numeral(text)
     try:
         value = int(text)
@@ -228,7 +228,7 @@ def _difference(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
-    """A division of Python numbers: an integer by 0 is an error, a float infinite or not a number."""
+    """A division of Python numbers: dividing an integer by 0 is an error, a float gives an infinity or NaN."""
 
     def run(x: Any, y: Any) -> Any:
         if y:
@@ -241,14 +241,14 @@ def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
 
 
 def _modulo(x: Any, y: Any) -> Any:
-    """The remainder that has the divisor's sign; torch's of an infinite divisor is not a number."""
+    """The remainder with the divisor's sign; for an infinite divisor, torch's is NaN."""
     if isinstance(x, int) and isinstance(y, int):
         return x % y
     return float(np.fmod(np.fmod(np.float64(x), np.float64(y)) + np.float64(y), np.float64(y)))
 
 
 def _floor_of_quotient(x: Any, y: Any) -> Any:
-    """Of floats the quotient rounded down, which Python's ``//`` is not where it is infinite."""
+    """For floats, the quotient rounded down, which Python's ``//`` is not if it is infinite."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
             raise Error("IRC424", f"{x} is divided by zero")
@@ -323,7 +323,7 @@ def _next(x: Array, y: Array) -> Computation:
         raise Error("IRC423", f"nextafter is of floats, not of {dtype.name}")
 
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
-        """In the type itself, of which small floats are taken in float32."""
+        """Computed in the element type itself; small floats are computed in float32."""
         return np.nextafter(a.astype(dtype, copy=False), b.astype(dtype, copy=False), out=out)
 
     return Computation(compute, (x, y), dtype, dtype)
@@ -371,7 +371,7 @@ table({"floordiv": _floor_of_quotient})
 
 
 def _power_python(result: Any) -> Kernel:
-    """Of two integers, an integer or a float, as the result is declared; of others a float."""
+    """Two integers give an integer or a float, as the result is declared; other numbers give a float."""
     floats = on_numbers(np.float_power)  # np.power takes the square root of -inf for its power
 
     def run(x: Any, y: Any) -> Any:

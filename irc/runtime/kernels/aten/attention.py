@@ -35,8 +35,8 @@ def attention(
 ) -> Array:
     """``softmax(Q K^T * scale + mask) V``: (..., L, E), (..., S, E), (..., S, V) to (..., L, V).
 
-    A mask of bools says what takes part, others are added. Rows of which
-    nothing takes part are zeros.
+    A mask of bools selects the elements that take part; other masks are added. Rows in which
+    no element takes part are zeros.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(query.shape)}")
@@ -78,7 +78,7 @@ def _for_heads_of(query: Array, x: Array) -> Array:
 
 
 def _masked_softmax(scores: Array, mask: Array | None, mask_type: int | None) -> Array:
-    """What a mask is True of takes no part.
+    """Softmax without the elements for which the mask is True.
 
     ``mask_type``: 0, the mask is (queries, keys); 1, it is (batch, keys); 2, it has the shape of ``scores``.
     """

@@ -1,4 +1,4 @@
-"""Embeddings of bags of words: of each bag, the sum, mean or maximum of some rows of a weight."""
+"""Embeddings of bags of words: for each bag, the sum, mean or maximum of some rows of a weight."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """And, for gradients: the bag of each index, the sizes of bags, and which rows the maxima are of.
+    """The embeddings and, for gradients: the bag of each index, the sizes of bags, and the rows of the maxima.
 
-    torch leaves out the bags of most sums, and has no sizes of any.
+    torch leaves out the bags for most sums, and then has no sizes either.
     """
     _check(weight, indices, offsets, mode, factors)
     number = np.promote_types(indices.dtype, offsets.dtype)

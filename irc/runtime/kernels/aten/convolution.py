@@ -32,7 +32,7 @@ def spread(given: Any, rank: int, what: str) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=256)
 def windows(kernel: Sizes, stride: Sizes, pads: Sizes, dilation: Sizes, ceil: bool = False) -> Window:
-    """Windows of so many positions; ``pads`` are begins, then ends.
+    """Windows of ``kernel`` positions; ``pads`` are begins, then ends.
 
     Raises:
         Error: IRC424 if a number is not positive, or a padding negative.

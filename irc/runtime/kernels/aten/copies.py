@@ -43,14 +43,14 @@ def _clone(x: Array, memory_format: int | None = None) -> Array:
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
-    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part, but in bools."""
+    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part, except as bools."""
     out = layout.empty_like(x, dtype, memory_format)
     np.copyto(out, _real(x, dtype), casting="unsafe")
     return out
 
 
 def _real(x: Array, dtype: AnyDType) -> Array:
-    """``x`` without what ``dtype`` does not hold of complex numbers; 1j is true as a bool."""
+    """The real part of ``x``, unless ``dtype`` holds complex numbers, or bools: 1j is true."""
     return x.real if x.dtype.kind == "c" and dtype.kind not in "bc" else x
 
 
@@ -106,7 +106,7 @@ def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
 
 @aten("copy")
 def copy(x: Any, *arguments: Any) -> Any:
-    """Of a tensor, the contents of a second one in new memory that is like the first; of containers a copy."""
+    """For a tensor, the contents of a second one in new memory that is like the first; for a container, a copy."""
     if not is_array(x):
         return copy_container(x)
     return _copy_into(layout.empty(x.shape, x.dtype, (x,)), *arguments)

@@ -77,7 +77,7 @@ def result_type(*operands: Any) -> AnyDType:
 
 
 def _decided(found: AnyDType, later: AnyDType) -> AnyDType:
-    """What the operands so far have in common, where later ones are of a higher kind.
+    """The common type with the operands so far, if later ones are of a higher category.
 
     Floats become complex numbers of their own precision.
     """
@@ -103,7 +103,7 @@ def is_floating(dtype: AnyDType) -> bool:
 
 
 def real_type(dtype: AnyDType) -> AnyDType:
-    """The type of the parts of complex numbers; any other as it is."""
+    """The type of the parts of complex numbers; any other type unchanged."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
@@ -156,7 +156,7 @@ def single(value: Any, dtype: AnyDType) -> Array:
 
 
 def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
-    """As c10::overflows has it: unsigned integers hold negative numbers, too, as far as they reach."""
+    """Whether it fits by c10::overflows: unsigned integers also hold negative numbers down to minus their maximum."""
     if dtype.kind in "bc":
         return True
     if isinstance(value, complex):

@@ -16,7 +16,7 @@ from irc.runtime.kernels.support import Array, axis_in, broadcast_shape
 
 
 def _telling(compute: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
-    """``compute``, of which the last argument, whether it is to be checked, makes no difference: it always is."""
+    """``compute`` without its last argument, whether to check for errors: that is always done."""
 
     def run(a: Array, *arguments: Any) -> tuple[Array, Array]:
         return compute(a, *arguments[:-1]), np.zeros(a.shape[:-2], np.int32)
@@ -28,7 +28,7 @@ def _telling(compute: Callable[..., Array]) -> Callable[..., tuple[Array, Array]
 
 
 def _product_of(factor: Array, upper: bool) -> Array:
-    """The matrix that a triangular factor is of."""
+    """The matrix whose triangular factor is given."""
     square(factor, "a factor of Cholesky")
     lower = np.conjugate(np.swapaxes(np.triu(factor), -1, -2)) if upper else np.tril(factor)
     return np.asarray(lower @ np.conjugate(np.swapaxes(lower, -1, -2)))

@@ -26,7 +26,7 @@ def _rounded(x: Array, scale: Any, zero: Any, low: int, high: int, within: AnyDT
 
 
 def _of_tensor(x: Array, scale: Any, zero_point: Any, low: int, high: int) -> Array:
-    """Of one scale and zero point: numbers, or tensors of one element."""
+    """With a single scale and zero point: numbers, or tensors of one element."""
     if is_array(scale):
         return _rounded(x, scale.reshape(()), zero_point.reshape(()), low, high)
     if not low <= zero_point <= high:
@@ -35,7 +35,7 @@ def _of_tensor(x: Array, scale: Any, zero_point: Any, low: int, high: int) -> Ar
 
 
 def _of_channels(x: Array, scale: Array, zero_point: Array, axis: int, low: int, high: int) -> Array:
-    """Of a scale and a zero point for each index along ``axis``."""
+    """With a scale and a zero point for each index along ``axis``."""
     if not 0 <= axis < x.ndim:
         raise Error("IRC420", f"there is no dimension {axis} of {x.ndim}")
     if scale.ndim != 1 or zero_point.ndim != 1 or not scale.size == zero_point.size == x.shape[axis]:

@@ -103,7 +103,7 @@ def _index_select(x: Array, dim: int, index: Array) -> Array:
 
 
 def _vector(x: Array) -> Array:
-    """``x``, or a view as a vector if it has no dimensions: where torch counts along one, that is as good."""
+    """``x``, or a view of it as a vector if it has no dimensions: torch accepts that along one dimension."""
     return x if x.ndim else x.reshape(1)
 
 
@@ -182,7 +182,7 @@ _REDUCED: dict[str, np.ufunc] = {
 
 
 def _among(table: Mapping[Any, Any], reduce: str | None) -> Any:
-    """What ``table`` has for ``reduce``."""
+    """The entry of ``table`` for ``reduce``."""
     if reduce not in table:
         raise Error("IRC423", f"reduce is {reduce!r}; it must be one of {', '.join(repr(r) for r in table if r)}")
     return table[reduce]
@@ -191,7 +191,7 @@ def _among(table: Mapping[Any, Any], reduce: str | None) -> Any:
 def _scatter_by(combine: np.ufunc | None, x: Array, dim: int, index: Array, source: Any) -> Array:
     """Write ``source``, a tensor or a number, to the places that the index gives along a dimension.
 
-    ``combine`` is of what is there and what comes; None writes over it.
+    ``combine`` combines the old element with the new one; None overwrites it.
     """
     check_writable(x)
     target, index = _vector(x), _vector(index)
@@ -208,7 +208,7 @@ def _scatter_by(combine: np.ufunc | None, x: Array, dim: int, index: Array, sour
 
 
 def _first_of(source: Array, x: Array, shape: tuple[int, ...]) -> Array:
-    """As many elements of ``source``, which has those of ``x``'s type, as there are indices along each dimension."""
+    """The first elements of ``source``, of ``x``'s type, as many as there are indices along each dimension."""
     check_same_type(x, source)
     given = _vector(source)
     if given.ndim != len(shape) or any(n > m for n, m in zip(shape, given.shape)):

@@ -21,7 +21,7 @@ _times = of_two(np.multiply)
 
 
 def _inner(x: Array, y: Array) -> Array:
-    """Over the last dimension of both, of which none is summed with another."""
+    """Products summed over the last dimension of both operands; other dimensions are not summed."""
     if not x.ndim or not y.ndim:
         return pointwise.run(_times(x, y))
     if x.shape[-1] != y.shape[-1]:
@@ -67,7 +67,7 @@ def _check_square(x: Array, what: str) -> None:
 
 
 def square(x: Array, what: str) -> Array:
-    """``x``; Error if it does not hold square matrices of floats, of which ``what`` is."""
+    """``x``; Error for ``what`` if it does not hold square matrices of floats."""
     _check_square(x, what)
     if x.dtype.char not in "fdFD":
         raise Error("IRC423", f"{what} is of float32 or float64, not of {x.dtype.name}; convert it first")
@@ -80,7 +80,7 @@ def column_major(x: Array) -> Array:
 
 
 def solved(compute: Callable[[], Any]) -> Array:
-    """What ``compute`` gives; IRC424 if NumPy says that there is nothing."""
+    """The result of ``compute``; IRC424 if NumPy reports that there is none."""
     try:
         return np.asarray(compute())
     except np.linalg.LinAlgError as error:
@@ -127,7 +127,7 @@ def matrices(x: Array, what: str) -> Array:
 
 
 def solve(a: Array, b: Array, left: bool = True) -> Array:
-    """``x`` of ``a x = b``, or of ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
+    """``x`` in ``a x = b``, or in ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
     square(a, "a system of equations")
     if a.dtype != b.dtype:
         raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
@@ -210,7 +210,7 @@ def _matrix_norm(
 
 
 def _norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
-    """Of all elements, of vectors along one dimension, or of matrices in two."""
+    """The norm of all elements, of vectors along one dimension, or of matrices in two."""
     axes = None if dim is None else list(dim)
     if ord is not None and axes is None and x.ndim not in (1, 2):
         raise Error("IRC421", f"a norm with ord={ord} is of vectors and matrices; the shape is {list(x.shape)}")

@@ -73,7 +73,7 @@ def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
 
 
 def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN) -> Array:
-    """Of probabilities; logarithms are cut off at -100, as in torch."""
+    """Cross-entropy of probabilities; logarithms are cut off at -100, as in torch."""
     within = wide(x.dtype)
     p, t = x.astype(within, copy=False), target.astype(within, copy=False)
     if ((p < 0) | (p > 1)).any():
@@ -96,7 +96,7 @@ def _cross_entropy_of_logits(
 def _negative_log(
     x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN, ignore_index: int = -100
 ) -> Array:
-    """Of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
+    """Loss of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
     if x.ndim == 1:
         found = _negative_log(x[None], target.reshape(1), weight, reduction, ignore_index)
         return found.reshape(())
@@ -122,7 +122,7 @@ def _cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Of logits, and classes or their probabilities."""
+    """Cross-entropy of logits, with classes or their probabilities."""
     check_kind("_log_softmax", x.dtype)
     axis = 1 if x.ndim > 1 else 0
     logs = log_softmax(np.ascontiguousarray(x, wide(x.dtype)), axis)
@@ -182,7 +182,7 @@ def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None 
 
 
 def _distances_among(x: Array, p: float = 2.0) -> Array:
-    """Of each row from all that follow it."""
+    """Distances of each row to all rows after it."""
     if x.ndim != 2 or p < 0:
         raise Error("IRC421", f"no distances by p = {p} among rows of a tensor of shape {list(x.shape)}")
     n, width = x.shape

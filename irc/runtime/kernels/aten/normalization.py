@@ -21,7 +21,7 @@ from irc.runtime.kernels.support import Array, axis_in
 
 
 def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
-    """A parameter of the channels, as (C, 1...); all ``neutral`` if there is none."""
+    """A parameter of the channels, as (C, 1...); all ``neutral`` without one."""
     if v is None:
         return np.full((x.shape[1], *(1,) * (x.ndim - 2)), neutral, dtype)
     if v.shape != (x.shape[1],):

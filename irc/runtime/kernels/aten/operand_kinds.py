@@ -1,6 +1,6 @@
-"""Refusing operands of kinds that torch's operators do not take: on these torch raises, and NumPy may compute nonsense.
+"""Refusing operands of kinds that torch's operators do not take: torch raises there, NumPy may compute nonsense.
 
-Tags of schema rows say which those are (`irc.ir.ops.aten.tags`).
+Tags of schema rows list the kinds (`irc.ir.ops.aten.tags`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _NUMBERS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
-    """``run``, or if torch's operator ``name`` or its functional twin refuses kinds, a kernel that does so, too.
+    """``run``, or a kernel that refuses the kinds of operands that torch's operator ``name``, or its twin, refuses.
 
-    Nothing needs to be looked at in a run where ``types``, those of the arguments, tell that the kinds are taken.
+    No check is made at run time if ``types``, those of the arguments, show that the kinds are taken.
     """
     for table, count, checked in ((REFUSED_FIRST, 1, _refusing_first), (REFUSED_COMMON, 2, _refusing_common)):
         refused = table.get(name) or table.get(name.removesuffix("_"), "")

@@ -1,4 +1,4 @@
-"""Sequences of several lengths, packed: all first elements, all second ones, and so on, those of longer ones first."""
+"""Packed sequences of several lengths: all first elements, then all second ones, and so on, longer sequences first."""
 
 from __future__ import annotations
 

@@ -112,19 +112,19 @@ def register(
     python: Kernel | None = None,
     python_in_place: Kernel | None = None,
 ) -> None:
-    """Register an operator and, if there is a row of one, its in-place twin.
+    """Register an operator and, if its twin has a row, the in-place twin.
 
     Where a tag of its row tells the element type of the result, the operator need not.
 
     Args:
         name: without ``aten::``.
         setup: for tensors; a ufunc stands for `of_one` or `of_two` of it.
-        in_place: the twin's setup, if it is another one.
-        compute: what it computes of two float tensors of one type, whatever they are, if it has further arguments
-            that are left out or are ``rest``. Setups that `of_one` or `of_two` made tell it.
+        in_place: the twin's setup, if it differs.
+        compute: the function that it computes of two float tensors of one type, provided that further arguments
+            are left out or are ``rest``. Setups that `of_one` or `of_two` made have it already.
         rest: see ``compute``.
         python: for arguments of which neither the first nor the second is a tensor.
-        python_in_place: what the twin does to something that is no tensor.
+        python_in_place: what the twin does to a value that is not a tensor.
     """
     ELEMENTWISE.add(name)
     setup = _OF_COUNT[setup.nin](setup) if isinstance(setup, np.ufunc) else setup

@@ -111,7 +111,7 @@ _PLACES = re.compile(r"%(.?)", re.DOTALL)
 
 @by_node("percentFormat")
 def percent_format(node: Node) -> Kernel:
-    """A value, or those of a tuple, in the places of ``%s``, ``%d`` and so on, which take no width."""
+    """A value, or the values of a tuple, in place of ``%s``, ``%d`` and so on; widths are not supported."""
     declared = node.inputs[1].type if len(node.inputs) > 1 else None
 
     def run(pattern: str, value: Any = ()) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of tensors: sizes, strides, element types, single elements; and conversions to Python's numbers."""
+"""Properties of tensors: sizes, strides, element types, single elements; and conversions to Python's numbers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from irc.runtime.kernels.support import Array, broadcast_shape, check_size, in_r
 from irc.runtime.values import is_array
 
 _BLOCK = 1 << 16
-"""So many are drawn by weights between two looks at the clock."""
+"""How many numbers are drawn by weights between two looks at the clock."""
 
 _GENERATOR: Any = np.random.default_rng()
 
@@ -145,7 +145,7 @@ def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
 
 
 def _ones(x: Array, p: Any = 0.5) -> Array:
-    """Where to write 1, with a probability or those of a tensor, at which torch does not look if ``x`` is empty."""
+    """Where to write 1, with one probability or a tensor of them; torch ignores these if ``x`` is empty."""
     if is_array(p) and not x.size:
         return np.zeros(x.shape, BOOL)
     if not np.all((np.asarray(p) >= 0) & (np.asarray(p) <= 1)):

@@ -20,7 +20,7 @@ from irc.runtime.values import is_array
 
 @dataclass(frozen=True)
 class _Layer:
-    """Stands for an ONNX node: all that its binder reads."""
+    """Stands in for an ONNX node: it has all that the node's binder reads."""
 
     attributes: dict[str, Any]
     outputs: Sequence[None]
@@ -61,9 +61,9 @@ def _run(
     lengths: Array | None,
     dropout: float = 0.0,
 ) -> tuple[Array, list[Array]]:
-    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Gives outputs and last states.
+    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Returns outputs and last states.
 
-    Where an LSTM's two states differ in size, what it gives is projected to that of the first.
+    If the sizes of an LSTM's two states differ, its output is projected to that of the first.
     """
     projects = len({s.shape[-1] for s in states}) > 1
     directions, each = 2 if both else 1, (4 if biased else 2) + projects
@@ -102,7 +102,7 @@ def _run(
 def _projected(
     x: Array, params: Sequence[Array], h: Array, c: Array, lengths: Array | None, backward: bool
 ) -> tuple[Array, Array, Array]:
-    """One direction of an LSTM of which each state ``h`` is projected to a smaller one."""
+    """One direction of an LSTM that projects each state ``h`` to a smaller one."""
     w, r, *biases, projection = params
     wide = 4 * c.shape[-1]
     shapes = [(wide, x.shape[-1]), (wide, h.shape[-1]), *[(wide,)] * len(biases), (h.shape[-1], c.shape[-1])]

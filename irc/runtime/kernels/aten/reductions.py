@@ -281,7 +281,7 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
 
 
 def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-    """Slices along a dimension, those of a larger norm scaled down to ``maxnorm``."""
+    """Slices along a dimension, scaled down to ``maxnorm`` if their norm is larger."""
     if x.ndim < 2 or isinstance(p, complex) or isinstance(maxnorm, complex) or p <= 0 or maxnorm < 0:
         given = f"p = {p}, maxnorm = {maxnorm} and the shape {list(x.shape)}"
         raise Error("IRC421", f"renorm takes at least 2 dimensions and norms that are positive, not {given}")

@@ -32,7 +32,7 @@ def _of_segments(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Array:
-    """Neighbours along ``axis``, so many of them as ``lengths`` say, or from one offset to the next."""
+    """Segments of neighbours along ``axis``: of the ``lengths`` given, or from one offset to the next."""
     at = axis_in(axis, x.ndim)
     if reduce not in _REDUCTIONS or not is_floating(x.dtype) or not x.size:
         raise Error("IRC424", f"segment_reduce has no {reduce!r} of {x.dtype.name}{list(x.shape)}")

@@ -1,7 +1,7 @@
-"""The short way of most calls: float tensors of one type, in order in memory, or one of them and a number.
+"""A fast path for most calls: float tensors of one type, in order in memory, or one of them and a number.
 
-What `pointwise` finds out anew for each call (which element type the result has, in which operands are taken, how the
-result lies in memory) is then known, and takes longer than computing a small tensor: 5 microseconds of 6, measured.
+Then everything is known that `pointwise` determines anew for each call (the element type of the result, that to compute
+in, the layout of the result), which takes longer than computing a small tensor: 5 microseconds of 6, measured.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _EXACT = 1 << 24
 
 
 def shortened(name: str, operands: int, compute: Kernel, rest: tuple[Any, ...], run: Kernel) -> Kernel:
-    """``run``, the kernel of torch's operator ``name``, but for most calls just ``compute``.
+    """``run``, the kernel of torch's operator ``name``, replaced by ``compute`` for most calls.
 
     Args:
         name: without ``aten::``.
         operands: how many operands there are, one or two.
         compute: what ``run`` computes of floats: a new array, which lies in order if all operands do.
-        rest: further arguments with which ``run`` still just computes that.
+        rest: further arguments with which ``run`` still only computes that.
         run: for all arguments.
     """
     if not takes_floats(name):

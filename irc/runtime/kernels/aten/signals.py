@@ -20,7 +20,7 @@ from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, co
 
 
 def _window(shape: Callable[..., Any]) -> Kernel:
-    """Of a length, whether it is periodic, parameters, and options, of which the element type is the first."""
+    """A window by its length, whether it is periodic, parameters, and options (the first is the element type)."""
 
     def run(length: int, *arguments: Any) -> Array:
         given = [a for a in arguments[:3] if isinstance(a, (bool, float))]
@@ -61,7 +61,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 
 def _transform(compute: Callable[..., Any], takes_complex: bool = True, gives_real: bool = False) -> Kernel:
-    """Over several dimensions; ``compute`` is NumPy's function for them."""
+    """A transform over several dimensions; ``compute`` is NumPy's function for them."""
 
     def run(x: Array, sizes: Sequence[int] | None, dims: Sequence[int], norm: str | None) -> Array:
         dtype = as_float(x.dtype)
@@ -96,7 +96,7 @@ def _transform(compute: Callable[..., Any], takes_complex: bool = True, gives_re
 
 
 def _order(x: Array, axes: Sequence[int], is_dense: bool, is_last_fixed: bool) -> list[int]:
-    """How torch lays out a result: the axes that are transformed are the fastest, others lie as those of ``x`` do."""
+    """How torch lays out a result: transformed axes are the fastest, the others lie as in ``x``."""
     steps = [-i for i in range(x.ndim)] if is_dense else x.strides
     last = axes[-1:] if is_last_fixed else ()
     rest = [i for i in range(x.ndim) if i not in last]
@@ -118,7 +118,7 @@ def _over(transform: Kernel) -> Kernel:
 
 
 def _over_all(transform: Kernel) -> Kernel:
-    """Over as many of the last dimensions as sizes are given; over all without."""
+    """A transform over as many of the last dimensions as sizes are given; over all if none are."""
 
     def run(x: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
         count = x.ndim if s is None else len(s)

@@ -22,7 +22,7 @@ def _eigenvalues(x: Array) -> Array:
 
 
 def of_many(factors: Sequence[Array]) -> Array:
-    """The product of matrices, of which the first may be a row and the last a column, in the cheapest order."""
+    """The product of several matrices in the cheapest order; the first may be a row, the last a column."""
     if len(factors) < 2:
         raise Error("IRC421", f"multi_dot takes two tensors or more, not {len(factors)}")
     shapes = ", ".join(str(list(x.shape)) for x in factors[:8])
@@ -42,9 +42,9 @@ def of_many(factors: Sequence[Array]) -> Array:
 
 
 def _solve_triangular(a: Array, b: Array, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
-    """``x`` of ``a x = b``, or of ``x a = b``, of the element type of ``a``.
+    """``x`` in ``a x = b``, or in ``x a = b``, of the element type of ``a``.
 
-    Of ``a`` only one triangle is looked at, or what is beside its diagonal. Singular matrices give infinities and NaNs.
+    Only one triangle of ``a`` is read, perhaps without its diagonal. Singular matrices give infinities and NaNs.
     """
     square(a, "a system of equations")
     if b.ndim < 2 or b.shape[-2 if left else -1] != a.shape[-1]:

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms, and the signals that they are of."""
+"""Short-time Fourier transforms, and their inverses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _stft(
 
 
 def _centred(window: Array | None, n_fft: int, length: int, dtype: AnyDType) -> Array:
-    """Factors for ``n_fft`` elements, of which the ``length`` in the middle are of ``window``: ones, without one."""
+    """Factors for ``n_fft`` elements: the ``length`` in the middle are ``window``, or ones without a window."""
     if window is not None and (window.ndim != 1 or window.size != length):
         raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
     factors = np.zeros(n_fft, dtype if window is None else window.dtype)

@@ -85,7 +85,7 @@ def _unsqueeze(x: Array, dim: int) -> Array:
 
 
 def _squeezed(x: Array, dim: int | Sequence[int] | None) -> list[int]:
-    """The sizes without those of 1, among ``dim`` if it is given."""
+    """The sizes without those that are 1, only among ``dim`` if it is given."""
     dims = range(x.ndim) if dim is None else axes_in(sizes_of(dim), max(x.ndim, 1))
     return [n for i, n in enumerate(x.shape) if n != 1 or i not in dims]
 
@@ -106,7 +106,7 @@ def _unsqueeze_in_place(x: Array, dim: int) -> Array:
 
 
 def _reshaped_in_place(x: Array, sizes: list[int]) -> Array:
-    """``x`` with another shape, which all who hold the tensor see."""
+    """Give ``x`` itself another shape, which every holder of the tensor sees."""
     x.shape = tuple(sizes)  # type: ignore[reportDeprecated]  # nothing else in NumPy does this
     return x
 
@@ -146,10 +146,10 @@ def _matrix_transpose(x: Array) -> Array:
 
 
 def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
-    """The twin of ``turn``: the tensor itself, which all who hold it see, gets the shape and strides of the view.
+    """The twin of ``turn``: the tensor itself gets the shape and strides of the view, which every holder of it sees.
 
-    NumPy refuses strides that reach beyond memory. A view's is that of what it is a view of; any other array's is what
-    its present strides reach, which therefore stays the same.
+    NumPy refuses strides that reach beyond an array's memory. A view's memory is that of its base; any other array's is
+    what its present strides reach, which therefore stays the same.
     """
 
     def run(x: Array, *dims: int) -> Array:
@@ -298,7 +298,7 @@ def _chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
 
 
 def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
-    """At indices, or into so many parts, the first ones one longer where that does not divide evenly."""
+    """Split at indices, or into a number of parts, the first ones longer by one if that does not divide evenly."""
     axis = axis_in(dim, x.ndim)
     if is_array(where):
         where = where.tolist()
@@ -341,7 +341,7 @@ def _at_least(rank: int) -> Any:
 
 
 def _same_size(x: Array, size: Any, memory_format: int | None = None) -> Array:
-    """``resize_`` to the size that the tensor has, or that of another; irc's tensors keep theirs."""
+    """``resize_`` to the tensor's own size, or to another's; irc's tensors cannot change theirs."""
     wanted = list(size.shape) if is_array(size) else sizes_of(size)
     if list(wanted) != list(x.shape):
         raise Error("IRC424", f"irc cannot resize a tensor of shape {list(x.shape)} in place, to {list(wanted)}")
@@ -349,7 +349,7 @@ def _same_size(x: Array, size: Any, memory_format: int | None = None) -> Array:
 
 
 def _conjugate(x: Array) -> Array:
-    """Of real numbers the tensor itself. Torch's conjugates of complex ones show memory that holds their opposite."""
+    """For real numbers, the tensor itself; Error for complex ones, whose conjugates are views in torch."""
     if x.dtype.kind == "c":
         view = "NumPy has no conjugate views of complex tensors"
         raise Error("IRC423", f"{view}; the pass canonicalize makes copies of those that nothing writes")
