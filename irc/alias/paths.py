@@ -129,9 +129,9 @@ class LastUses:
         return False
 
     def is_over(self, value: Value, node: Node) -> bool:
-        """Whether ``value``, which comes before ``node``, is used neither inside ``node`` nor by any later node.
+        """Whether ``value``, which comes before ``node``, certainly has no use after it. Uses inside do not count.
 
-        Then no path leads from these nodes, or from ``node``, to a use of it.
+        Then no path leads from the end of ``node`` to a use of the value.
         """
         home = value.block
         at = None if home is None else node.ancestor_in(home)

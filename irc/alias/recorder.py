@@ -199,7 +199,7 @@ class Recorder(Attributes):
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
     def know_constant(self, node: Node) -> None:
-        """Bind the output of ``node`` if it is a constant that may also be an input, and so be other values, too."""
+        """Bind the output of ``node`` if it is a constant that may also be given: then other values may be it, too."""
         if self.facts.constants_are_given and node.kind == CONSTANT:
             self.element(node.output)
 

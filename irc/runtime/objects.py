@@ -174,7 +174,7 @@ def check_known(module: Module, graph: Graph) -> None:
 
 
 def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str]] | None:
-    """The names of attributes, and the storages, that a run may change or write to; None if there are none.
+    """The names of attributes that a run may change, and the storages that it may write; None if it changes nothing.
 
     Attributes are told apart by name alone: the object that they belong to is not always known.
     """

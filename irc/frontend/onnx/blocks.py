@@ -294,7 +294,7 @@ def _arity(message: str, raw: RawNode) -> NoReturn:
 
 
 def _surely(type: Type) -> str | None:
-    """``type`` as ONNX writes it; None for types of which the value may be absent or known more exactly later."""
+    """The ONNX name of ``type`` if it is a tensor or list; None for others: an optional value may be known to exist."""
     return onnx_name(type) if isinstance(type, (TensorType, ListType)) else None
 
 

@@ -106,7 +106,7 @@ def _refuse(module: Module) -> None:
 
 
 def has_form(kind: str) -> bool:
-    """Whether ONNX can express nodes of ``kind``; for constants, this depends on their type."""
+    """Whether ONNX can express nodes of ``kind``; constants, only if it has a form for their type."""
     return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind)
 
 

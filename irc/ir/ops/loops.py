@@ -21,7 +21,7 @@ outputs, which have the declared shape in ONNX Runtime too, and for models that 
 
 
 class Carried(NamedTuple):
-    """What a loop carries: where it begins in the inputs, the block's parameters and its returns, and how many it is.
+    """What a loop carries: where it begins in the inputs, the block's parameters and its returns, and how many values.
 
     A Scan's inputs after the carried ones are scanned, and its parameters after them are slices of those. A loop's
     first outputs are the carried values; further outputs are stacked from the rows that the block returns after these.

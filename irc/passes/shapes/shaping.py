@@ -91,7 +91,7 @@ def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
 
 
 def _rest(c: NodeTypes, x: Shape, target: Sequence[Dim]) -> Dim:
-    """The size that a -1 in ``target`` stands for: the elements of ``x`` divided by the sizes that are given."""
+    """The size that a -1 in ``target`` stands for: what is left of ``x`` divided by the sizes given."""
     left, others = list(x), list[Dim]()
     for i, size in enumerate(target):
         if size is not None and size in x[i : i + 1]:

@@ -72,10 +72,10 @@ class Axis(NamedTuple):
 
     @property
     def taps(self) -> Sequence[int]:
-        """The taps that read input, ascending, completed by others to a single range.
+        """The taps that read input, ascending: as one range, with others between them, unless that would be too long.
 
-        The others fall into the padding at every output, however many they are: in a large kernel with large strides,
-        they are between the taps of the first outputs and those of the last.
+        The others fall into the padding at every output: in a large kernel with large strides, they are between the
+        taps of the first outputs and those of the last.
         """
         hull = range(self.inside(self.out - 1).start, self.inside(0).stop)
         if len(hull) <= self.size * self.out:

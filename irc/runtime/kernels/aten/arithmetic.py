@@ -371,7 +371,7 @@ table({"floordiv": _floor_of_quotient})
 
 
 def _power_python(result: Any) -> Kernel:
-    """Two integers give an integer or a float, as the result is declared; other numbers give a float."""
+    """Two integers give an integer or a float, as declared; complex numbers a complex one, others a float."""
     floats = on_numbers(np.float_power)  # np.power takes the square root of -inf for its power
 
     def run(x: Any, y: Any) -> Any:
