@@ -81,19 +81,17 @@ def transpose_in_order(m: Match) -> Value | None:
 def full_slice(m: Match) -> Value | None:
     """A slice of everything, forwards."""
     x = m.input()
-    if m.types.version >= 10 and m.types.has(4):
-        steps = m.types.ints(4)
-        if steps is None or any(step != 1 for step in steps):
-            return None
+    steps = m.types.slices().steps
+    if steps is None or any(step != 1 for step in steps):
+        return None
     return x if m.same_shape(x) and m.can_share(x) else None
 
 
 @rewrite("Pad")
 def no_padding(m: Match) -> Value | None:
     """Padding by nothing."""
-    x, c = m.input(), m.types
-    pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.ints(1)
-    return x if pads is not None and not any(pads) and m.can_share(x) else None
+    x, pads = m.input(), m.types.pads()
+    return x if pads is not None and all(size == 0 for size in pads) and m.can_share(x) else None
 
 
 @rewrite("Split")

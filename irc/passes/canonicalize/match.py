@@ -72,11 +72,6 @@ class Match:
         """Input ``index``."""
         return self.node.inputs[index]
 
-    def producer(self, index: int, *kinds: str) -> Node | None:
-        """The node that makes input ``index``, if it is of one of ``kinds`` (without ``onnx::``)."""
-        node = self.node.inputs[index].node
-        return node if node is not None and node.kind.removeprefix("onnx::") in kinds else None
-
     def constant(self, index: int) -> Tensor | None:
         """The constant tensor at input ``index``."""
         return constant_tensor(self.node.inputs[index]) if self.types.has(index) else None

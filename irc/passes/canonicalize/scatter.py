@@ -113,7 +113,8 @@ def _counts(m: Match, line: Value) -> bool:
     part = line.made_by("onnx::Slice")
     if part is not None and m.is_fixed(line):
         types = m.types_of(part)
-        if types.version < 10 or types.ints(1) != [0] or (types.has(4) and types.ints(4) != [1]):
+        starts, _, _, steps = types.slices()
+        if types.version < 10 or starts != [0] or steps != [1]:
             return False
         line = part.inputs[0]
     tensor = constant_tensor(line)
