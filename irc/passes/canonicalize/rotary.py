@@ -49,7 +49,7 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
         return None
     x = first.inputs[0]
     width = m.size(x, -1) if x.type.rank else None
-    if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_shape(x)):
+    if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_type(x)):
         return None  # the parts of Concat are as large as it is, but for its axis
     half = width // 2
     begin, step = (1, 2) if interleaved else (half, 1)

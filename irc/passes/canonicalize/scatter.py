@@ -30,7 +30,7 @@ def scatter_overwritten(m: Match) -> Value | None:
     if m.node.kind == "onnx::ScatterND":
         same_place = inner.inputs[1] is m.input(1) and not _adds_up(m.node.attributes)
     else:
-        same_place = m.surely_equal(inner.inputs[1], m.input(1))
+        same_place = m.surely_same_type(inner.inputs[1], m.input(1))
     if not same_place or not m.still_holds(inner):
         return None
     inputs = [inner.inputs[0], *m.node.inputs[1:]]

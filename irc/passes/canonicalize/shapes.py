@@ -113,7 +113,7 @@ def reshape_there_and_back(m: Match) -> Value | None:
         if inner is None:
             return None
         x = inner.inputs[0]
-        if m.same_shape(x):
+        if m.same_type(x):
             return x if m.can_share(x) else None
         inner = x.made_by(*_RESHAPING)
     return None
