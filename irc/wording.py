@@ -13,6 +13,16 @@ def count(n: int, what: str, plural: str = "") -> str:
     return f"{n:,} {what if n == 1 else plural or f'{what}s'}"
 
 
+def first_of(n: int, what: str, first: str) -> str:
+    """``1 node %x``, ``2 nodes, the first %x``."""
+    return f"1 {what} {first}" if n == 1 else f"{n} {what}s, the first {first}"
+
+
+def pointed_at(line: str, column: int, length: int = 1, indent: str = "  ") -> str:
+    """``line`` on a line of its own, and below it carets under what begins at ``column``, from 0."""
+    return f"\n{indent}{line}\n{indent}{' ' * column}{'^' * length}"
+
+
 def listed(words: Sequence[str]) -> str:
     """``a, b and c``; "" for nothing."""
     *first, last = words or [""]

@@ -10,7 +10,7 @@ from irc.alias import analyze
 from irc.ir import parse_module
 from irc.runtime.pairs import CONVENTIONS
 from irc.runtime.report import Memory, Report
-from irc.wording import count
+from irc.wording import count, first_of, pointed_at
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
 COND = """graph(%c : Bool(), %x : Float(2)):
@@ -24,8 +24,14 @@ COND = """graph(%c : Bool(), %x : Float(2)):
 """
 
 
+def test_carets_stand_under_what_is_meant() -> None:
+    assert pointed_at("abc", 1, 2) == "\n  abc\n   ^^"
+    assert pointed_at("abc", 0, indent="") == "\nabc\n^"
+
+
 def test_the_singular() -> None:
     assert [count(n, "byte") for n in (0, 1, 2000)] == ["0 bytes", "1 byte", "2,000 bytes"]
+    assert [first_of(n, "node", "%x") for n in (1, 2)] == ["1 node %x", "2 nodes, the first %x"]
     assert [count(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, takewhile
+
 from irc.ir.block import Block
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.node import Node
@@ -45,18 +47,13 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
         return True  # one is inside the other: a node may write before and after what it runs
     if a is not b and a.is_before(b):
         return True
-    while block is not within and block.node is not None:
-        if block.node.kind != IF:
-            return True
-        outer = block.node.block
-        assert outer is not None
-        block = outer
-    return False
+    around = takewhile(lambda at: at is not within, block.around())
+    return any(at.node is not None and at.node.kind != IF for at in around)
 
 
 def outermost(block: Block | None) -> Block | None:
     """The outermost block around ``block``, or ``block`` itself: for nodes and values of a graph, the graph's block."""
-    while block is not None and block.node is not None:
+    while block is not None and block.node is not None:  # not `around`: each query asks, in 0.1 us, not 0.4
         block = block.node.block
     return block
 
@@ -65,7 +62,7 @@ def _common_block(a: Node, b: Node) -> Block | None:
     """The innermost block that contains both nodes, directly or not; None if they are of different graphs."""
     blocks: set[Block] = set()
     node: Node | None = a
-    while node is not None and node.block is not None:
+    while node is not None and node.block is not None:  # not `around`: asked of each writer, in 0.2 us, not 0.8
         blocks.add(node.block)
         node = node.block.node
     node = b
@@ -78,13 +75,8 @@ def _common_block(a: Node, b: Node) -> Block | None:
 
 def _outermost_loop(block: Block) -> Block | None:
     """The outermost block of a loop that contains ``block`` or is ``block``."""
-    found: Block | None = None
-    walk: Block | None = block
-    while walk is not None and walk.node is not None:
-        if walk.node.kind != IF:
-            found = walk
-        walk = walk.node.block
-    return found
+    loops = [at for at in block.around() if at.node is not None and at.node.kind != IF]
+    return loops[-1] if loops else None
 
 
 def _shares_loop(block: Block, node: Node) -> bool:
@@ -111,7 +103,7 @@ class LastUses:
         again before that.
         """
         home = value.block
-        way = _way_up(node, home)
+        way = way_up(node, home)
         if home is None or not way:
             return False  # not visible from ``node``: a later use comes after a new definition
         if value.node is not None and not value.node.is_before(way[-1]):
@@ -158,15 +150,13 @@ class LastUses:
                 self._last[new] = self._last.pop(old)
 
 
-def _way_up(node: Node, home: Block | None) -> list[Node]:
+def way_up(node: Node, home: Block | None) -> list[Node]:
     """``node`` and the nodes around it, from the inside out, up to the one in ``home``; empty if ``home`` has none."""
     way: list[Node] = []
-    at: Node | None = node
-    while at is not None:
+    for at in chain((node,), node.around()):
         way.append(at)
         if at.block is home:
             return way
-        at = at.block.node if at.block is not None else None
     return []
 
 
@@ -175,7 +165,7 @@ def _last_uses(value: Value) -> dict[Block, Node]:
     found: dict[Block, Node] = {}
     for user in value.iter_users():
         at: Node | None = user
-        while at is not None and at.block is not None:
+        while at is not None and at.block is not None:  # not `around`: entered for each use, in 0.15 us, not 0.6
             known = found.get(at.block)
             if known is None or known.is_before(at):
                 found[at.block] = at

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from irc.cli.output import say
 from irc.errors import Error, cannot
+from irc.wording import first_of
 
 if TYPE_CHECKING:
     from irc.ir import Module
@@ -165,9 +166,8 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
     for graph in module.graphs.values():
         for kind, nodes in unknown_operators(graph).items():
             name = next((f"%{v.name}" for v in nodes[0].outputs), nodes[0].name or "without results")
-            count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes, the first"
             missing = " of functions that the model does not have" if kind == CALL else ""
-            lines.append(f"  {kind}{missing}: {count} {name}")
+            lines.append(f"  {kind}{missing}: {first_of(len(nodes), 'node', name)}")
     if lines and strict:
         raise Error("IRC342", "irc does not know these operators:\n" + "\n".join(lines), path)
     if lines:

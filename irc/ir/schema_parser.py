@@ -10,6 +10,7 @@ from irc.ir import types
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.text.names import unquote
 from irc.ir.types import Type
+from irc.wording import pointed_at
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -83,7 +84,7 @@ class _Parser:
 
     def _fail(self, message: str, at: int | None = None) -> NoReturn:
         column = self.tokens[self.at][2] if at is None else at
-        raise Error("IRC203", f"{message}\n  {self.text}\n  {' ' * column}^", "schema")
+        raise Error("IRC203", message + pointed_at(self.text, column), "schema")
 
     @property
     def word(self) -> str:

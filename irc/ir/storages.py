@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.objects import Strided
-from irc.ir.tensor import Array, Tensor
+from irc.ir.tensor import Array, Tensor, free_name
 from irc.ir.types import DType
 
 
@@ -28,11 +28,12 @@ def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dic
     Raises:
         Error: IRC143 if arrays of different element types overlap.
     """
-    names = _Names(taken)
+    names = set(taken)
     found: dict[str, Tensor | Strided] = {}
     for group in _overlapping(arrays):
         first = arrays[group[0]]
-        key = names.unique(group[0])
+        key = free_name(group[0], names)
+        names.add(key)
         for other in group[1:]:
             if arrays[other].dtype != first.dtype:
                 message = f"it shares memory with {group[0]!r}, whose elements are of another type"
@@ -63,19 +64,6 @@ def _views(arrays: dict[str, Array], key: str) -> dict[str, Strided]:
         views[name] = Strided(tensor, array.shape, steps, offset)
         np.copyto(views[name].of(storage), array)
     return views
-
-
-class _Names:
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
-
-    def unique(self, name: str) -> str:
-        found, n = name, 0
-        while found in self._taken:
-            n += 1
-            found = f"{name}.{n}"
-        self._taken.add(found)
-        return found
 
 
 def _overlapping(arrays: Mapping[str, Array]) -> list[list[str]]:

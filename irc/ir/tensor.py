@@ -8,7 +8,7 @@ scalar and a shape: VGG's all-equal weights would fill 548 MB otherwise) or
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from typing import Any
 
 import numpy as np
@@ -229,13 +229,18 @@ class WeightTable(dict[str, Tensor]):
 
     def add(self, name: str, tensor: Tensor) -> Tensor:
         """Enter ``tensor`` under ``name`` (``name.N`` if that is taken) and return it so named."""
-        unique, n = name, 0
-        while unique in self:
-            n += 1
-            unique = f"{name}.{n}"
-        named = tensor.renamed(unique)
-        self[unique] = named
+        unique = free_name(name, self)
+        named = self[unique] = tensor.renamed(unique)
         return named
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """``name``, or the first ``name.N`` that is not ``taken``."""
+    found, n = name, 0
+    while found in taken:
+        n += 1
+        found = f"{name}.{n}"
+    return found
 
 
 def sample(array: Array) -> Hashable:

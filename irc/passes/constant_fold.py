@@ -15,7 +15,6 @@ from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
-    Refused,
     argument,
     computed,
     evaluation_bytes,
@@ -26,6 +25,7 @@ from irc.passes.folding import (
     tensor_bytes,
 )
 from irc.passes.options import check_not_negative
+from irc.passes.refused import Refused
 from irc.passes.registry import register
 from irc.passes.rewriter import IDENTITY
 

@@ -11,6 +11,7 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, is_none
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Array
+from irc.passes.refused import Refused
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ConvBnFold:
                 continue
             try:
                 fold = _Fold(linear, node, rewriter.db)
-            except _Refused as refusal:
+            except Refused as refusal:
                 ctx.note(node, f"not folded into {linear.kind}: {refusal}")
                 continue
             if ctx.allow(node):
@@ -54,10 +55,6 @@ class ConvBnFold:
                 ctx.count("folded")
                 changed = True
         return changed
-
-
-class _Refused(Exception):
-    """Why a normalisation cannot be folded."""
 
 
 def _linear_before(norm: Node) -> Node | None:
@@ -82,17 +79,17 @@ class _Fold:
             with np.errstate(all="raise", under="ignore"):
                 self._compute()
         except FloatingPointError as e:
-            raise _Refused(f"the folded weights are not finite ({e})") from None
+            raise Refused(f"the folded weights are not finite ({e})") from None
 
     # -- conditions ------------------------------------------------------
 
     def _check_uses(self, db: AliasDb) -> None:
         if not _is_inference(self.norm):
-            raise _Refused("it is in training mode or normalises each element apart")
+            raise Refused("it is in training mode or normalises each element apart")
         if not self.linear.output.is_used_once or (self.add and not self.add.output.is_used_once):
-            raise _Refused("its input has other uses")
+            raise Refused("its input has other uses")
         if self.norm.block is not self.linear.block and db.has_writers(self.norm.outputs[0]):
-            raise _Refused("its result is made anew in every trip, and written to")
+            raise Refused("its result is made anew in every trip, and written to")
 
     # -- arithmetic ------------------------------------------------------
 
@@ -100,7 +97,7 @@ class _Fold:
         parameters = [_constant(v, "the parameters are") for v in self.norm.inputs[1:5]]
         scale, offset, mean, var = map(_float64, parameters)
         if scale.ndim != 1 or not scale.shape == offset.shape == mean.shape == var.shape:
-            raise _Refused("the shapes of its parameters do not agree")
+            raise Refused("the shapes of its parameters do not agree")
         s = scale / np.sqrt(var + self.norm.attributes.get("epsilon", 1e-5))
         bias = (
             np.zeros(())
@@ -117,7 +114,7 @@ class _Fold:
         try:
             bias = np.broadcast_to((bias - mean) * s + offset, np.broadcast_shapes(bias.shape, s.shape))
         except ValueError:
-            raise _Refused("the bias has another number of channels") from None
+            raise Refused("the bias has another number of channels") from None
         self.new_bias = Tensor.of(bias.astype(self.weight.dtype.numpy))
         self.new_weight = self._scaled(s)
 
@@ -130,7 +127,7 @@ class _Fold:
         shape = (1,) * (rank - b.ndim) + b.shape
         per_channel = (1, channels, *(1,) * (rank - 2))
         if not is_pointwise(add) or b.ndim > rank or (b.size != 1 and shape != per_channel):
-            raise _Refused("what is added before it is not one number a channel")
+            raise Refused("what is added before it is not one number a channel")
         return np.broadcast_to(b.reshape(-1), (channels,))
 
     def _scaled(self, s: Array) -> Tensor:
@@ -145,7 +142,7 @@ class _Fold:
         elif self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0):
             before, channels = weight.shape
         if groups * channels != len(s):
-            raise _Refused(f"it has {len(s)} channels where the weights have {groups * channels}")
+            raise Refused(f"it has {len(s)} channels where the weights have {groups * channels}")
         if weight.is_splat and (s == s[0]).all():
             return Tensor.splat(weight.dtype, weight.shape, _multiplied(weight.scalar.reshape(1, 1), s[:1, None])[0, 0])
         shape = groups, before, channels, old.size // (groups * before * channels or 1)
@@ -200,7 +197,7 @@ def _multiplied(weights: Array, factors: Array) -> Array:
 
         finfo: Any = ml_dtypes.finfo
         if np.any(lost > float(finfo(weights.dtype).eps) * whole):
-            raise _Refused(f"the folded weights are too small for {weights.dtype.name}") from None
+            raise Refused(f"the folded weights are too small for {weights.dtype.name}") from None
     return new
 
 
@@ -217,7 +214,7 @@ def _is_inference(norm: Node) -> bool:
 def _constant(value: Value, what: str) -> Tensor:
     tensor = constant_tensor(value)
     if tensor is None:
-        raise _Refused(f"{what} not constant")
+        raise Refused(f"{what} not constant")
     return tensor
 
 

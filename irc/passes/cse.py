@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from irc.ir import Block, Graph, Node, Value
+from irc.ir import Block, Graph, Node
 from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
 from irc.passes.keys import attributes_key
@@ -35,29 +35,23 @@ class Cse:
     name: ClassVar[str] = "cse"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at.
-
-        A node's inputs are replaced when the walk comes to it, all at once: one by one, a node with n inputs
-        that merge would cost n².
-        """
+        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at."""
         rewriter = ctx.rewriter(graph)
         merges = Merges(rewriter)
-        instead: dict[Value, Value] = {}
         scopes = _Scopes(graph.block)
         for node in scopes:
-            rewriter.replace_inputs(node, instead)
+            merges.let_use(node)
             if node.blocks or not node.outputs or rewriter.db.writes_anything(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)
             if earlier is not None and _may_merge(rewriter, merges, earlier, node) and ctx.allow(node):
                 merges.add(earlier, node)
-                instead.update(zip(node.outputs, earlier.outputs, strict=True))
             else:
                 scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
         for block in graph.blocks():
             if block is not graph.block:
-                rewriter.replace_inputs(block.return_node, instead)
+                merges.let_use(block.return_node)
         changed = merges.apply()
         if changed:
             ctx.count("merged", changed)

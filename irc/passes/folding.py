@@ -17,6 +17,7 @@ from irc.ir.ops.made_bytes import content_bytes, made_bytes, object_bytes
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
+from irc.passes.refused import Refused
 from irc.passes.shapes.context import Known, NodeTypes
 from irc.passes.shapes.rules import find_rule, types_told
 
@@ -40,10 +41,6 @@ _TAKING = MOVERS | {
     *(f"onnx::{name}" for name in "Compress Concat Gather GatherElements GatherND Where".split()),
 }
 """Operators that make no strings, but give some of those that there are."""
-
-
-class Refused(Exception):
-    """The reason why a node is not folded."""
 
 
 def output_types(node: Node) -> list[Type]:

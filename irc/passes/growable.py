@@ -224,16 +224,15 @@ def _replace(nodes: Sequence[Node], kind: str, rewriter: Rewriter, operands: Cal
     """Put nodes of ``kind`` on ``operands`` in the places of ``nodes``, all else being equal."""
     if not nodes:
         return
-    instead: dict[Value, Value] = {}
+    instead: list[tuple[Value, Value]] = []
     with rewriter.db.rewrite():
         for node in nodes:
             other = counterpart(node, kind, operands(node), [node.output.type])
             other.attributes = {"axis": _join(node).axis}
             rewriter.insert(other, before=node)
-            instead[node.output] = other.output
-        for user in dict.fromkeys(user for old in instead for user in old.iter_users()):
-            rewriter.replace_inputs(user, instead)  # once, even if it is a graph's end with thousands of results
-        for node, (old, new) in zip(nodes, instead.items(), strict=True):
-            rewriter.replace(old, new)
-            new.name = old.name
+            instead.append((node.output, other.output))
+        names = [node.output.name for node in nodes]
+        rewriter.replace_values(instead)
+        for node, (_, new), name in zip(nodes, instead, names, strict=True):
             rewriter.erase(node)
+            new.name = name

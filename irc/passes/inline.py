@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from irc.alias.components import components
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
@@ -78,28 +79,17 @@ def _inlined_sizes(module: Module) -> dict[str, int]:
     """How many nodes each function has once everything in it is inlined.
 
     Functions in or above a cycle of calls have no such number and are missing.
-    Callees come first (Kahn's algorithm), so counting expands nothing.
+    Callees come first, so counting expands nothing.
     """
+    graphs = module.graphs
+    callees = {name: [f for f in map(callee, _calls(graph)) if f in graphs] for name, graph in graphs.items()}
     sizes: dict[str, int] = {}
-    own: dict[str, int] = {}
-    callees: dict[str, list[str]] = {}
-    callers: dict[str, list[str]] = {}
-    waiting: dict[str, int] = {}
-    for name, graph in module.graphs.items():
-        own[name] = sum(1 for _ in with_subgraphs(graph))
-        callees[name] = [f for f in map(callee, _calls(graph)) if f in module.graphs]
-        waiting[name] = len(callees[name])
-        for f in callees[name]:
-            callers.setdefault(f, []).append(name)
-    ready = [name for name, count in waiting.items() if not count]
-    while ready:
-        name = ready.pop()
-        # Capped: the sum doubles with each level of calls, and has to be printed.
-        sizes[name] = min(own[name] + sum(sizes[f] for f in callees[name]), _UNCOUNTABLE)
-        for caller in callers.get(name, []):
-            waiting[caller] -= 1
-            if not waiting[caller]:
-                ready.append(caller)
+    for cycle in components(graphs, callees.__getitem__):
+        name = cycle[0]
+        if len(cycle) == 1 and all(f in sizes for f in callees[name]):
+            own = sum(1 for _ in with_subgraphs(graphs[name]))
+            # Capped: the sum doubles with each level of calls, and has to be printed.
+            sizes[name] = min(own + sum(sizes[f] for f in callees[name]), _UNCOUNTABLE)
     return sizes
 
 

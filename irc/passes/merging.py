@@ -20,6 +20,7 @@ class Merges:
     def __init__(self, rewriter: Rewriter) -> None:
         self._rewriter = rewriter
         self._pairs: list[tuple[Node, Node]] = []
+        self._instead: dict[Value, Value] = {}
         self._escaping: set[Value] = set()
         """Results that give the callers of a function what was merged into them."""
 
@@ -34,9 +35,19 @@ class Merges:
     def add(self, earlier: Node, node: Node) -> None:
         """Plan to merge ``node`` into ``earlier``, which is never itself merged into another."""
         self._pairs.append((earlier, node))
+        self._instead.update(zip(node.outputs, earlier.outputs, strict=True))
         if self._rewriter.graph.is_function:
             pairs = zip(earlier.outputs, node.outputs, strict=True)
             self._escaping.update(a for a, b in pairs if self._rewriter.db.escapes(b))
+
+    def let_use(self, node: Node) -> None:
+        """Let ``node`` use already what is left of its operands, so that it can be told to be equal to others.
+
+        All of them at once: one by one, a node with n operands that merge would cost n². Not for the graph's end,
+        whose results may have to keep their names, and the alias analysis learns of it from `apply` only.
+        """
+        if self._instead and any(value in self._instead for value in node.inputs):
+            node.set_inputs([self._instead.get(value, value) for value in node.inputs])
 
     def apply(self) -> int:
         """Carry out the planned merges. Returns how many."""

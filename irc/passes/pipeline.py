@@ -21,6 +21,7 @@ from irc.errors import Error
 from irc.passes import registry
 from irc.passes.base import Pass
 from irc.passes.options import NOUNS, READERS, alternatives, fields_of, has_default, kebab, print_value
+from irc.wording import pointed_at
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class _Parser:
         line = self.text.replace("\n", " ").replace("\t", " ")
         start = max(0, at - _SHOWN // 2)
         line, at, length = line[start : start + _SHOWN], at - start, min(length, _SHOWN // 2)
-        return Error(code, f"{message}\n  {line}\n  {' ' * at}{'^' * length}", "pipeline")
+        return Error(code, message + pointed_at(line, at, length), "pipeline")
 
     # -- grammar ---------------------------------------------------------
 

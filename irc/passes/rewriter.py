@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
@@ -120,8 +120,16 @@ class Rewriter:
             Whether any use changed. The graph's output stays the use of an
             ``onnx::Identity`` that is needed to keep its name.
         """
+        return self.replace_values([(old, new)], keep_names=keep_name) > 0
+
+    def replace_values(self, pairs: Iterable[tuple[Value, Value]], *, keep_names: bool = False) -> int:
+        """As `replace` for each; returns how many changed. No value may both be replaced and replace another.
+
+        Very many, which one node may use, cost no more than one: the alias analysis and the end of the graph learn
+        of all at once, and other nodes put their inputs together when they are next asked for.
+        """
         batch = _Batch(self.graph.block.return_node, self._tell_replaced)
-        changed = self._replace(old, new, keep_name, batch)
+        changed = sum([self._replace(old, new, keep_names, batch) for old, new in pairs])
         batch.finish()
         return changed
 
@@ -132,7 +140,7 @@ class Rewriter:
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
         batch.add(old, new)
-        if not old.has_uses:  # ``replace_inputs`` may have replaced all
+        if not old.has_uses:  # the caller may have let all use ``new`` already, as `Merges` does
             return False
         is_output = not self._is_function and batch.returns(old)
         if is_output and (new.node is None or new.block is not self.graph.block or batch.returns(new)):
@@ -142,17 +150,6 @@ class Rewriter:
         if is_output or (keep_name and may_rename):
             new.name = old.name
         return True
-
-    def replace_inputs(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Replace inputs of ``node``, all at once: the first half of replacing very many values.
-
-        The alias analysis is not updated. The caller must then call ``replace`` or ``replace_node`` for each of
-        the values, which finds no uses any more and does the rest; otherwise the analysis is wrong.
-        At the end of the graph, only values that are fresh results in its own block may come in, and the
-        caller gives them the names of those that they replace.
-        """
-        if instead and any(value in instead for value in node.inputs):
-            node.set_inputs([instead.get(value, value) for value in node.inputs])
 
     def replace_node(self, node: Node, values: Sequence[Value], *, keep_names: bool = False) -> bool:
         """Replace the outputs of ``node``; if nothing uses them then, erase it and the constants only it used."""

@@ -17,6 +17,7 @@ from irc.runtime import kernels
 from irc.runtime.foreign import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder
 from irc.runtime.values import Array
+from irc.wording import first_of
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -166,8 +167,8 @@ def unsupported(nodes: Sequence[Node]) -> Error:
         namespace, _, operator = kind.rpartition("::")
         domain = "ai.onnx" if namespace == "onnx" else namespace
         first = users[0].name or next((f"%{v.name}" for v in users[0].outputs), "(no name)")
-        count = "1 node" if len(users) == 1 else f"{len(users)} nodes, the first"
+        count = first_of(len(users), "node", first)
         why = kernels.fallback.refusal(_functional(users[0]) or users[0])
-        lines.append(f"  {operator}: domain {domain}, version {version or 'newest'}, {count} {first}: {why}")
+        lines.append(f"  {operator}: domain {domain}, version {version or 'newest'}, {count}: {why}")
     plural = "operators" if len(rows) > 1 else "operator"
     return Error("IRC323", f"irc cannot compute {len(rows)} {plural}:\n" + "\n".join(lines))

@@ -51,16 +51,17 @@ class Branches:
             return units.call(inputs, run, plan.template, threads)
 
 
-def find_units(lowerer: Lowerer, always: bool = False) -> tuple[Plan, UnitPlan] | None:
-    """The graph lowered for units, and these; None if no two of them are worth threads of their own.
-
-    Args:
-        lowerer: of the graph.
-        always: also give units that are not worth threads.
-    """
-    graph = lowerer.graph
-    if not always and sum(map(is_heavy, graph.nodes)) < 2:
+def find_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan] | None:
+    """The graph of ``lowerer`` in units; None if no two of them are worth threads of their own."""
+    if sum(map(is_heavy, lowerer.graph.nodes)) < 2:
         return None
+    plan, units = in_units(lowerer)
+    return (plan, units) if units.is_parallel else None
+
+
+def in_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan]:
+    """The graph of ``lowerer`` lowered for units, and these, whatever they are worth."""
+    graph = lowerer.graph
     plan, lowering = lowerer.lower_again()
     code = plan.code
     nodes = [node for node, _, _ in code.nodes]
@@ -74,8 +75,6 @@ def find_units(lowerer: Lowerer, always: bool = False) -> tuple[Plan, UnitPlan] 
         lowering.overwritten,
     )
     found = schedule(nodes, needs, lowerer.bulk)
-    if not (always or found.is_parallel):
-        return None
     made = {slot for _, _, outs in code.nodes for slot in outs}
     constants = frozenset(range(1, len(plan.template))) - made - set(code.params)
     kernels = [node.kind not in SPECIAL for node in nodes]

@@ -142,10 +142,8 @@ class Lowering:
         self._regions_made = 0
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
-        # Of the blocks being lowered, outermost first: the slots that are read later.
+        # The blocks being lowered, outermost first.
         self._live: list[_Live] = []
-        # Of the nodes being lowered, outermost first: the slots that their blocks capture.
-        self._captured: list[set[int]] = []
 
     def region(self, block: Block) -> Code:
         """Lower a block as a region of its own."""
@@ -205,12 +203,12 @@ class Lowering:
         code.steps.reverse()
         code.nodes.reverse()
         self._live.pop()
-        if not self._live:
+        code.captured = frozenset(live.slots - own)
+        if self._live:
+            self._live[-1].captured |= code.captured
+        else:
             self.reads.reverse()
             self.overwritten.reverse()
-        code.captured = frozenset(live.slots - own)
-        if self._captured:
-            self._captured[-1] |= code.captured
         return code
 
     def slots(self, values: Iterable[Value]) -> Slots:
@@ -254,10 +252,10 @@ class Lowering:
         ins, outs = self.slots(node.inputs), self.slots(node.outputs)
         dead = self.dead(outs)
         live.difference_update(outs)
-        self._captured.append(set())
+        live.captured = set()
         special = self._specials.get(node.kind)
         fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
-        reads = self._captured.pop().union(ins)
+        reads = live.captured.union(ins)
         if len(self._live) == 1:
             self.reads.append(frozenset(reads))
             self.overwritten.append(frozenset(self._free))
@@ -314,14 +312,19 @@ class Lowering:
 
 
 class _Live:
-    """The slots that are read later, and how many of them are of each class of storage."""
+    """Of a block that is being lowered: the slots that are read later, and how many are of each class of storage.
 
-    __slots__ = ("_by_slot", "slots", "storages")
+    Attributes:
+        captured: the slots that the blocks of the node being lowered capture.
+    """
+
+    __slots__ = ("_by_slot", "captured", "slots", "storages")
 
     def __init__(self, by_slot: list[int]) -> None:
         self._by_slot = by_slot
         self.slots: set[int] = set()
         self.storages: dict[int, int] = {}
+        self.captured: set[int] = set()
 
     def update(self, slots: Iterable[int]) -> None:
         for slot in slots:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.rules import may_write
 from irc.alias.sets import EMPTY, intersects, members
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.alias.sets import LocationSet
     from irc.ir import Value
+
+
+class _Change(NamedTuple):
+    """What an operator does that gives its operand with other elements, or with more behind them.
+
+    Attributes:
+        operand: what that may denote.
+        result: what the result may denote.
+        scatters: whether it changes elements, rather than to put more behind them.
+    """
+
+    operand: LocationSet
+    result: LocationSet
+    scatters: bool
 
 
 class Writes:
@@ -36,11 +50,15 @@ class Writes:
             self.inputs = frozenset(v.name for v in graph.inputs if any(n.kind != APPEND for n in db.writers(v)))
         changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or n.kind in SCATTERING]
         self._memory: dict[Value, LocationSet] = {}
-        self._edges: list[tuple[LocationSet, LocationSet, bool]] = []
+        self._changes: list[_Change] = []
         if self.inputs or any(join is None for _, join in changing):
             self._memory = {v: db.location_set(v) for v in (*graph.inputs, *values_at(graph.outputs))}
-            self._edges = [
-                (db.location_set(n.inputs[0] if join is None else join.parts[0]), db.location_set(n.output), not join)
+            self._changes = [
+                _Change(
+                    db.location_set(n.inputs[0] if join is None else join.parts[0]),
+                    db.location_set(n.output),
+                    scatters=not join,
+                )
                 for n, join in changing
             ]
         self._inputs = {value.name: value for value in graph.inputs}
@@ -56,9 +74,9 @@ class Writes:
         """
         memory, start = (self._memory.get(v, EMPTY) for v in (value, self._inputs[name]))
         became, changes = frozenset(members(start)), name in self.inputs
-        pending = self._edges
-        while met := [edge for edge in pending if intersects(edge[0], became)]:
-            pending = [edge for edge in pending if not intersects(edge[0], became)]
-            became = became.union(*(members(results) for _, results, _ in met))
-            changes = changes or any(scatters for _, _, scatters in met)
+        pending = self._changes
+        while met := [change for change in pending if intersects(change.operand, became)]:
+            pending = [change for change in pending if not intersects(change.operand, became)]
+            became = became.union(*(members(change.result) for change in met))
+            changes = changes or any(change.scatters for change in met)
         return changes and memory is not EMPTY and became.issuperset(members(memory))

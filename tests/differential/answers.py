@@ -30,7 +30,7 @@ class Answers:
         for a, b in pairs:
             ours = both.db.may_contain_alias(a, b)
             if not self._same("sharing", ours, both.they_contain(a, b)):
-                found = reasons(both.db.why(a, b), UNSEEN_SHARING)
+                found = reasons(both.db, both.db.why(a, b), UNSEEN_SHARING)
                 assert self._explained("sharing", found), _tell(both, a, b)
 
     # -- writes ----------------------------------------------------------
@@ -43,7 +43,7 @@ class Answers:
                 for node in both.db.writers(value):  # PyTorch misses every one of them
                     found = set[str]()
                     for written in written_inputs(both.db, node):
-                        found |= reasons(both.db.why(written, value), UNSEEN_WRITES)
+                        found |= reasons(both.db, both.db.why(written, value), UNSEEN_WRITES)
                     assert self._explained("writes", found), _tell(both, value, node)
 
     # -- motion ----------------------------------------------------------

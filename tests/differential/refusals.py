@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 from irc.alias import facts as f
 from irc.alias.explain import Fact
@@ -16,6 +15,8 @@ from irc.alias.motion import links
 from irc.alias.queries import Queries
 from irc.alias.sets import EMPTY, intersects, members
 from irc.ir import Node, Value
+from tests.alias.missed import cases as missed_cases
+from tests.alias.missed import numbers
 from tests.differential.both import Both, between
 
 UNSEEN_SHARING = frozenset({1, 2, 4, 5, 7})
@@ -37,7 +38,7 @@ class Refusal:
     """
 
     def __init__(self, both: Both, node: Node, point: Node, before: bool) -> None:
-        self._db: Queries = both.db
+        self._db = both.db
         self._between = between(node, point)
         self._node, self._point, self._before = node, point, before
         self._known: dict[tuple[Node, Node], frozenset[str]] = {}
@@ -108,7 +109,7 @@ class Refusal:
                             yield from self._cases(written, read)
 
     def _cases(self, written: Value, read: Value) -> Iterator[str]:
-        unseen = {fact.case for fact in self._db.why(written, read)} & UNSEEN_WRITES
+        unseen = set(missed_cases(self._db, written, read)) & UNSEEN_WRITES
         yield min(cases(unseen), default="memory")  # one that is not seen is enough for all not to be seen
 
 
@@ -116,10 +117,11 @@ CLASS = "unknown class"
 """PyTorch knows which attributes a class has; irc is not told, and takes them for anything, so that case 4 applies."""
 
 
-def reasons(facts: Sequence[Fact], unseen: Collection[int]) -> set[str]:
+def reasons(db: Queries, facts: Sequence[Fact], unseen: Collection[int]) -> set[str]:
     """What of ``facts`` PyTorch does not see: cases, or ``CLASS`` if 4 only is one because of what objects hold."""
-    found = {fact.case for fact in facts} & set(unseen)
-    before = [held.subject for held, fact in pairwise([Fact("", ""), *facts]) if fact.case == 4]
+    missed = numbers(db, facts)
+    found = set(missed) & set(unseen)
+    before = [held.subject for held, case in zip([Fact("", ""), *facts], missed) if case == 4]
     if 4 in found and all(subject.startswith("unknown : __torch__.") for subject in before):
         return cases(found - {4}) | {CLASS}
     return cases(found)

@@ -14,13 +14,14 @@ import torch
 import irc
 from irc.ir import parse_graph
 from irc.ir.schema_parser import parse_schema
+from tests.alias import missed
 from tests.differential.both import Both, run
 from tests.differential.refusals import INSIDE, RANDOM, Refusal
 
 
 def cases(both: Both, a: str, b: str) -> set[int]:
     """The cases in what irc answers to: why may these share?"""
-    return {fact.case for fact in both.db.why(both[a], both[b])} - {0}
+    return set(missed.cases(both.db, both[a], both[b])) - {0}
 
 
 def jit(theirs: Any, *arguments: Any) -> Any:

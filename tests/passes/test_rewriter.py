@@ -69,7 +69,7 @@ graph(%x : Tensor):
 """)
     y, v, x, z = (graph.value(name) for name in "yvxz")
     if not at_once:
-        rewriter.replace_inputs(v.node, {y: x})
+        v.node.set_inputs([x])
     rewriter.replace(y, x)
     assert rewriter.db.may_alias(v, x)
     finish(rewriter)

@@ -279,9 +279,7 @@ graph(%x : Float(4, 4), %w : Float(4, 4)):
 
 
 def unit_plan(graph: Graph, bulk: int | None = None) -> Any:
-    found = branches.find_units(Lowerer(graph, bulk=bulk), always=True)
-    assert found is not None
-    return found
+    return branches.in_units(Lowerer(graph, bulk=bulk))
 
 
 def run_units(graph: Graph, inputs: Sequence[Any], threads: int, bulk: int | None = None) -> tuple[list[Any], Counters]:
@@ -428,9 +426,7 @@ def test_random_programs_on_threads(program: Program, groups: list[Cut], bulk: i
     regroup(program.module, groups)
     lowerer = Lowerer(program.graph, guarded=True, bulk=bulk)
     wanted = expected(program, apart=True)
-    found = branches.find_units(lowerer, always=True)
-    assert found is not None
-    plan, unit_plan = found
+    plan, unit_plan = branches.in_units(lowerer)
     plain = dispatch.execute
 
     def delayed(code: Any, frame: Any) -> None:
@@ -462,9 +458,7 @@ def test_random_writes_on_threads(data):
         values.append(b.op(f"onnx::{kind}", *operands, type=types.tensor(DType.FLOAT, (2, 2))))
     graph.set_outputs(data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=4)))
     lowerer = Lowerer(graph, bulk=data.draw(st.none() | st.integers(1, 3)))
-    found = branches.find_units(lowerer, always=True)
-    assert found is not None
-    plan, unit_plan = found
+    plan, unit_plan = branches.in_units(lowerer)
 
     def inputs() -> list[np.ndarray]:
         return [f32([1, -2], [3, 4]), f32([0, 5], [-1, 2]), f32([-6, 1], [1, 1])]

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from irc.errors import Error
 from irc.ir.text.names import unquote
+from irc.wording import pointed_at
 
 _SPACES = r"[ \t\r\n]*+"
 _COMMENT = rf"\#[^\n]*+{_SPACES}"
@@ -134,4 +135,4 @@ class Scanner:
             shown, caret = "..." + shown[cut:], caret - cut + 3
         if len(shown) > _SHOWN:
             shown = shown[:_SHOWN] + "..."
-        return Error(code, f"{message}\n    {shown}\n    {' ' * caret}^", f"{self.filename}:{line}:{column}")
+        return Error(code, message + pointed_at(shown, caret, indent=" " * 4), f"{self.filename}:{line}:{column}")

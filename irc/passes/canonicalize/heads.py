@@ -100,31 +100,48 @@ def _is_number(value: Value) -> bool:
 def _repeated(m: Match, value: Value) -> _Repeated | None:
     """How ``value`` repeats heads; None if it does not, or does anything else."""
     nodes = _made_by(m, value, "onnx::Reshape", "onnx::Expand", "onnx::Unsqueeze")
-    if nodes is None:
+    if nodes is None or not _is_between(m, nodes[2], nodes[1].output, value):
         return None
     reshape, expand, unsqueeze = nodes
-    source, expanded = unsqueeze.inputs[0], expand.output
-    if (source.type.rank, expanded.type.rank, value.type.rank) != (4, 5, 4) or is_constant(source):
+    source = unsqueeze.inputs[0]
+    shared, group, width = (_number(m.size(v, axis)) for v, axis in ((source, 1), (expand.output, 2), (source, 3)))
+    if is_constant(source) or not shared or group < 2 or not width:
         return None
-    target, axes = m.types_of(reshape), m.types_of(unsqueeze).axes(1)
-    shared, group = m.size(source, 1), m.size(expanded, 2)
-    if axes not in ([2], [-3]) or target.version < 5 or not isinstance(shared, int) or not isinstance(group, int):
+    if not _repeats_only(m, source, expand) or not _joins_only(m, source, reshape, shared * group):
         return None
-    width = m.size(source, 3)
-    if not shared or group < 2 or not isinstance(width, int) or not width:
-        return None
-    heads, rows = shared * group, _asked(target, 2)
+    return _Repeated(source, shared, shared * group, nodes)
+
+
+def _is_between(m: Match, unsqueeze: Node, expanded: Value, value: Value) -> bool:
+    """Whether the axis that is put in stands behind that of heads, of four."""
+    ranks = unsqueeze.inputs[0].type.rank, expanded.type.rank, value.type.rank
+    return ranks == (4, 5, 4) and m.types_of(unsqueeze).axes(1) in ([2], [-3])
+
+
+def _number(size: Dim) -> int:
+    """``size`` if it is known; else 0."""
+    return size if isinstance(size, int) else 0
+
+
+def _repeats_only(m: Match, source: Value, expand: Node) -> bool:
+    """Whether ``expand`` leaves all axes of ``source`` as they are."""
+    return all(
+        (size := m.size(source, axis)) is not None and size == m.size(expand.output, widened)
+        for axis, widened in enumerate((0, 1, 3, 4))
+    )
+
+
+def _joins_only(m: Match, source: Value, reshape: Node, heads: int) -> bool:
+    """Whether ``reshape`` makes ``heads`` of the heads of ``source`` and of how often each is there, and no more."""
+    target = m.types_of(reshape)
+    if target.version < 5:
+        return False
+    rows = _asked(target, 2)
     # If there are no rows, their 0 copies the size of the group, and a -1 elsewhere lets that pass.
     any_rest = -1 if target.attr("allowzero", 0) or (isinstance(rows, int) and rows) else None
-    if not _is_asked_for(m, reshape, 1, heads, any_rest):
-        return None
-    for axis, widened in ((0, 0), (1, 1), (2, 3), (3, 4)):
-        size = m.size(source, axis)
-        if size is None or m.size(expanded, widened) != size:
-            return None
-        if axis != 1 and not _is_asked_for(m, reshape, axis, size, any_rest):
-            return None  # a -1 is what is left: the same, as nothing else changes
-    return _Repeated(source, shared, heads, nodes)
+    wanted = {0: m.size(source, 0), 1: heads, 2: m.size(source, 2), 3: m.size(source, 3)}
+    # A -1 is what is left: the same, as nothing else changes.
+    return all(_is_asked_for(m, reshape, axis, size, any_rest) for axis, size in wanted.items())
 
 
 def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:

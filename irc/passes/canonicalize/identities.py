@@ -57,7 +57,7 @@ def shape_and_type_kept(m: Match) -> Value | None:
     x = m.input()
     if m.node.kind == "onnx::Tile" and m.types.version < 6:
         return None
-    kept = m.same_type(x) if m.node.kind in _CASTS else m.same_shape(x)
+    kept = m.same_dtype(x) if m.node.kind in _CASTS else m.same_type(x)
     return x if kept and m.can_share(x) else None
 
 
@@ -81,28 +81,27 @@ def transpose_in_order(m: Match) -> Value | None:
 def full_slice(m: Match) -> Value | None:
     """A slice of everything, in forward order."""
     x = m.input()
-    if m.types.version >= 10 and m.types.has(4):
-        steps = m.types.ints(4)
-        if steps is None or any(step != 1 for step in steps):
-            return None
-    return x if m.same_shape(x) and m.types.shape(0) and m.can_share(x) else None
+    steps = m.types.slices().steps
+    if steps is None or any(step != 1 for step in steps):
+        return None
+    return x if m.same_type(x) and m.types.shape(0) and m.can_share(x) else None
 
 
 @rewrite("Pad")
 def no_padding(m: Match) -> Value | None:
     """Padding by nothing."""
     x, c = m.input(), m.types
-    pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.ints(1)
+    pads = c.pads()
     axes_are_known = c.version < 18 or not c.has(3) or c.ints(3) is not None
     is_checked = axes_are_known and c.shape(0) is not None  # by the shape rule, which counts the pads
-    return x if is_checked and pads is not None and not any(pads) and m.can_share(x) else None
+    return x if is_checked and pads is not None and all(size == 0 for size in pads) and m.can_share(x) else None
 
 
 @rewrite("Split")
 def single_part(m: Match) -> Value | None:
     """A split into one part."""
     x = m.input()
-    return x if len(m.node.outputs) == 1 and m.same_shape(x) and m.can_share(x) else None
+    return x if len(m.node.outputs) == 1 and m.same_type(x) and m.can_share(x) else None
 
 
 _NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0.0, False), "Add": (-0.0, True)}
@@ -116,7 +115,7 @@ def neutral_operand(m: Match) -> Value | None:
     for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
         constant = m.constant(at)
         x = m.input(other)
-        if constant is None or not (constant.is_splat or constant.numel == 1) or not m.same_shape(x):
+        if constant is None or not (constant.is_splat or constant.numel == 1) or not m.same_type(x):
             continue
         if _is_number(constant, neutral) and m.can_share(x):
             return x
@@ -141,4 +140,4 @@ def settled_choice(m: Match) -> Value | None:
     else:
         return None
     x = m.input(pick)
-    return x if m.same_shape(x) and m.can_share(x) else None
+    return x if m.same_type(x) and m.can_share(x) else None

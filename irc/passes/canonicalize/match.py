@@ -72,25 +72,20 @@ class Match:
         """Input ``index``."""
         return self.node.inputs[index]
 
-    def producer(self, index: int, *kinds: str) -> Node | None:
-        """The node that makes input ``index``, if it is of one of ``kinds`` (without ``onnx::``)."""
-        node = self.node.inputs[index].node
-        return node if node is not None and node.kind.removeprefix("onnx::") in kinds else None
-
     def constant(self, index: int) -> Tensor | None:
         """The constant tensor at input ``index``."""
         return constant_tensor(self.node.inputs[index]) if self.types.has(index) else None
 
-    def same_shape(self, value: Value) -> bool:
+    def same_type(self, value: Value) -> bool:
         """Whether ``value`` surely has the shape and element type of the output."""
-        return self.surely_equal(value, self.output)
+        return self.surely_same_type(value, self.output)
 
-    def surely_equal(self, a: Value, b: Value) -> bool:
+    def surely_same_type(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b`` surely have one shape and element type."""
         first, second = self.inference.type_of(a), self.inference.type_of(b)
         return first == second and first.dtype is not None and first.shape is not None and None not in first.shape
 
-    def same_type(self, value: Value) -> bool:
+    def same_dtype(self, value: Value) -> bool:
         """Whether ``value`` surely has the element type of the output."""
         a, b = self.inference.type_of(value), self.inference.type_of(self.output)
         return a.dtype is not None and a.dtype is b.dtype

@@ -38,7 +38,7 @@ def normalization(m: Match) -> Value | None:
         return None  # others are rounded in between
     for found in _normals(m):
         width = m.size(found.source, -1) if found.source.type.rank else None
-        if not isinstance(width, int) or not width or not m.same_shape(found.source):
+        if not isinstance(width, int) or not width or not m.same_type(found.source):
             continue
         if m.still_holds_here(found.made_by):
             kind = LAYER_NORM if found.centered else RMS_NORM
@@ -78,7 +78,7 @@ def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
             continue
         shape = normal.inputs[1].type.static_shape
         fits = shape is not None and len(shape) == 1 and shape == tuple(constant.shape)
-        if fits and constant.dtype is DType.FLOAT and m.same_shape(normal.inputs[0]) and m.still_holds_here([normal]):
+        if fits and constant.dtype is DType.FLOAT and m.same_type(normal.inputs[0]) and m.still_holds_here([normal]):
             yield normal, normal.inputs[0], m.input(1 - at)
 
 

@@ -30,12 +30,12 @@ def rotated_halves(m: Match) -> Value | None:
 @rewrite("Reshape")
 def rotated_pairs(m: Match) -> Value | None:
     """The elements of each pair on the last axis exchanged, the second of them negated."""
-    concat = m.producer(0, "Concat")
+    concat = m.input().made_by("onnx::Concat")
     rank = m.output.type.rank
     if concat is None or len(concat.inputs) != 2 or not rank or m.types_of(concat).attr("axis", 1) not in (-1, rank):
         return None
     columns = [value.made_by("onnx::Unsqueeze") for value in concat.inputs]
-    found = [node for node in columns if node is not None and _axes(m, node) in ([-1], [rank])]
+    found = [node for node in columns if node is not None and m.types_of(node).axes(1) in ([-1], [rank])]
     if len(found) != 2 or not m.is_fixed(m.output):  # which shares with what Concat makes
         return None
     return _rotated(m, [node.inputs[0] for node in found], [concat, *found], interleaved=True)
@@ -49,7 +49,7 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
         return None
     x = first.inputs[0]
     width = m.size(x, -1) if x.type.rank else None
-    if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_shape(x)):
+    if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_type(x)):
         return None  # the parts of Concat are as large as it is, but for its axis
     half = width // 2
     begin, step = (1, 2) if interleaved else (half, 1)
@@ -60,18 +60,10 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
     return m.new(ROTATE_HALF, [x], m.output.type, attributes) if m.still_holds_here(earlier) else None
 
 
-def _axes(m: Match, node: Node) -> list[int] | None:
-    """The axes that an Unsqueeze inserts."""
-    types = m.types_of(node)
-    return types.ints(1) if types.version >= 13 else types.attr("axes")
-
-
 def _begins(m: Match, node: Node, count: int, step: int) -> int | None:
     """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step; else None."""
-    types, rank = m.types_of(node), node.inputs[0].type.rank
-    by_inputs = types.version >= 10
-    starts, axes = (types.ints(1), types.ints(3)) if by_inputs else (types.attr("starts"), types.attr("axes"))
-    steps = types.ints(4) if by_inputs and types.has(4) else [1]
+    (starts, _, axes, steps), rank = m.types_of(node).slices(), node.inputs[0].type.rank
     if starts is None or len(starts) != 1 or not rank or axes not in ([-1], [rank - 1]) or steps != [step]:
         return None
-    return starts[0] if m.size(node.output, -1) == count else None
+    start = starts[0]
+    return start if isinstance(start, int) and m.size(node.output, -1) == count else None

@@ -30,7 +30,7 @@ def scatter_overwritten(m: Match) -> Value | None:
     if m.node.kind == "onnx::ScatterND":
         same_place = inner.inputs[1] is m.input(1) and not _adds_up(m.node.attributes)
     else:
-        same_place = m.surely_equal(inner.inputs[1], m.input(1))
+        same_place = m.surely_same_type(inner.inputs[1], m.input(1))
     if not same_place or not m.still_holds(inner):
         return None
     inputs = [inner.inputs[0], *m.node.inputs[1:]]
@@ -113,7 +113,8 @@ def _counts(m: Match, line: Value) -> bool:
     part = line.made_by("onnx::Slice")
     if part is not None and m.is_fixed(line):
         types = m.types_of(part)
-        if types.version < 10 or types.ints(1) != [0] or (types.has(4) and types.ints(4) != [1]):
+        starts, _, _, steps = types.slices()
+        if types.version < 10 or starts != [0] or steps != [1]:
             return False
         line = part.inputs[0]
     tensor = constant_tensor(line)

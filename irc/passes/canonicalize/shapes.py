@@ -20,7 +20,7 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 if TYPE_CHECKING:
     from irc.ir import Value
 
-_RESHAPING = [kind.removeprefix("onnx::") for kind in sorted(ORDERED)]
+_RESHAPING = sorted(ORDERED)
 
 _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""
@@ -91,7 +91,7 @@ def reshape_by_numbers(m: Match) -> Value | None:
 @rewrite("Transpose")
 def transpose_of_transpose(m: Match) -> Value | None:
     """Two transpositions are one, or none."""
-    inner = m.producer(0, "Transpose")
+    inner = m.input().made_by("onnx::Transpose")
     rank = m.types.tensor(0).rank
     if inner is None or rank is None:
         return None
@@ -108,21 +108,21 @@ def transpose_of_transpose(m: Match) -> Value | None:
 @rewrite(*_RESHAPING)
 def reshape_there_and_back(m: Match) -> Value | None:
     """A chain of reshapes that ends in the shape it began with."""
-    inner = m.producer(0, *_RESHAPING)
+    inner = m.input().made_by(*_RESHAPING)
     for _ in range(_LONGEST_CHAIN):
         if inner is None:
             return None
         x = inner.inputs[0]
-        if m.same_shape(x):
+        if m.same_type(x):
             return x if m.can_share(x) else None
-        inner = x.node if x.node is not None and x.node.kind.removeprefix("onnx::") in _RESHAPING else None
+        inner = x.made_by(*_RESHAPING)
     return None
 
 
 @rewrite("Reshape")
 def reshape_of_reshape(m: Match) -> Value | None:
     """Only the last of several reshapes matters, if it does not copy sizes (0) from the one before."""
-    inner = m.producer(0, *_RESHAPING)
+    inner = m.input().made_by(*_RESHAPING)
     if inner is None or m.types.version < 5 or not m.can_share(inner.inputs[0]):
         return None
     target = m.types.ints(1)

@@ -22,8 +22,9 @@ from irc.alias.sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
 from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
+from irc.passes.refused import Refused
 from irc.passes.registry import register
-from irc.passes.remove_mutation.family import Family, Refused, check_form, only_may_share
+from irc.passes.remove_mutation.family import Family, check_form, only_may_share
 from irc.passes.remove_mutation.origins import Origins
 from irc.passes.remove_mutation.overwritten import undo
 from irc.passes.remove_mutation.rewrite import Returned, rewrite

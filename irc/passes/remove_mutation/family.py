@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.ir import Block, Node, Value
 from irc.ir.kinds import ONNX_LOOP
 from irc.ir.ops.loops import carried
+from irc.passes.refused import Refused
 from irc.passes.remove_mutation.forms import View, can_put, functional_kind
 from irc.passes.remove_mutation.origins import CARRIERS
 from irc.passes.remove_mutation.versions import Version, Versions
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 _DEEPEST = 16
 """How many views of views, on average for each use of the memory, may be taken anew or put into the whole."""
-
-
-class Refused(Exception):
-    """The reason why the writes to some memory stay."""
 
 
 class Step(NamedTuple):

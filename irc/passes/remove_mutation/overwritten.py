@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irc.ir import Graph, Node, Value
+from irc.ir import Graph, Node
 from irc.ir.clone import counterpart
 from irc.passes.base import PassContext
 from irc.passes.in_place import InPlace
@@ -56,15 +56,11 @@ def _is_like(one: Node | None, other: Node | None) -> bool:
 
 def _make_functional(names: set[str], graph: Graph) -> None:
     writers = [node for node in graph.walk() if len(node.outputs) == 1 and node.output.name in names]
-    instead: dict[Value, Value] = {}
     for node in writers:
         kind = functional_kind(node)
         assert kind is not None
-        plain = counterpart(node, kind, node.inputs, [node.output.type]).insert_before(node)
-        instead[node.output] = plain.output
-    for user in dict.fromkeys(user for old in instead for user in old.iter_users()):
-        user.set_inputs([instead.get(v, v) for v in user.inputs])  # once, even if a loop returns thousands of them
-    for node in writers:
-        name, plain = node.output.name, instead[node.output]
+        plain = counterpart(node, kind, node.inputs, [node.output.type]).insert_before(node).output
+        name = node.output.name
+        node.output.replace_all_uses_with(plain)
         node.erase()
         plain.name = name

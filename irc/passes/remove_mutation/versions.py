@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from irc.alias.paths import way_up
 from irc.ir import Block, Node, Value
 from irc.ir.kinds import IF
 
@@ -33,15 +34,12 @@ class Versions:
         events: dict[Block, dict[Node, None]] = {}
         around: dict[Node, None] = {}
         for write in writes:
-            chain: list[Node] = []
-            at = write
-            while at.block is not None and at.block is not self.home:
+            way = way_up(write, self.home)
+            assert way, "a write must be in the scope of what it writes"
+            for at in way:
+                assert at.block is not None
                 events.setdefault(at.block, {})[at] = None
-                assert at.block.node is not None, "a write must be in the scope of what it writes"
-                at = at.block.node
-                chain.append(at)
-            events.setdefault(self.home, {})[at] = None
-            around.update(dict.fromkeys(reversed(chain)))
+            around.update(dict.fromkeys(way[:0:-1]))
         self.around = list(around)
         self._events = {block: sorted(nodes, key=lambda n: n.order) for block, nodes in events.items()}
 

@@ -59,16 +59,13 @@ def _slice(c: NodeTypes) -> Contents | None:
     x = c.contents_of(0)
     if x is None or x.ndim != 1:
         return None
-    if c.version < 10:
-        starts, ends, steps = c.attr("starts"), c.attr("ends"), None
-    else:
-        starts, ends, steps = c.ints(1), c.ints(2), c.ints(4) if c.has(4) else [1]
-        if steps is None:
-            return None
-    if starts is None or ends is None or len(starts) != 1:
+    starts, ends, _, steps = c.slices()
+    if starts is None or ends is None or steps is None or len(starts) != 1:
         return None
-    step = 1 if steps is None else steps[0]
-    return x[bounds(starts[0], ends[0], step or 1, len(x))]
+    start, end = starts[0], ends[0]
+    if not isinstance(start, int) or not isinstance(end, int):
+        return None
+    return x[bounds(start, end, steps[0] or 1, len(x))]
 
 
 def _concat(c: NodeTypes) -> Contents | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -86,6 +86,15 @@ class Known:
         sizes = tuple([unknown_size(value, i) if d is None else d for i, d in enumerate(shape)])
         type = self.symbolic[value] = TensorType(value.type.dtype, sizes)
         return type
+
+
+class Slices(NamedTuple):
+    """What an ONNX Slice is told; None for what is not known. ``steps`` are 1 unless given, ``axes`` None unless so."""
+
+    starts: Sequence[Dim] | None
+    ends: Sequence[Dim] | None
+    axes: Sequence[int] | None
+    steps: Sequence[int] | None
 
 
 class NodeTypes:
@@ -207,6 +216,19 @@ class NodeTypes:
         if given is not None:
             return [given] if isinstance(given, int) else list(given)
         return self.ints(index) if self.has(index) else None
+
+    def slices(self) -> Slices:
+        """What a Slice is told: by attributes before version 10, by inputs since."""
+        if self.version < 10:
+            starts, ends, axes = self.attr("starts"), self.attr("ends"), self.attr("axes")
+        else:
+            starts, ends, axes = self.numbers(1), self.numbers(2), self.ints(3)
+        once = [1] * max(len(starts or ()), len(axes or ()))
+        return Slices(starts, ends, axes, self.ints(4) if self.has(4) else once)
+
+    def pads(self) -> Sequence[Dim] | None:
+        """What a Pad adds: an attribute before version 11, an input since; None if that is not known."""
+        return self.attr("pads", self.attr("paddings")) if self.version < 11 else self.dims(1)
 
     def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
         """``axis`` counted from the front; IRC310 if it is out of range (``end``: ``rank`` itself is allowed)."""

@@ -285,20 +285,14 @@ def slice_(c: NodeTypes) -> Type:
     x = c.shape(0)
     if x is None:
         return TensorType(c.dtype(0))
-    if c.version < 10:
-        starts, ends, axes, steps = c.attr("starts"), c.attr("ends"), c.attr("axes"), None
-    else:
-        starts, ends = c.numbers(1), c.numbers(2)
-        axes, steps = (c.ints(3) if c.has(3) else None), (c.ints(4) if c.has(4) else None)
-        if (c.has(3) and axes is None) or (c.has(4) and steps is None):
-            return TensorType(c.dtype(0), (None,) * len(x))
-    known_axes = axes if axes is not None else list(range(len(starts))) if starts is not None else None
-    if known_axes is None:
+    starts, ends, axes, steps = c.slices()
+    if axes is None and starts is not None and not c.has(3):
+        axes = range(len(starts))
+    if axes is None or steps is None:
         return TensorType(c.dtype(0), (None,) * len(x))
     out = list(x)
-    for i, a in enumerate(known_axes):
-        axis = c.axis(a, len(x))
-        step = 1 if steps is None else steps[i]
+    for i, a in enumerate(axes):
+        axis, step = c.axis(a, len(x)), steps[i]
         if step == 0:
             c.fail("a slice cannot have step 0")
         out[axis] = None if starts is None or ends is None else sliced(x[axis], starts[i], ends[i], step)
@@ -331,7 +325,7 @@ def pad(c: NodeTypes) -> Type:
     x = c.shape(0)
     if x is None:
         return TensorType(c.dtype(0))
-    pads = c.attr("pads", c.attr("paddings")) if c.version < 11 else c.dims(1)
+    pads = c.pads()
     axes = c.ints(3) if c.version >= 18 and c.has(3) else list(range(len(x)))
     if pads is None or axes is None:
         return TensorType(c.dtype(0), (None,) * len(x))

@@ -115,15 +115,15 @@ class _Blocks:
         first = _several(kernel(self.rows[: self.ends[1]], *self.others))
         whole = [np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in first]
 
-        def put(number: int, parts: Sequence[Array]) -> None:
+        def fill(number: int, parts: Sequence[Array]) -> None:
             for result, part in zip(whole, parts, strict=True):
                 result[self.ends[number] : self.ends[number + 1]] = part
 
         def piece(number: int) -> None:
             block = slice(self.ends[number + 1], self.ends[number + 2])
-            put(number + 1, _several(kernel(self.rows[block], *self.others)))
+            fill(number + 1, _several(kernel(self.rows[block], *self.others)))
 
-        put(0, first)
+        fill(0, first)
         workers.share(lambda: piece, len(self.ends) - 2, self.threads)
         return [result.reshape(self.lead + result.shape[len(self.lead) :]) for result in whole]
 

@@ -181,33 +181,39 @@ class Planner:
             forms: of all values that may get a place.
             donated: positions of inputs whose memory may be taken.
         """
-        of: dict[Value, _Buffer] = {}
-        for i in donated:
-            value = self._inputs[i]
-            if value in forms and self._storage.of(value) not in self._kept:
-                of[value] = _Buffer(forms[value], value, 0, 0, i)
+        of = self._donated(forms, donated)
         made: dict[Value, _Buffer] = {}
         read: defaultdict[Form, list[Value]] = defaultdict(list)
         for index, (node, turn, tiled) in enumerate(self._turns):
             if not tiled or (index and self._turns[index - 1].turn != turn):
                 read.clear()  # for the last time, by the operators of the same turn, so far
-            operands = node.inputs if tiled else node.inputs[: overwritable(node)]
-            for value in map(self._resolved, reversed(operands)):  # its own last, the first of them at the end
-                if value in of and self._last[self._storage.of(value)] <= index:
-                    read[of[value].form].append(value)
+            for value in self._read_last(index, of):
+                read[of[value].form].append(value)
             form = self._form(node, forms, tiled)
             if form is None:
                 for buffer in self._leaving(node, read, index, forms, of):
                     buffer.leaves = buffer.source is not None
                 continue
             value = node.output
-            buffer = self._dying(node, read[form], of)
-            if buffer is None:
-                buffer = _Buffer(form, value, turn, turn)
+            buffer = self._dying(node, read[form], of) or _Buffer(form, value, turn, turn)
             buffer.latest = value
             buffer.end = self._turns[self._last[self._storage.of(value)]].turn
             made[value] = of[value] = buffer
         return _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
+
+    def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
+        """The buffers that the inputs at the positions ``donated`` bring."""
+        values = {self._inputs[i]: i for i in donated}
+        free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
+        return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
+
+    def _read_last(self, index: int, of: Mapping[Value, _Buffer]) -> Iterator[Value]:
+        """What is in a buffer and is read for the last time at ``index``, and may be written over; the first last."""
+        node, _, tiled = self._turns[index]
+        operands = node.inputs if tiled else node.inputs[: overwritable(node)]
+        for value in map(self._resolved, reversed(operands)):
+            if value in of and self._last[self._storage.of(value)] <= index:
+                yield value
 
     def _run(self, graph: Graph) -> Iterator[_Turn]:
         turn = 0

@@ -90,7 +90,7 @@ def _scanned(scan: Node) -> Sequence[Value]:
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
     """The nodes around ``user`` but not around ``value``, innermost first, and their blocks that ``user`` is in."""
-    block = user.block
-    while block is not None and block is not value.block and block.node is not None:
+    for block in user.block.around() if user.block is not None else ():
+        if block is value.block or block.node is None:
+            return
         yield block.node, block
-        block = block.node.block

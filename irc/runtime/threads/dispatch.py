@@ -52,6 +52,9 @@ class UnitPlan:
         reads: for each step the slots that it reads.
         constants: the slots that a run's template fills.
         kernels: for each step whether it calls a kernel.
+
+    Attributes:
+        is_parallel: whether two of the units are worth threads of their own.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class UnitPlan:
         self.returns = code.returns
         self.returned = frozenset(code.returns)
         self.breaks = schedule.breaks
+        self.is_parallel = schedule.is_parallel
         self.units: list[UnitCode] = []
         self.readers: dict[int, int] = {}  # slot -> how many units import it
         made: list[set[int]] = []
