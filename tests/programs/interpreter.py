@@ -95,14 +95,15 @@ class _Interpreter:
             for row, value in zip(rows, scanned):
                 row.append(value.copy())
             go_on, trip = _truth(condition), trip + 1
-        return [*carried, *map(_stacked, rows, body.returns[1 + len(carried) :])][: len(node.outputs)]
+        stacks = zip(rows, node.outputs[len(carried) :])
+        return [*carried, *(_stacked(row, output) for row, output in stacks)][: len(node.outputs)]
 
 
-def _stacked(rows: list[Any], value: Value) -> Any:
+def _stacked(rows: list[Any], output: Value) -> Any:
     if rows:
         return np.stack(rows)
-    dims: Any = value.type
-    return np.empty((0, *dims.shape), dims.dtype.numpy)
+    dims: Any = output.type  # a pass may know less of the rows than it did
+    return np.empty((0, *dims.shape[1:]), dims.dtype.numpy)
 
 
 def _truth(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irc
 from irc.ir import Node
 from irc.runtime.execution import Counters, Frame, Slots, Watch
 from irc.runtime.plan import lower
@@ -54,6 +55,36 @@ def test_a_branch_writes_a_capture_that_nothing_else_needs(taken, expected):
     assert in_place == 1
 
 
+def test_a_branch_writes_what_it_captures_in_planned_runs_too():
+    """From the second run on, memory is planned; the branch needs no other memory than the capture's."""
+    model = irc.compile(graph_of(BRANCH.replace("Float(3)", "Float(100, 100)").replace("tensor([1., -1., 1.])", WIDE)))
+    x = np.ones((100, 100), np.float32)
+    for taken in (True, False, True, False):
+        peaks = {model.profile({"c": boolean(taken), "x": x}).peak for _ in range(2)}
+        assert peaks == {x.nbytes}
+        result = model.run({"c": boolean(taken), "x": x})["y"]
+        assert (model.counters.in_place, model.counters.planned) == (1, 0)
+        assert result[0, 0] == (0.5 if taken else 1.5)
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_an_output_is_made_over_an_operand_in_planned_runs_too(passes):
+    model = irc.compile(
+        graph_of("""
+graph(%x : Float(50, 50)):
+  %s : Float(50, 50) = onnx::Softmax(%x)
+  %y : Float(50, 50) = onnx::Exp(%s)
+  return (%y)
+"""),
+        passes,
+    )
+    for _ in range(4):
+        model.run({"x": np.ones((50, 50), np.float32)})
+        assert (model.counters.in_place, model.counters.planned) == (1, 0)
+    assert model.profile({"x": np.ones((50, 50), np.float32)}).peak == 10_000
+
+
+WIDE = "splat<Float(100, 100)>(1.)"
 BORROWED = BRANCH.replace("onnx::Softsign(%x)", "onnx::Identity(%x)")
 CONSTANT = BRANCH.replace("onnx::Softsign(%x)", "onnx::Identity(%w)")
 RETURNED = BRANCH.replace("return (%y)", "return (%y, %a)")

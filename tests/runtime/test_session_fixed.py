@@ -474,7 +474,7 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024), %z : Floa
   %present_0 : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
   %y : Float(2) = onnx::Relu_(%z)
   %e : Float(2) = onnx::Exp(%y)
-  %m : Float(2) = onnx::Neg(%e)
+  %m : Float(4) = onnx::Concat[axis=0](%e, %e)
   return (%m, %present_0)
 """)
     )

@@ -13,7 +13,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 
 from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, IF
 from irc.ir.ops.pointwise import overwritable
 from irc.runtime.execution import Watch
 from irc.runtime.fused.cutting import TILE_BYTES
@@ -113,8 +113,8 @@ class _Buffer:
         end: the last turn in which one is in use.
         source: as of a `Place`.
         latest: the value that is in it.
-        leaves: whether an output is made in it in the end. It then has no place: in each run, the step finds the memory
-            free.
+        leaves: whether an output is made in it in the end. It then has no place: each run allocates it in place of the
+            output, and the step that makes that finds the memory free.
     """
 
     __slots__ = ("end", "form", "latest", "leaves", "source", "start")
@@ -192,7 +192,7 @@ class Planner:
             form = self._form(node, forms, tiled)
             if form is None:
                 for buffer in self._leaving(node, read, index, forms, of):
-                    buffer.leaves = buffer.source is not None
+                    buffer.leaves = True
                 continue
             value = node.output
             buffer = self._dying(node, read[form], of) or _Buffer(form, value, turn, turn)
@@ -272,11 +272,15 @@ class Planner:
         if self._kept.isdisjoint(map(self._storage.of, node.outputs)):
             return
         if node.blocks:
-            for value in self._touched(node):
-                value = self._resolved(value)
+            dying: dict[_Buffer, None] = {}
+            for value in map(self._resolved, self._touched(node)):
                 buffer = of.get(value)
                 if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= index:
-                    yield buffer
+                    dying[buffer] = None
+            # Where an output might be made over any of several, or a loop carries them, each run would allocate all.
+            made = [forms.get(v) for v in node.outputs] if node.kind == IF else []
+            alone = {form for form, count in Counter(b.form for b in dying if b.source is None).items() if count == 1}
+            yield from (b for b in dying if b.source is not None or (b.form in alone and b.form in made))
         elif len(node.outputs) == 1 and self._takes_out(node) and node.output in forms:
             buffer = self._dying(node, read[forms[node.output]], of)
             if buffer is not None:
