@@ -116,6 +116,49 @@ from tests.ir.helpers import body, marked, refused
             "must return 1 state",
             "onnx::Scan",
         ),
+        *(
+            (
+                body(
+                    f"%y, %z = onnx::Scan[num_scan_inputs=1, {attribute}](%x, %x)\n"
+                    " block0(%i : Tensor, %j : Tensor):\n -> (%i, %j, %j)",
+                    "%x : Tensor",
+                ),
+                "IRC215",
+                words,
+                "onnx::Scan",
+            )
+            for attribute, words in (
+                ("scan_input_axes=1", "scan_input_axes must be a list of 1 whole number"),
+                ("scan_input_axes=[0, 1]", "scan_input_axes has 2 elements; it needs 1"),
+                ("scan_input_directions=1", "scan_input_directions must be a list of 1 whole number"),
+                ("scan_output_axes=[0.5, 1.]", "scan_output_axes must be a list of 2 whole numbers"),
+                ("scan_output_directions=1", "scan_output_directions must be a list of 2 whole numbers"),
+                ("scan_output_directions=[1]", "scan_output_directions has 1 element; it needs 2"),
+                ("directions=1", "directions must be a list of 1 whole number"),
+                ("directions=[1]", "onnx::Scan has no attribute directions"),
+                ("declared_inputs=1", "declared_inputs must be a list of 2 types"),
+                ('declared_rows=["Tensor"]', "declared_rows must be a list of 2 types"),
+                ("body=1", "onnx::Scan has no attribute body"),
+            )
+        ),
+        (
+            body("onnx::Scan[num_scan_inputs=True](%x)\n block0(%i : Tensor):\n -> ()", "%x : Tensor"),
+            "IRC215",
+            "num_scan_inputs must be a positive number",
+            "onnx::Scan",
+        ),
+        (
+            body("onnx::Loop[trips=1]()\n block0(%i : int, %c : bool):\n -> (%c)"),
+            "IRC215",
+            "onnx::Loop has no attribute trips",
+            "onnx::Loop",
+        ),
+        (
+            body("onnx::Loop[since_version=12]()\n block0(%i : int, %c : bool):\n -> (%c)"),
+            "IRC217",
+            "onnx::Loop has no version 12; the one before it is 11",
+            "onnx::Loop",
+        ),
         (body("prim::FusionGroup()"), "IRC215", "needs an attribute Subgraph", "prim::FusionGroup"),
         (
             body("prim::FusionGroup_0()") + "with prim::FusionGroup_0 = graph(%x : int):\n  return ()\n",
@@ -307,10 +350,22 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : Tensor = irc::slice_scatter[starts=[0], steps=[1]](%x, %x)", "%x : Tensor"),
         body("%y : Tensor = irc::overwrite[same_type=1](%x, %x)", "%x : Tensor"),
         body("onnx::Loop(%n, %a)\n block0(%i : Long(), %d : Bool()):\n -> (%d)", "%n : NoneType, %a : NoneType"),
+        *(
+            body(
+                f"%y : Float(4) = onnx::Scan[num_scan_inputs=1{attributes}](%x, %x)\n"
+                " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
+                "%x : Float(4)",
+            )
+            for attributes in (
+                "",
+                ", scan_input_axes=[], scan_output_axes=[0], scan_input_directions=[1], scan_output_directions=[0]",
+                ', declared_rows=["Float()"], declared_inputs=["Float(*)", "Float()"]',
+            )
+        ),
         body(
-            "%y : Float(4) = onnx::Scan[num_scan_inputs=1](%x, %x)\n"
-            " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
-            "%x : Float(4)",
+            "%y : Float(2, 4) = onnx::Scan[num_scan_inputs=1, directions=[1], since_version=8](%n, %x, %x)\n"
+            " block0(%i : Float(4), %j : Float(4)):\n -> (%i, %j)",
+            "%x : Float(2, 4), %n : NoneType",
         ),
     ],
 )

@@ -90,7 +90,7 @@ def test_num_scan_inputs_out_of_range_is_refused(attributes):
 
 
 def test_lists_of_axes_have_one_element_an_input():
-    with pytest.raises(Error, match="scan_input_axes has 1 elements; it needs 2"):
+    with pytest.raises(Error, match="scan_input_axes has 1 element; it needs 2"):
         run(scan("num_scan_inputs=2, scan_input_axes=[0]", 11), f32(0, 0), f32(0, 0), f32(0, 0))
 
 

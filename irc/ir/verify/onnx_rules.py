@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from irc.errors import did_you_mean
 from irc.ir import types
+from irc.ir.kinds import ONNX_LOOP, SCAN
 from irc.ir.node import Node
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import LAST_VERSION, find
 from irc.ir.ops.registry import functional_by_default
 from irc.ir.tensor import Tensor
@@ -16,7 +18,12 @@ from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, Tens
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 
-_OWN_FORMS = frozenset({"onnx::Loop", "onnx::Scan"})  # their bodies are blocks here: operator_rules knows them
+_OWN_FORMS: dict[str, dict[str, str]] = {
+    ONNX_LOOP: {DECLARED_ROWS: "STRINGS"},
+    SCAN: {DECLARED_ROWS: "STRINGS", DECLARED_INPUTS: "STRINGS"},
+}
+"""Operators of whose signature only version and attributes count, as operator_rules knows the rest -> the attributes
+that they have in the IR alone."""
 
 
 class _Formal(NamedTuple):
@@ -53,15 +60,16 @@ def check_onnx(node: Node) -> bool:
     """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
     if not functional_by_default(node.kind):
         return False
-    if node.kind in _OWN_FORMS:
-        return True
-    signature = _signature_of(node.kind, node.version)
+    signature = _twin_or_own(node.kind, node.version)
     if signature is None:
         version = "" if node.version is None else f" at version {node.version}"
         raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
     if node.version is not None and node.version != signature.since:
         message = f"{node.kind} has no version {node.version}; the one before it is {signature.since}"
         raise node_error("IRC217", message, node)
+    if node.kind in _OWN_FORMS:
+        _check_attributes(node, signature)
+        return True
     _check_form(node, signature)
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)
@@ -201,6 +209,10 @@ def _signature_of(kind: str, version: int | None) -> _Signature | None:
     """The signature of nodes of a kind, in-place twins too; None if they are not of ONNX, or of a form of their own."""
     if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
+    return _twin_or_own(kind, version)
+
+
+def _twin_or_own(kind: str, version: int | None) -> _Signature | None:
     return _signature(kind, version) or _signature(kind.removesuffix("_"), version)
 
 
@@ -210,16 +222,16 @@ def _signature(kind: str, version: int | None) -> _Signature | None:
     if schema is None:
         return None
     constraints = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-    attributes = {key: a.type.name for key, a in schema.attributes.items()}
+    # Bodies are blocks in the IR.
+    attributes = {key: a.type.name for key, a in schema.attributes.items() if a.type.name != "GRAPH"}
     return _Signature(
         since=schema.since_version,
         inputs=tuple(_formal(p, constraints) for p in schema.inputs),
         outputs=tuple(_formal(p, constraints) for p in schema.outputs),
         input_range=(schema.min_input, schema.max_input),
         output_range=(schema.min_output, schema.max_output),
-        attributes=attributes,
-        # Bodies are blocks in the IR.
-        required=tuple(k for k, a in schema.attributes.items() if a.required and "GRAPH" not in attributes[k]),
+        attributes=attributes | _OWN_FORMS.get(kind, {}),
+        required=tuple(key for key in attributes if schema.attributes[key].required),
     )
 
 
