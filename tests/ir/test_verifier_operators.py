@@ -218,6 +218,15 @@ from tests.ir.helpers import body, marked, refused
             "tensor Float(2) cannot have type Float(3)",
             "%y",
         ),
+        *(
+            (
+                body(f"%f : Function = prim::Constant{name}()\n  prim::CallFunction(%f)"),
+                "IRC215",
+                "a constant Function needs an attribute name",
+                "prim::Constant",
+            )
+            for name in ("", "[name=1]", "[name=[1]]")
+        ),
         # schemas
         (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
         (body("aten::relu(%x)", "%x : Tensor"), "IRC213", "has 1 output, not 0", "aten::relu"),
