@@ -227,6 +227,32 @@ from tests.ir.helpers import body, marked, refused
             )
             for name in ("", "[name=1]", "[name=[1]]")
         ),
+        # blocks
+        *(
+            (
+                body(f"%y : Tensor = {kind}(%x)\n    block0():\n      -> (%x)", "%x : Tensor"),
+                "IRC213",
+                words,
+                kind,
+            )
+            for kind, words in (
+                ("aten::relu", "aten::relu has no blocks; here it has 1"),
+                ("aten::clamp_", "aten::clamp_ has no blocks"),
+                ("aten::no_such", "aten::no_such has no blocks"),
+                ("prim::NumToTensor", "prim::NumToTensor has no blocks"),
+                ("irc::overwrite", "irc::overwrite has no blocks"),
+                ("onnx::Relu", "onnx::Relu must have 0 blocks, not 1"),
+                ("onnx::Relu_", "onnx::Relu_ must have 0 blocks, not 1"),
+                ("ai.onnx.ml::Binarizer", "must have 0 blocks, not 1"),
+                ("prim::Uninitialized", "must have 0 inputs here, not 1"),
+            )
+        ),
+        (
+            body("%y = prim::CallFunction(%f)\n    block0():\n      -> ()", "%f : Function"),
+            "IRC213",
+            "prim::CallFunction must have 0 blocks here, not 1",
+            "prim::CallFunction",
+        ),
         # schemas
         (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
         (body("aten::relu(%x)", "%x : Tensor"), "IRC213", "has 1 output, not 0", "aten::relu"),
@@ -351,6 +377,7 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : Tensor = ai.onnx.ml::Binarizer(%x)", "%x : Float()"),
         body("%y : Tensor = com.microsoft::Anything[a=1](%x, %x, %x)", "%x : int"),
         body("%y : Tensor = aten::some_new_operator(%x)", "%x : Tensor"),
+        body("%y : Tensor = my::operator(%x)\n    block0():\n      -> (%x)", "%x : Tensor"),
         body("%y : Layout = prim::Constant[value=0]()"),
         body("%y : Tensor = prim::Constant()"),
         body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f)'),

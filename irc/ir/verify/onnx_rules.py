@@ -52,6 +52,7 @@ class _Signature(NamedTuple):
     outputs: tuple[_Formal, ...]
     input_range: tuple[int, int]
     output_range: tuple[int, int]
+    blocks: int
     attributes: dict[str, str]
     required: tuple[str, ...]
 
@@ -78,7 +79,7 @@ def check_onnx(node: Node) -> bool:
 
 
 def check_form(node: Node) -> None:
-    """Check how many inputs and outputs ``node`` has, and its attributes, if it is one of ONNX (IRC213, IRC215)."""
+    """Check numbers of inputs, outputs and blocks of ``node``, and its attributes, if it is ONNX's (IRC213, IRC215)."""
     signature = _signature_of(node.kind, node.version)
     if signature is not None:
         _check_form(node, signature)
@@ -87,6 +88,7 @@ def check_form(node: Node) -> None:
 def _check_form(node: Node, signature: _Signature) -> None:
     _check_count(node, "input", len(node.inputs), signature.input_range)
     _check_count(node, "output", len(node.outputs), signature.output_range)
+    _check_count(node, "block", len(node.blocks), (signature.blocks, signature.blocks))
     if node.attributes or signature.required:
         _check_attributes(node, signature)
 
@@ -230,6 +232,7 @@ def _signature(kind: str, version: int | None) -> _Signature | None:
         outputs=tuple(_formal(p, constraints) for p in schema.outputs),
         input_range=(schema.min_input, schema.max_input),
         output_range=(schema.min_output, schema.max_output),
+        blocks=len(schema.attributes) - len(attributes),
         attributes=attributes | _OWN_FORMS.get(kind, {}),
         required=tuple(key for key in attributes if schema.attributes[key].required),
     )

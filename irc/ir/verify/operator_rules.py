@@ -182,6 +182,7 @@ def _group(node: Node) -> None:
 
 def _call_function(node: Node) -> None:
     require(node, len(node.inputs) > 0, "prim::CallFunction takes a function and its arguments")
+    has(node)
     function, *arguments = node.inputs
     if function.type != types.FUNCTION:
         raise node_error("IRC214", f"%{function.name} must be a Function, not {function.type}", node, input=0)
@@ -227,6 +228,7 @@ _FORMS: dict[str, Form] = {
     **dict.fromkeys(_CASTS, counts(1, 1)),
     "prim::Enter": counts(1, None),
     "prim::Exit": counts(1, None),
+    "prim::Uninitialized": counts(0, 1),
     "prim::GetAttr": _field(1, 1),
     "prim::SetAttr": _field(2, 0),
     **dict.fromkeys(SUBGRAPHS, _group),
