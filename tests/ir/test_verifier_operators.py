@@ -327,6 +327,36 @@ from tests.ir.helpers import body, marked, refused
             "cannot be NoneType",
             "%n",
         ),
+        *(
+            (
+                body("%y : Tensor = onnx::Relu(%x)", f"%x : {type}"),
+                "IRC214",
+                f"input X of onnx::Relu cannot be {type}; it can be tensor(",
+                "%x",
+            )
+            for type in (
+                "(Tensor, int)",
+                "(Any)",
+                "Future(Tensor)",
+                "__torch__.A",
+                "Enum<__torch__.Color>",
+                "Union(int, Tensor)",
+                "Union(Tensor, NoneType)",
+                "Tensor?",
+            )
+        ),
+        (
+            body("%y : int = onnx::SequenceLength(%x)", "%x : (Tensor, int)[]"),
+            "IRC214",
+            "input input_sequence of onnx::SequenceLength cannot be (Tensor, int)[]",
+            "%x",
+        ),
+        (
+            body("%y : (Tensor) = onnx::Relu(%x)", "%x : Tensor"),
+            "IRC214",
+            "output Y of onnx::Relu cannot be (Tensor)",
+            "%y",
+        ),
         (
             body("%y : __torch__.A[] = prim::ListConstruct(%a, %b)", "%a : __torch__.A, %b : __torch__.B"),
             "IRC214",
@@ -370,6 +400,10 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : int = prim::DifferentiableGraph_0(%x)", "%x : int")
         + "with prim::DifferentiableGraph_0 = graph(%x : int):\n  return (%x, %x)\n",
         body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),
+        body("%y : Tensor = onnx::Relu(%x)", "%x : Any"),
+        body("%y : Tensor = onnx::Relu(%x)", "%x : Union(Float(2), Double(3))"),
+        body("%y : Tensor = onnx::Identity(%x)", "%x : Union(Tensor, Tensor[])"),
+        body("%y : Long() = onnx::SequenceLength(%x)", "%x : Any[]"),
         body("%y : Float() = onnx::Relu_(%x)", "%x : Float()"),
         body("%y : Tensor = onnx::Elu[alpha=1](%x)", "%x : Tensor"),
         body("%y : Float()[] = onnx::SequenceConstruct(%x, %x)", "%x : Float()"),

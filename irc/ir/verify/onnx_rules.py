@@ -14,7 +14,7 @@ from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import LAST_VERSION, find
 from irc.ir.ops.registry import functional_by_default
 from irc.ir.tensor import Tensor
-from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type
+from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, UnionType
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 
@@ -137,16 +137,8 @@ def _check_types(
     for i, value in enumerate(values):
         formal = formals[i] if i < len(formals) else formals[-1]
         found = value.type
-        if isinstance(found, TensorType):
-            key = found.dtype
-            fits = key in formal.dtypes if key is not None else bool(formal.dtypes)
-        else:
-            key = onnx_name(found)
-            if key is None:
-                fits = any(name.startswith(_FORMS.get(type(found), "")) for name in formal.allowed)
-            else:
-                fits = key in formal.allowed or (found == types.NONE and formal.optional)
-        if not fits:
+        key = found.dtype if isinstance(found, TensorType) else onnx_name(found)
+        if not (_fits(found, formal) or (found == types.NONE and formal.optional)):
             allowed = ", ".join(sorted(formal.allowed))
             message = f"{what} {formal.name} of {node.kind} cannot be {found}; it can be {allowed}"
             raise node_error("IRC214", message, node, **{what: i})
@@ -156,6 +148,30 @@ def _check_types(
                 names = " and ".join(k.label if isinstance(k, DType) else str(k) for k in (other, key))
                 message = f"{what} {formal.name} of {node.kind} must be of the same type as those before it: {names}"
                 raise node_error("IRC214", message, node, **{what: i})
+
+
+def _fits(found: Type, formal: _Formal) -> bool:
+    """Whether ``formal`` takes values of type ``found``, all of them as far as that tells: what may be anything fits.
+
+    So it is with schema rows.
+    """
+    if isinstance(found, TensorType):
+        return found.dtype in formal.dtypes if found.dtype is not None else bool(formal.dtypes)
+    if found.is_any:
+        return True
+    if isinstance(found, UnionType):
+        return all(_fits(member, formal) for member in found.members)
+    key = onnx_name(found)
+    if key is not None:
+        return key in formal.allowed
+    form = _FORMS.get(type(found))
+    return form is not None and _is_onnx(found) and any(name.startswith(form) for name in formal.allowed)
+
+
+def _is_onnx(t: Type) -> bool:
+    """Whether ONNX may have a word for ``t``: for tuples, futures, objects and enumerations it has none."""
+    is_plain = t.is_any or isinstance(t, TensorType | PrimType)
+    return is_plain or (type(t) in _FORMS and all(map(_is_onnx, t.inner)))
 
 
 def onnx_name(t: Type) -> str | None:

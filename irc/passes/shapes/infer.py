@@ -114,7 +114,9 @@ class Inference:
             return
         context = NodeTypes(node, self.known)
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
-            self.set_type(value, type)
+            declared = self._declared.get(value, value.type)
+            is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
+            self.set_type(value, declared if is_copied else type)  # of an operand that may be something else as well
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
             contents = apply(contents_rule, context)
