@@ -70,7 +70,11 @@ class ModelFile:
         return import_model(self.path)
 
     def source(self) -> str | Module:
-        """What ``irc.compile`` takes, and verifies; IRC101 if this is compiled already, IRC502 or IRC510 if named so."""
+        """What ``irc.compile`` takes, and verifies.
+
+        Raises:
+            Error: IRC101 this is compiled already; IRC502 or IRC510 it only has the name of such a file.
+        """
         from irc.runtime.files.file import is_saved, read
 
         if self.kind is Kind.COMPILED:
