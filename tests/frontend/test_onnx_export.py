@@ -593,7 +593,8 @@ def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() ->
 
 
 def test_an_optional_of_a_loop_that_a_branch_returns_has_the_type_that_the_body_returns() -> None:
-    loop = """{} = Loop(n, k, s) <body = b{} (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {{
+    loop = """{} = Loop(n, k, s)
+        <body = b{} (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {{
           d = Identity(c)  u = SequenceConstruct(x)
         }}>"""
     before = model(
